@@ -1,0 +1,115 @@
+"""Commands: wanted writes. They travel from readers to the node, so they are plain typed data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .model import Metadata, Reference, RuleSet
+
+
+class _Command(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """A wanted write; its class is its name on the wire between processes."""
+
+
+class Register(_Command, frozen=True):
+    """Register a schema under a subject."""
+
+    subject: str
+    """Qualified name."""
+    schema: str
+    """The client's text, or the canonical text where ``canonical`` says so; empty means the latest version's."""
+    schema_type: str | None = None
+    """``None`` when the client sent none."""
+    references: list[Reference] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    version: int = 0
+    """0: the next; -1: the next, marked with ``confluent:version``; otherwise exactly this one."""
+    schema_id: int = -1
+    """-1: allocate; otherwise import under this id."""
+    normalize: bool = False
+    force: bool = False
+    format: str = ""
+    """The form of the schema in the reply."""
+    canonical: bool = False
+    """``schema`` was already parsed as new, without references, and is canonical: it need not be parsed again."""
+
+
+class DeleteSubject(_Command, frozen=True):
+    """Delete all versions of a subject."""
+
+    subject: str
+    permanent: bool = False
+
+
+class DeleteVersion(_Command, frozen=True):
+    """Delete one version."""
+
+    subject: str
+    version: int
+    """-1 for the latest."""
+    permanent: bool = False
+
+
+class PutConfig(_Command, frozen=True):
+    """Merge ``patch`` into the config of a scope: an absent member stays, ``None`` clears, a value replaces."""
+
+    subject: str | None
+    """Qualified name; ``None`` for the top level."""
+    patch: dict[str, Any]
+    """Valid members under their names in the log (``compatibilityLevel``, ``normalize``, …)."""
+
+
+class DeleteConfig(_Command, frozen=True):
+    """Remove the config of a scope."""
+
+    subject: str | None
+
+
+class PutMode(_Command, frozen=True):
+    """Set the mode of a scope, or remove it with ``None``."""
+
+    subject: str | None
+    mode: str | None
+    """Upper case."""
+    echo: str | None
+    """The mode as the client spelled it, for the reply."""
+    force: bool = False
+
+
+class DeleteMode(_Command, frozen=True):
+    """Remove the mode of a scope."""
+
+    subject: str | None
+    recursive: bool = False
+
+
+class DeleteContext(_Command, frozen=True):
+    """Forget an empty context."""
+
+    context: str
+
+
+Command = Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """A command was decided, appended and read back (or needed no record)."""
+
+    body: bytes
+    """The JSON of the reply; empty for 204."""
+    offset: int
+    """An offset at which the effect is visible."""
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """A command was refused and changed nothing, or its outcome is unknown (50002)."""
+
+    code: int
+    """Confluent's error code."""
+    message: str
+
+
+Outcome = Done | Refused

@@ -1,0 +1,95 @@
+"""Every error a client can be told, with Confluent's code and message: the only such table.
+
+The HTTP status is the code itself when it has three digits, else its first three.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ErrorKind(NamedTuple):
+    """A code and the template of its message."""
+
+    code: int
+    template: str
+
+    def __call__(self, *values: object) -> RegistryError:
+        """The error with ``values`` filled in."""
+        return RegistryError(self.code, self.template % values if values else self.template)
+
+
+class RegistryError(Exception):
+    """A refusal in the documented shape; it changes nothing."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.code if self.code < 1000 else self.code // 100
+
+
+SUBJECT_NOT_FOUND = ErrorKind(40401, "Subject '%s' not found.")
+VERSION_NOT_FOUND = ErrorKind(40402, "Version %s not found.")
+SCHEMA_NOT_FOUND = ErrorKind(40403, "Schema not found")
+SCHEMA_ID_NOT_FOUND = ErrorKind(40403, "Schema %s not found")
+SUBJECT_SOFT_DELETED = ErrorKind(
+    40404, "Subject '%s' was soft deleted.Set permanent=true to delete permanently"
+)
+SUBJECT_NOT_SOFT_DELETED = ErrorKind(
+    40405, "Subject '%s' was not deleted first before being permanently deleted"
+)
+VERSION_SOFT_DELETED = ErrorKind(
+    40406, "Subject '%s' Version %s was soft deleted.Set permanent=true to delete permanently"
+)
+VERSION_NOT_SOFT_DELETED = ErrorKind(
+    40407, "Subject '%s' Version %s was not deleted first before being permanently deleted"
+)
+NO_SUBJECT_COMPATIBILITY = ErrorKind(
+    40408, "Subject '%s' does not have subject-level compatibility configured"
+)
+NO_SUBJECT_MODE = ErrorKind(40409, "Subject '%s' does not have subject-level mode configured")
+ASSOCIATION_NOT_FOUND = ErrorKind(40410, "Association for '%s' not found.")
+INCOMPATIBLE = ErrorKind(
+    40901,
+    'Schema being registered is incompatible with an earlier schema for subject "%s", details: [%s]',
+)
+INVALID_SCHEMA = ErrorKind(42201, "%s")
+INVALID_VERSION = ErrorKind(
+    42202,
+    "The specified version '%s' is not a valid version id. "
+    'Allowed values are between [1, 2^31-1] and the string "latest"',
+)
+INVALID_COMPATIBILITY = ErrorKind(
+    42203,
+    "Invalid compatibility level. Valid values are none, backward, forward, full, "
+    "backward_transitive, forward_transitive, and full_transitive",
+)
+INVALID_MODE = ErrorKind(42204, "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.")
+FORWARD_ONLY_GLOBAL = ErrorKind(42204, "Forward mode only supported on global level")
+NOT_PERMITTED = ErrorKind(42205, "%s")
+REFERENCE_EXISTS = ErrorKind(
+    42206, "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%d}."
+)
+INVALID_SUBJECT = ErrorKind(42208, "The specified subject '%s' is not a valid.")
+SCHEMA_TOO_LARGE = ErrorKind(42209, "Register operation failed because schema is too large")
+INVALID_RULE_SET = ErrorKind(42210, "%s")
+CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
+STORE_FAILED = ErrorKind(50001, "%s")
+OUTCOME_UNKNOWN = ErrorKind(50002, "%s")
+FORWARD_FAILED = ErrorKind(50003, "%s")
+NO_PRIMARY = ErrorKind(50004, "Leader not known.")
+
+BAD_REQUEST = ErrorKind(400, "%s")
+NOT_FOUND = ErrorKind(404, "HTTP 404 Not Found")
+METHOD_NOT_ALLOWED = ErrorKind(405, "HTTP 405 Method Not Allowed")
+NOT_ACCEPTABLE = ErrorKind(406, "HTTP 406 Not Acceptable")
+BODY_TIMEOUT = ErrorKind(408, "HTTP 408 Request Timeout")
+BODY_TOO_LARGE = ErrorKind(413, "The request body is larger than the limit of %d bytes")
+UNSUPPORTED_MEDIA_TYPE = ErrorKind(415, "HTTP 415 Unsupported Media Type")
+UNPROCESSABLE = ErrorKind(422, "%s")
+UNAVAILABLE = ErrorKind(503, "%s")

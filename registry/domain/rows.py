@@ -1,0 +1,222 @@
+"""Rows: the tables of the store, the order of their keys, and the bytes of a version row.
+
+Every row is one key and one value in a single ordered key space; a key begins with the letter of its table.
+
+====== ==================================== ==================================================
+table  key after the letter                 value
+====== ==================================== ==================================================
+``A``  context subject hash(record key)     association: the record's JSON
+``B``  registrar name                       our own cluster records (barrier, snapshot marker): JSON
+``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
+``D``  context subject                      delete marks: pairs (offset, version), see :mod:`.fold`
+``F``  context subject                      config: the record's JSON
+``G``  context md5 subject version          id
+``I``  context id offset subject version    empty; the first row of an id is the one that reads see
+``M``  context subject                      mode, upper case
+``N``  context                              highest reserved id
+``Q``  hash(record key)                     quarantine: JSON with offset, reason, key
+``R``  context subject version (referenced) empty; then context subject version of the referrer
+``V``  context subject version              version row, below
+``X``  context                              empty: the context exists
+====== ==================================== ==================================================
+
+A key's last parts name its owner, so no two owners share a row. Text in keys keeps its order and ends with
+a zero byte; a part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at
+511 bytes, and the full name is then read from the row's value.
+
+A version row is a fixed header and the ready body of ``GET /schemas/ids/{id}``, cut into pieces from which
+every other schema entity is spliced without parsing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from .model import Subject
+
+Change = tuple[bytes, bytes | None]
+"""A put (key, value) or, with ``None``, a delete of one row."""
+
+PART_MAX = 120
+_PART_CUT = 84
+_CUT_MARK = b"\x01\xff"
+
+ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
+GUID, ID, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"M", b"N", b"Q"
+REFERRER, VERSION, CONTEXT = b"R", b"V", b"X"
+
+
+class View(Protocol):
+    """Read-only access to the rows at one moment."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        ...
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        ...
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        ...
+
+
+def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    """The rows whose key begins with ``prefix``, ascending, from ``start`` on."""
+    row = view.seek(prefix if start is None else start)
+    while row is not None and row[0].startswith(prefix):
+        yield row
+        row = view.seek(row[0] + b"\0")
+
+
+def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The rows whose key begins with ``prefix``, descending."""
+    row = view.seek_back(after(prefix))
+    while row is not None and row[0].startswith(prefix):
+        yield row
+        row = view.seek_back(row[0])
+
+
+def after(prefix: bytes) -> bytes:
+    """The least key greater than every key that begins with ``prefix``."""
+    return prefix[:-1] + bytes((prefix[-1] + 1,))
+
+
+def part(text: str) -> bytes:
+    """``text`` as a part of a key: order kept, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
+    raw = text.encode()
+    if b"\0" in raw or b"\x01" in raw:
+        raw = raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
+    if len(raw) > PART_MAX:
+        raw = raw[:_PART_CUT] + _CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
+    return raw + b"\0"
+
+
+def unpart(raw: bytes) -> str | None:
+    """The text of a part without its terminator, or ``None`` when it was cut."""
+    if _CUT_MARK in raw:
+        return None
+    return raw.replace(b"\x01\x01", b"\0").replace(b"\x01\x02", b"\x01").decode()
+
+
+def number(value: int) -> bytes:
+    """A signed 32-bit integer as four bytes that sort like it."""
+    return ((value + 0x80000000) & 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def unnumber(raw: bytes) -> int:
+    """The integer that :func:`number` packed."""
+    return int.from_bytes(raw, "big") - 0x80000000
+
+
+def scope_key(table: bytes, subject: Subject) -> bytes:
+    """The key of a row that a subject or a context owns alone (tables C, D, F, M), or their prefix (A, V)."""
+    return table + part(subject.context) + part(subject.name)
+
+
+def context_key(table: bytes, context: str) -> bytes:
+    """The key of a context's row (tables N and X), or the prefix of a context's rows in any other."""
+    return table + part(context)
+
+
+def version_key(subject: Subject, version: int) -> bytes:
+    """The key of a version row."""
+    return scope_key(VERSION, subject) + number(version)
+
+
+def id_prefix(context: str, schema_id: int) -> bytes:
+    """The prefix of all rows of one id."""
+    return ID + part(context) + number(schema_id)
+
+
+def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes:
+    """The key of an id row."""
+    return id_prefix(subject.context, schema_id) + offset.to_bytes(8, "big") + part(subject.name) + number(version)
+
+
+def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
+    """The key of the version row to which an id row points; ``context`` is the packed part."""
+    return VERSION + context + key[len(prefix) + 8 :]
+
+
+def guid_prefix(context: str, md5: bytes) -> bytes:
+    """The prefix of all rows of one content in a context."""
+    return GUID + part(context) + md5
+
+
+def guid_key(subject: Subject, version: int, md5: bytes) -> bytes:
+    """The key of a content row."""
+    return guid_prefix(subject.context, md5) + part(subject.name) + number(version)
+
+
+def referrer_prefix(subject: Subject, version: int) -> bytes:
+    """The prefix of the rows of all who refer to one version."""
+    return REFERRER + part(subject.context) + part(subject.name) + number(version)
+
+
+def referrer_key(referenced: Subject, referenced_version: int, subject: Subject, version: int) -> bytes:
+    """The key of a referrer row."""
+    owner = part(subject.context) + part(subject.name) + number(version)
+    return referrer_prefix(referenced, referenced_version) + owner
+
+
+_HEADER = struct.Struct(">iBqq16s6I")
+BODY = _HEADER.size
+"""Where the ready body begins in a version row."""
+
+_DELETED, _OWN_DELETED = 1, 2
+
+
+class VersionRow(NamedTuple):
+    """A registered version. JSON pieces keep their leading comma and name, so that entities are joins of them."""
+
+    schema_id: int
+    deleted: bool
+    """As readers see it: by the record itself or by a later delete mark."""
+    own_deleted: bool
+    """As the version's own record says."""
+    offset: int
+    ts: int
+    """Time of the record, ms since the epoch."""
+    md5: bytes
+    head: bytes
+    """``{"subject":…,"version":…``"""
+    kind: bytes
+    """``,"guid":…,"schemaType":…``"""
+    schema: bytes
+    """``,"schema":…``"""
+    references: bytes
+    """``,"references":[…]`` or empty."""
+    metadata: bytes
+    """``,"metadata":{…}`` or empty."""
+    rules: bytes
+    """``,"ruleSet":{…}`` or empty."""
+
+    def pack(self) -> bytes:
+        """The row's value."""
+        ends, end = [], 0
+        for piece in self[6:]:
+            end += len(piece)
+            ends.append(end)
+        flags = (_DELETED if self.deleted else 0) | (_OWN_DELETED if self.own_deleted else 0)
+        header = _HEADER.pack(self.schema_id, flags, self.offset, self.ts, self.md5, *ends)
+        return b"".join((header, *self[6:], self.tail))
+
+    @property
+    def tail(self) -> bytes:
+        """``,"ts":…,"deleted":…}``"""
+        return b',"ts":%d,"deleted":%s}' % (self.ts, b"true" if self.deleted else b"false")
+
+    @classmethod
+    def unpack(cls, value: bytes) -> VersionRow:
+        """The row whose value is ``value``."""
+        schema_id, flags, offset, ts, md5, *ends = _HEADER.unpack_from(value)
+        a, b, c, d, e, f = (BODY + end for end in ends)
+        return cls(
+            schema_id, bool(flags & _DELETED), bool(flags & _OWN_DELETED), offset, ts, md5,
+            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
+        )  # fmt: skip
