@@ -1,0 +1,95 @@
+# make serve   install what is needed into .venv and serve on http://127.0.0.1:8081
+# make test    install what is needed and run every check and test
+# make help    the rest
+
+# The first of these that is Python 3.11 or newer makes the virtual environment.
+PYTHONS = python3.11 python3.12 python3.13 python3.14 python3
+VENV    = .venv
+BIN     = $(VENV)/bin
+JS      = tests/clients/js
+
+# Settings of the server; without them its own defaults hold. ARGS takes any further flags.
+LISTEN  ?=
+DATA    ?=
+ARGS    ?=
+# Arguments for pytest, such as TESTS="tests/unit -x".
+TESTS   ?=
+
+PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
+FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)
+LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+          --no-header --no-emit-index-url --no-emit-find-links
+
+.DELETE_ON_ERROR:
+.PHONY: help serve test lint types unit bench lock clean tools
+
+help:
+	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
+	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
+	@echo 'make lint                                                       ruff and mypy alone'
+	@echo 'make bench                                                      measure (needs wrk and nginx)'
+	@echo 'make lock                                                       take newer versions of what is needed'
+	@echo 'make clean                                                      remove what was installed and built'
+
+serve: $(VENV)/run.stamp
+	@exec $(BIN)/registrar serve $(FLAGS)
+
+test: tools lint unit
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
+	$(BIN)/python -m pytest $(TESTS)
+
+bench: $(VENV)/dev.stamp
+	@for tool in wrk nginx; do command -v $$tool >/dev/null || \
+	  { echo "make bench needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
+	$(BIN)/python bench/http.py $(ARGS)
+
+# What the tests need beyond Python, each with the one thing to do about it.
+tools:
+	@command -v curl >/dev/null || \
+	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null || \
+	  { echo 'make test needs Node 18 or newer: install the package nodejs (apt-get install nodejs npm)'; exit 1; }
+	@command -v npm >/dev/null || \
+	  { echo 'make test needs npm: install the package npm (apt-get install npm)'; exit 1; }
+
+# A stamp stands for what was installed; it is older than a lock that changed since.
+$(VENV)/bin/python:
+	@for python in $(PYTHONS); do \
+	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  $$python -c 'import venv, ensurepip' 2>/dev/null || missing_venv=$$python; \
+	  [ -n "$$missing_venv" ] || { echo "Making $(VENV) with $$($$python --version)"; exec $$python -m venv $(VENV); }; \
+	done; \
+	if [ -n "$$missing_venv" ]; then \
+	  echo "$$missing_venv cannot make virtual environments: install the package python3-venv (apt-get install python3-venv)"; \
+	else \
+	  echo 'Python 3.11 or newer is needed, and none of these is it: $(PYTHONS)'; \
+	fi; exit 1
+
+$(VENV)/run.stamp: requirements.txt pyproject.toml | $(VENV)/bin/python
+	@echo 'Installing what is needed to serve'
+	@$(PIP) install --require-hashes --only-binary :all: --no-deps -r requirements.txt
+	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
+	@echo 'Installing what is needed to test'
+	@$(PIP) install --require-hashes --no-deps -r requirements-dev.txt
+	@touch $@
+
+$(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
+	@echo 'Installing the JavaScript clients'
+	@npm ci --prefix $(JS) --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+lock: $(VENV)/dev.stamp
+	$(PIP) install uv
+	$(LOCK) --upgrade --group build -o requirements.txt pyproject.toml
+	$(LOCK) --upgrade --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build

@@ -1,0 +1,1 @@
+"""Who among several nodes is the primary; imports nothing of ``registry``."""

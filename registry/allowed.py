@@ -1,0 +1,160 @@
+"""What a setting may hold: how a word of the user's becomes a value, and how to say what is allowed.
+
+A kind reads text (environment, flags) and TOML values alike. What it cannot read raises :class:`ValueError`;
+the words for the user are the kind's ``allowed``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_UNITS = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "": 1}
+_SIZE = re.compile(r"(\d{1,18}) ?([KMGT]iB)?")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value.
+
+    ``read`` takes text or a TOML value, ``show`` prints a value as TOML, ``allowed`` ends the sentence
+    "allowed: …".
+    """
+
+    read: Callable[[object], Any]
+    allowed: str
+    show: Callable[[Any], str] = str
+
+
+def quoted(value: object) -> str:
+    """``value`` as a TOML basic string."""
+    escaped = re.sub(r'["\\]', r"\\\g<0>", str(value))
+    escaped = re.sub(r"[\0-\x1f\x7f]", lambda match: f"\\u{ord(match[0]):04x}", escaped)
+    return f'"{escaped}"'
+
+
+def whole(low: int, high: int) -> Kind:
+    """A whole number between ``low`` and ``high``, both included."""
+
+    def read(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value):
+            value = int(value)
+        if type(value) is not int or not low <= value <= high:
+            raise ValueError(value)
+        return value
+
+    return Kind(read, f"a whole number from {low} to {high}")
+
+
+def seconds(low: float, high: float) -> Kind:
+    """A time in seconds."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+        number = float(value)
+        if not math.isfinite(number) or not low <= number <= high:
+            raise ValueError(value)
+        return number
+
+    return Kind(read, f"a number of seconds from {low:g} to {high:g}", lambda value: f"{value:g}")
+
+
+def size(low: int, high: int) -> Kind:
+    """A number of bytes, plain or with a unit."""
+
+    def read(value: object) -> int:
+        if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
+            value = int(match[1]) * _UNITS[match[2] or ""]
+        if type(value) is not int or not low <= value <= high:
+            raise ValueError(value)
+        return value
+
+    def show(value: int) -> str:
+        text = size_text(value)
+        return text if text.isdigit() else quoted(text)
+
+    return Kind(
+        read, f'bytes, or a size like "512 KiB" or "5 MiB", from {size_text(low)} to {size_text(high)}', show
+    )
+
+
+def size_text(value: int) -> str:
+    """``value`` bytes in the largest unit that divides it."""
+    unit = next(unit for unit, factor in _UNITS.items() if value and value % factor == 0)
+    return f"{value // _UNITS[unit]} {unit}".rstrip()
+
+
+def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
+    """One of some words, in any letter case."""
+
+    def read(value: object) -> str:
+        word = fold(value) if isinstance(value, str) else None
+        if word not in values:
+            raise ValueError(value)
+        return word
+
+    return Kind(read, "one of " + ", ".join(values), quoted)
+
+
+def text(pattern: str, allowed: str) -> Kind:
+    """Text that matches ``pattern``."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(value)
+        return value
+
+    return Kind(read, allowed, quoted)
+
+
+def _read_switch(value: object) -> bool:
+    if isinstance(value, str):
+        value = {"true": True, "false": False}.get(value.lower())
+    if not isinstance(value, bool):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    return value
+
+
+def _read_address(value: object) -> str:
+    host, port = split_address(value) if isinstance(value, str) else ("", 0)
+    if not 1 <= port <= 65535:
+        raise ValueError(value)
+    if ":" in host:
+        ipaddress.IPv6Address(host)
+    elif not _HOST_NAME.fullmatch(host):
+        raise ValueError(value)
+    return str(value)
+
+
+def _read_folder(value: object) -> Path:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError(value)
+    return Path(value)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """``HOST:PORT`` taken apart; an IPv6 host loses its brackets.
+
+    Raises :class:`ValueError` when the port is missing.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not re.fullmatch(r"[0-9]{1,5}", port):
+        raise ValueError(address)
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not bracketed and ":" in host:
+        raise ValueError(address)
+    return (host[1:-1] if bracketed else host), int(port)
+
+
+SWITCH = Kind(_read_switch, "true or false", lambda value: "true" if value else "false")
+ADDRESS = Kind(
+    _read_address, "HOST:PORT with a port from 1 to 65535; an IPv6 host in brackets, as in [::1]:8081", quoted
+)
+FOLDER = Kind(_read_folder, "the path of a folder; it is made if it is not there", quoted)

@@ -1,0 +1,1 @@
+"""Builds and publishes snapshots of the rows, away from the nodes."""
