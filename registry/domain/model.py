@@ -35,6 +35,11 @@ class Subject(NamedTuple):
         context, _, name = text[1:].partition(":")
         return cls(context, name)
 
+    @classmethod
+    def within(cls, context: str, text: str) -> Subject:
+        """Split a name that lies in ``context`` unless it is qualified itself (references, aliases)."""
+        return cls.parse(text) if text.startswith(":.") else cls(context, text)
+
     @property
     def qualified(self) -> str:
         """The name as the API and the log print it: ``name`` in the default context, else ``:.ctx:name``."""

@@ -171,6 +171,11 @@ BODY = _HEADER.size
 _DELETED, _OWN_DELETED = 1, 2
 
 
+def is_deleted(value: bytes) -> bool:
+    """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
+    return bool(value[4] & _DELETED)
+
+
 class VersionRow(NamedTuple):
     """A registered version. JSON pieces keep their leading comma and name, so that entities are joins of them."""
 

@@ -1,0 +1,215 @@
+"""Registered versions: found by subject, by id and by content.
+
+A soft-deleted version that a later ``CLEAR_SUBJECT`` forgot is absent everywhere in this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import orjson
+
+from . import rows
+from .model import DEFAULT_CONTEXT, Subject
+from .rows import VersionRow, View
+
+SHARED_ROWS_MAX = 64
+"""How many rows of one content are looked at, so that text shared by many subjects stays cheap."""
+
+
+class Registered(NamedTuple):
+    """A registered version and where it stands."""
+
+    subject: Subject
+    version: int
+    row: VersionRow
+
+
+def cleared(view: View, subject: Subject, row: VersionRow) -> bool:
+    """Whether a soft-deleted version is older than the last clear of its subject, context or everything."""
+    if not row.deleted:
+        return False
+    scopes = (subject, Subject(subject.context, ""), Subject(DEFAULT_CONTEXT, ""))
+    clears = (view.get(rows.scope_key(rows.CLEAR, scope)) for scope in scopes)
+    return any(clear is not None and int.from_bytes(clear, "big") > row.offset for clear in clears)
+
+
+def get(view: View, subject: Subject, version: int) -> VersionRow | None:
+    """One version, soft-deleted or not."""
+    value = view.get(rows.version_key(subject, version))
+    if value is None:
+        return None
+    row = VersionRow.unpack(value)
+    return None if row.deleted and cleared(view, subject, row) else row
+
+
+def versions(
+    view: View, subject: Subject, *, deleted: bool = False, newest_first: bool = False
+) -> Iterator[Registered]:
+    """The versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``."""
+    prefix = rows.scope_key(rows.VERSION, subject)
+    walk = rows.scan_back(view, prefix) if newest_first else rows.scan(view, prefix)
+    for key, value in walk:
+        if not deleted and rows.is_deleted(value):
+            continue
+        row = VersionRow.unpack(value)
+        if not (row.deleted and cleared(view, subject, row)):
+            yield Registered(subject, rows.unnumber(key[-4:]), row)
+
+
+def latest(view: View, subject: Subject) -> Registered | None:
+    """The newest version that is not soft-deleted."""
+    return next(versions(view, subject, newest_first=True), None)
+
+
+def newest(view: View, subject: Subject) -> Registered | None:
+    """The highest version, soft-deleted or not: the next one is one above it."""
+    return next(versions(view, subject, deleted=True, newest_first=True), None)
+
+
+def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
+    """Whether the subject has any version in this visibility."""
+    return next(versions(view, subject, deleted=deleted, newest_first=True), None) is not None
+
+
+def at(view: View, key: bytes) -> Registered | None:
+    """The version whose row has this key, with its subject; None where it is absent."""
+    value = view.get(key)
+    return None if value is None else _registered(view, key, value)
+
+
+def _registered(view: View, key: bytes, value: bytes) -> Registered | None:
+    row = VersionRow.unpack(value)
+    subject = subject_at(key, value)
+    if row.deleted and cleared(view, subject, row):
+        return None
+    return Registered(subject, rows.unnumber(key[-4:]), row)
+
+
+def subject_at(key: bytes, value: bytes) -> Subject:
+    """The subject of a version row; a name too long for a key is read from the row."""
+    context, _, rest = key[1:-4].partition(b"\0")
+    context_text, name_text = rows.unpart(context), rows.unpart(rest[:-1])
+    if context_text is None or name_text is None:
+        head = VersionRow.unpack(value).head
+        return Subject.parse(orjson.loads(head + b"}").get("subject", ""))
+    return Subject(context_text, name_text)
+
+
+def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
+    """All versions with this id in a context, the oldest record first."""
+    prefix, packed = rows.id_prefix(context, schema_id), rows.part(context)
+    for key, _ in rows.scan(view, prefix):
+        found = at(view, rows.version_key_of_id(key, prefix, packed))
+        if found is not None:
+            yield found
+
+
+def by_id(view: View, context: str, schema_id: int) -> Registered | None:
+    """The version that answers for an id of a context: the one of the lowest offset."""
+    return next(of_id(view, context, schema_id), None)
+
+
+def by_id_in_scope(view: View, schema_id: int, scope: str) -> Registered | None:
+    """The version that answers for an id under the query parameter ``subject`` (Confluent 8.x).
+
+    Nothing: the default context. ``:.ctx:``: that context. ``:.ctx:name``: that pair only. ``name``: the pair
+    in the default context, then in each other one, then the id in the default context whatever its subject.
+    """
+    subject = Subject.parse(scope)
+    if subject.is_context:
+        return by_id(view, subject.context, schema_id)
+    if subject.context != DEFAULT_CONTEXT:
+        return of_id_in(view, subject, schema_id)
+    for context in (DEFAULT_CONTEXT, *contexts_known(view)):
+        found = of_id_in(view, Subject(context, subject.name), schema_id)
+        if found is not None:
+            return found
+    return by_id(view, DEFAULT_CONTEXT, schema_id)
+
+
+def of_id_in(view: View, subject: Subject, schema_id: int) -> Registered | None:
+    """The version of a subject that was recorded last with this id."""
+    first = by_id(view, subject.context, schema_id)
+    if first is None:
+        return None
+    held = [each for each in of_content_in(view, subject, first.row.md5) if each.row.schema_id == schema_id]
+    return max(held or _clashing(view, subject, schema_id), key=lambda each: each.row.offset, default=None)
+
+
+def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
+    # Other writers can bind an id to two contents: then the first row's content need not be the subject's.
+    prefix = rows.id_prefix(subject.context, schema_id)
+    packed, name = rows.part(subject.context), rows.part(subject.name)
+    keys = islice((key for key, _ in rows.scan(view, prefix)), SHARED_ROWS_MAX)
+    own = [key for key in keys if key[len(prefix) + 8 : -4] == name]
+    found = (at(view, rows.version_key_of_id(key, prefix, packed)) for key in own)
+    return [each for each in found if each is not None]
+
+
+def newest_of_each_subject(view: View, context: str, schema_id: int) -> list[Registered]:
+    """For each subject of an id, the version recorded last; sorted by subject."""
+    last = {each.subject: each for each in of_id(view, context, schema_id)}
+    return [last[subject] for subject in sorted(last)]
+
+
+def id_in_use(view: View, context: str, schema_id: int) -> bool:
+    """Whether any version, soft-deleted and forgotten ones included, has this id."""
+    prefix = rows.id_prefix(context, schema_id)
+    row = view.seek(prefix)
+    return row is not None and row[0].startswith(prefix)
+
+
+def id_max(view: View, context: str) -> int:
+    """The highest id any version of the context has; 0 where it has none."""
+    prefix = rows.context_key(rows.ID, context)
+    row = view.seek_back(rows.after(prefix))
+    if row is None or not row[0].startswith(prefix):
+        return 0
+    return max(0, rows.unnumber(row[0][len(prefix) : len(prefix) + 4]))
+
+
+def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
+    """The versions of one content in a context, at most :data:`SHARED_ROWS_MAX` rows, by subject."""
+    prefix, packed = rows.guid_prefix(context, md5), rows.part(context)
+    for count, (key, _) in enumerate(rows.scan(view, prefix)):
+        if count == SHARED_ROWS_MAX:
+            return
+        found = at(view, rows.VERSION + packed + key[len(prefix) :])
+        if found is not None:
+            yield found
+
+
+def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
+    """The versions of one content under one subject, ascending, soft-deleted ones included."""
+    prefix = rows.guid_prefix(subject.context, md5) + rows.part(subject.name)
+    numbers = [rows.unnumber(key[-4:]) for key, _ in rows.scan(view, prefix)]
+    found = ((number, get(view, subject, number)) for number in numbers)
+    return [Registered(subject, number, row) for number, row in found if row is not None]
+
+
+def newest_of_content(view: View, context: str, md5: bytes) -> Registered | None:
+    """The version of this content that was written last: its id is what the content stands for."""
+    return max(of_content(view, context, md5), key=lambda each: each.row.offset, default=None)
+
+
+def by_guid(view: View, md5: bytes) -> Registered | None:
+    """A version of this content: in the default context, else in the first other one that has it."""
+    for context in (DEFAULT_CONTEXT, *contexts_known(view)):
+        found = next(of_content(view, context, md5), None)
+        if found is not None:
+            return found
+    return None
+
+
+def contexts_known(view: View) -> list[str]:
+    """The contexts that the log names, in code-point order, without the default one."""
+    names = (_context_at(key, value) for key, value in rows.scan(view, rows.CONTEXT))
+    return sorted(name for name in names if name != DEFAULT_CONTEXT)
+
+
+def _context_at(key: bytes, value: bytes) -> str:
+    name = rows.unpart(key[1:-1])
+    return value.decode() if name is None else name
