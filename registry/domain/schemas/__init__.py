@@ -1,0 +1,12 @@
+"""The schema formats that the registry knows, by the name that the API calls ``schemaType``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .avro.format import AvroFormat
+from .contract import Dependency, Difference, Format, InvalidSchema, Schema
+
+__all__ = ["FORMATS", "Dependency", "Difference", "Format", "InvalidSchema", "Schema"]
+
+FORMATS: Final[dict[str, Format]] = {"AVRO": AvroFormat()}

@@ -1,0 +1,159 @@
+"""The model as text: what Java's ``Schema.toString`` prints.
+
+Names are written once in full and by reference afterwards; a namespace only where it differs from the enclosing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .json_text import printed, quoted
+from .model import (
+    MISSING,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Json,
+    Map,
+    Name,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    Unresolved,
+)
+from .names import qualified
+from .walk import Walk, run
+
+
+def canonical_text(node: Node, known: Iterable[str]) -> str:
+    """The text of ``node``; types whose full names are ``known`` are only referred to."""
+    out: list[str] = []
+    named = set(known)
+    text = _leaf(node, None, named)
+    if text is not None:
+        return text
+    run(_write(node, None, named, out))
+    return "".join(out)
+
+
+def _leaf(node: Node, space: str | None, known: set[str]) -> str | None:
+    """The text of a node that holds no definitions, else None."""
+    if type(node) is Primitive:
+        if node.props is None:
+            return f'"{node.kind}"'
+        return f'{{"type":"{node.kind}"{_props(node.props)}}}'
+    if type(node) is Union:
+        texts = []
+        for branch in node.branches:
+            text = _leaf(branch, space, known)
+            if text is None:
+                return None
+            texts.append(text)
+        return f"[{','.join(texts)}]"
+    if type(node) is Record or type(node) is Enum or type(node) is Fixed:
+        return quoted(qualified(node.name, space)) if node.name.full in known else None
+    if type(node) is Unresolved:
+        return quoted(node.full)
+    return None
+
+
+def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Walk[None]:
+    if type(node) is Union:
+        comma = "["
+        for branch in node.branches:
+            out.append(comma)
+            comma = ","
+            text = _leaf(branch, space, known)
+            if text is None:
+                yield _write(branch, space, known, out)
+            else:
+                out.append(text)
+        out.append("]")
+    elif type(node) is Array or type(node) is Map:
+        inner = node.items if type(node) is Array else node.values  # type: ignore[union-attr]
+        out.append('{"type":"array","items":' if type(node) is Array else '{"type":"map","values":')
+        text = _leaf(inner, space, known)
+        if text is None:
+            yield _write(inner, space, known, out)
+        else:
+            out.append(text)
+        out.append(_props(node.props) + "}")
+    elif type(node) is Record:
+        known.add(node.name.full)
+        yield _write_record(node, space, known, out)
+    elif type(node) is Enum or type(node) is Fixed:
+        known.add(node.name.full)
+        out.append(_enum(node, space) if type(node) is Enum else _fixed(node, space))  # type: ignore[arg-type]
+
+
+def _write_record(node: Record, space: str | None, known: set[str], out: list[str]) -> Walk[None]:
+    name = node.name
+    kind = "error" if node.is_error else "record"
+    out.append(f'{{"type":"{kind}",{_name(name, space)}{_doc(node.doc)},"fields":[')
+    inner = name.space
+    start = '{"name":"'
+    for field in node.fields:
+        text = _leaf(field.type, inner, known)
+        if text is None:
+            out.append(f'{start}{field.name}","type":')
+            yield _write(field.type, inner, known, out)
+            out.append(_rest(field))
+        else:
+            out.append(f'{start}{field.name}","type":{text}{_rest(field)}')
+        start = ',{"name":"'
+    out.append("]" + _props(node.props) + _aliases(node.aliases, inner) + "}")
+
+
+def _rest(field: Field) -> str:
+    """What follows the type of a field, the closing brace included."""
+    text = "}" if field.doc is None else f',"doc":{quoted(field.doc)}}}'
+    if field.default is not MISSING:
+        default = "null" if field.default is None else printed(field.default)
+        text = f'{text[:-1]},"default":{default}}}'
+    if field.order != "ascending":
+        text = f'{text[:-1]},"order":"{field.order}"}}'
+    if field.aliases:
+        text = f'{text[:-1]},"aliases":[{",".join(map(quoted, field.aliases))}]}}'
+    if field.props:
+        text = f"{text[:-1]}{_props(field.props)}}}"
+    return text
+
+
+def _enum(node: Enum, space: str | None) -> str:
+    symbols = ",".join(map(quoted, node.symbols))
+    default = "" if node.default is None else f',"default":{quoted(node.default)}'
+    return (
+        f'{{"type":"enum",{_name(node.name, space)}{_doc(node.doc)},"symbols":[{symbols}]{default}'
+        f"{_props(node.props)}{_aliases(node.aliases, node.name.space)}}}"
+    )
+
+
+def _fixed(node: Fixed, space: str | None) -> str:
+    return (
+        f'{{"type":"fixed",{_name(node.name, space)}{_doc(node.doc)},"size":{node.size}'
+        f"{_props(node.props)}{_aliases(node.aliases, node.name.space)}}}"
+    )
+
+
+def _name(name: Name, space: str | None) -> str:
+    if name.space == space:
+        return f'"name":{quoted(name.simple)}'
+    return f'"name":{quoted(name.simple)},"namespace":{quoted(name.space or "")}'
+
+
+def _doc(doc: str | None) -> str:
+    return "" if doc is None else f',"doc":{quoted(doc)}'
+
+
+def _props(props: dict[str, Json] | None) -> str:
+    if not props:
+        return ""
+    return "".join([f",{quoted(key)}:{printed(value)}" for key, value in props.items()])
+
+
+def _aliases(aliases: tuple[Name, ...], space: str | None) -> str:
+    if not aliases:
+        return ""
+    return f',"aliases":[{",".join([quoted(qualified(alias, space)) for alias in aliases])}]'

@@ -1,0 +1,230 @@
+"""Whether a reader's schema can read what a writer's schema wrote, and why not: Java Avro 1.12's ``SchemaCompatibility``.
+
+The order and the paths of the differences are Java's too. A path is relative to the place where the comparison began:
+inside the branches of a union it begins anew, because Java tries each branch for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from ..contract import Difference
+from .canonical import canonical_text
+from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primitive, Record, Union
+from .walk import Walk, run
+
+MAX_DIFFERENCES: Final = 1000
+"""Types that share types can differ in exponentially many places; the verdict does not need them all."""
+
+_PROMOTIONS: Final = {
+    "long": {"int"},
+    "float": {"int", "long"},
+    "double": {"int", "long", "float"},
+    "bytes": {"string"},
+    "string": {"bytes"},
+}
+_DESCRIPTIONS: Final = {
+    "FIXED_SIZE_MISMATCH": (
+        "The size of FIXED type field at path '{path}' in the {reader} schema does not match with the {writer} schema"
+    ),
+    "TYPE_MISMATCH": (
+        "The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema"
+    ),
+    "NAME_MISMATCH": "The name of the schema has changed (path '{path}')",
+    "MISSING_ENUM_SYMBOLS": (
+        "The {reader} schema is missing enum symbols '{info}' at path '{path}' in the {writer} schema"
+    ),
+    "MISSING_UNION_BRANCH": (
+        "The {reader} schema is missing a type inside a union field at path '{path}' in the {writer} schema"
+    ),
+    "READER_FIELD_MISSING_DEFAULT_VALUE": (
+        "The field '{info}' at path '{path}' in the {reader} schema has no default value"
+        " and is missing in the {writer} schema"
+    ),
+}
+
+
+class _Place(NamedTuple):
+    """A position in the reader's schema, as the step that led to it."""
+
+    before: _Place | None
+    step: str
+
+    def path(self) -> str:
+        steps: list[str] = []
+        place: _Place | None = self
+        while place is not None and place.before is not None:
+            steps.append(place.step)
+            place = place.before
+        return "/" + "/".join(reversed(steps))
+
+
+_ROOT: Final = _Place(None, "")
+
+
+class _Found(NamedTuple):
+    type: str
+    place: _Place
+    info: str
+
+
+class _Ambiguous(Exception):
+    """A reader's field that stands for more than one field of the writer; Java gives up on the comparison."""
+
+
+def differences(reader: Node, writer: Node, reader_is: Literal["new", "old"]) -> list[Difference]:
+    """Every reason why ``reader`` cannot read data of ``writer``, in Java's order, with Confluent's texts."""
+    try:
+        found = run(_Comparison().compare(reader, writer, _ROOT))
+    except _Ambiguous as error:
+        text = f"Unexpected exception during compatibility check: {error}"
+        return [Difference("UNEXPECTED_EXCEPTION", "", text)]
+    writer_is = "old" if reader_is == "new" else "new"
+    return [_difference(item, reader_is, writer_is) for item in found]
+
+
+def _difference(found: _Found, reader_is: str, writer_is: str) -> Difference:
+    path = found.place.path()
+    description = _DESCRIPTIONS[found.type].format(
+        path=path, info=found.info, reader=reader_is, writer=writer_is
+    )
+    text = f"{{errorType:'{found.type}', description:'{description}', additionalInfo:'{found.info}'}}"
+    return Difference(found.type, path, text)
+
+
+def _promoted(reader: Node, writer: Node) -> bool:
+    return reader.kind == writer.kind or writer.kind in _PROMOTIONS.get(reader.kind, ())
+
+
+class _Comparison:
+    """One comparison of two schemas, with the verdicts found so far: recursive types end, shared ones are judged once."""
+
+    __slots__ = ("_fields", "_verdicts")
+
+    def __init__(self) -> None:
+        self._verdicts: dict[tuple[int, int], list[_Found] | None] = {}
+        self._fields: dict[int, dict[str, Field]] = {}
+
+    def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
+        if type(reader) is Primitive and type(writer) is Primitive:
+            return [] if _promoted(reader, writer) else [_mismatch(reader, writer, place)]
+        key = (id(reader), id(writer))
+        if key in self._verdicts:
+            # Without a verdict yet the pair is being compared further out: it is compatible unless something else is not.
+            return self._verdicts[key] or []
+        self._verdicts[key] = None
+        found: list[_Found] = yield self._judge(reader, writer, place)
+        self._verdicts[key] = found
+        return found
+
+    def _judge(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
+        if type(writer) is Union:
+            if type(reader) is Union:
+                return (yield self._unions(reader, writer, place))
+            return (yield self._every_branch(reader, writer, place))
+        if type(reader) is Union:
+            return (yield self._some_branch(reader, writer, place))
+        if type(reader) is Record and type(writer) is Record:
+            return _names(reader, writer, place) + (yield self._records(reader, writer, place))
+        if type(reader) is Enum and type(writer) is Enum:
+            return _names(reader, writer, place) + _symbols(reader, writer, place)
+        if type(reader) is Fixed and type(writer) is Fixed:
+            return _names(reader, writer, place) + _sizes(reader, writer, place)
+        if type(reader) is Array and type(writer) is Array:
+            return (yield self.compare(reader.items, writer.items, _Place(place, "items")))
+        if type(reader) is Map and type(writer) is Map:
+            return (yield self.compare(reader.values, writer.values, _Place(place, "values")))
+        return [_mismatch(reader, writer, place)]
+
+    def _unions(self, reader: Union, writer: Union, place: _Place) -> Walk[list[_Found]]:
+        found = []
+        for index, branch in enumerate(writer.branches):
+            if (yield self.compare(reader, branch, _ROOT)):
+                found.append(_lacking(branch, _Place(place, str(index))))
+        return found
+
+    def _every_branch(self, reader: Node, writer: Union, place: _Place) -> Walk[list[_Found]]:
+        found: list[_Found] = []
+        for index, branch in enumerate(writer.branches):
+            _extend(found, (yield self.compare(reader, branch, _Place(place, str(index)))))
+        return found
+
+    def _some_branch(self, reader: Union, writer: Node, place: _Place) -> Walk[list[_Found]]:
+        for branch in reader.branches:
+            if not (yield self.compare(branch, writer, _ROOT)):
+                return []
+        return [_lacking(writer, place)]
+
+    def _records(self, reader: Record, writer: Record, place: _Place) -> Walk[list[_Found]]:
+        found: list[_Found] = []
+        fields = _Place(place, "fields")
+        for index, field in enumerate(reader.fields):
+            written = self._written(field, index, writer)
+            if written is None:
+                if field.default is not MISSING:
+                    continue
+                here = _Place(fields, str(index))
+                if type(field.type) is Enum and field.type.default is not None:
+                    found.append(_mismatch(field.type, writer, _Place(here, "type")))
+                else:
+                    found.append(_Found("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name))
+            elif type(field.type) is not Primitive or field.type.kind != written.type.kind:
+                here = _Place(_Place(fields, str(index)), "type")
+                _extend(found, (yield self.compare(field.type, written.type, here)))
+        return found
+
+    def _written(self, field: Field, index: int, writer: Record) -> Field | None:
+        """The writer's field that ``field`` reads, by its name or one of its aliases."""
+        fields = self._fields.get(id(writer))
+        if fields is None:
+            fields = self._fields[id(writer)] = {item.name: item for item in writer.fields}
+        written = fields.get(field.name)
+        if not field.aliases:
+            return written
+        matches = [] if written is None else [written]
+        matches += [fields[alias] for alias in field.aliases if alias in fields]
+        if len(matches) > 1:
+            what = f"{field.name} type:{field.type.kind.upper()} pos:{index}"
+            raise _Ambiguous(
+                f"Reader record field {what} matches multiple fields in writer record schema"
+                f" {canonical_text(writer, ())}"
+            )
+        return matches[0] if matches else None
+
+
+def _extend(found: list[_Found], more: list[_Found]) -> None:
+    found.extend(more[: MAX_DIFFERENCES - len(found)])
+
+
+def _mismatch(reader: Node, writer: Node, place: _Place) -> _Found:
+    info = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
+    return _Found("TYPE_MISMATCH", place, info)
+
+
+def _lacking(writer: Node, place: _Place) -> _Found:
+    return _Found("MISSING_UNION_BRANCH", place, f"reader union lacking writer type: {writer.kind.upper()}")
+
+
+def _names(reader: Named, writer: Named, place: _Place) -> list[_Found]:
+    """Names are compared without their namespaces; a reader's alias has to be the writer's full name."""
+    if reader.name.simple == writer.name.simple:
+        return []
+    for alias in reader.aliases:
+        if alias.full == writer.name.full and (alias.space is not None or reader.name.space is None):
+            return []
+    return [_Found("NAME_MISMATCH", _Place(place, "name"), f"expected: {writer.name.full}")]
+
+
+def _symbols(reader: Enum, writer: Enum, place: _Place) -> list[_Found]:
+    missing = set(writer.symbols).difference(reader.symbols)
+    if not missing or (reader.default is not None and reader.default in reader.symbols):
+        return []
+    listed = f"[{', '.join(sorted(missing))}]"
+    return [_Found("MISSING_ENUM_SYMBOLS", _Place(place, "symbols"), listed)]
+
+
+def _sizes(reader: Fixed, writer: Fixed, place: _Place) -> list[_Found]:
+    if reader.size == writer.size:
+        return []
+    info = f"expected: {writer.size}, found: {reader.size}"
+    return [_Found("FIXED_SIZE_MISMATCH", _Place(place, "size"), info)]

@@ -1,0 +1,128 @@
+"""When two definitions are the same.
+
+Two notions: :func:`same_definition` is Java's ``Schema.equals``, which lets a type be defined twice; :func:`equivalent`
+adds docs, aliases and enum defaults, by which Confluent looks a schema up.
+"""
+
+from __future__ import annotations
+
+from .json_text import printed
+from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Name, Node, Record, Union, Unresolved
+from .walk import Walk, run
+
+_Seen = set[tuple[int, int]]
+
+
+def same_definition(one: Node, other: Node) -> bool:
+    """Names, types, defaults, orders and properties are equal; docs, aliases and enum defaults do not count."""
+    return run(_same(one, other, False, set()))
+
+
+def equivalent(one: Node, other: Node) -> bool:
+    """Everything but the order of attributes and properties is equal."""
+    return run(_same(one, other, True, set()))
+
+
+def _same(one: Node, other: Node, full: bool, seen: _Seen) -> Walk[bool]:
+    if one is other:
+        return True
+    # A name that is not resolved yet equals nothing, not even itself under another use.
+    if one.kind != other.kind or type(one) is Unresolved or type(other) is Unresolved:
+        return False
+    if type(one) is Union and type(other) is Union:
+        if len(one.branches) != len(other.branches):
+            return False
+        for left, right in zip(one.branches, other.branches, strict=True):
+            if left is not right and not (yield _same(left, right, full, seen)):
+                return False
+        return True
+    if not _same_props(one.props, other.props):  # type: ignore[union-attr]
+        return False
+    if type(one) is Array and type(other) is Array:
+        return (yield _same(one.items, other.items, full, seen))
+    if type(one) is Map and type(other) is Map:
+        return (yield _same(one.values, other.values, full, seen))
+    if isinstance(one, (Record, Enum, Fixed)) and isinstance(other, (Record, Enum, Fixed)):
+        return (yield _same_named(one, other, full, seen))
+    return True
+
+
+def _same_named(
+    one: Record | Enum | Fixed, other: Record | Enum | Fixed, full: bool, seen: _Seen
+) -> Walk[bool]:
+    if one.name.full != other.name.full:
+        return False
+    if full and (one.doc != other.doc or _aliases(one.aliases) != _aliases(other.aliases)):
+        return False
+    if type(one) is Enum and type(other) is Enum:
+        return one.symbols == other.symbols and (not full or one.default == other.default)
+    if type(one) is Fixed and type(other) is Fixed:
+        return one.size == other.size
+    assert type(one) is Record
+    assert type(other) is Record
+    if (id(one), id(other)) in seen:
+        return True
+    seen.add((id(one), id(other)))
+    if len(one.fields) != len(other.fields):
+        return False
+    for left, right in zip(one.fields, other.fields, strict=True):
+        if not _same_field(left, right, full):
+            return False
+        if left.type is not right.type and not (yield _same(left.type, right.type, full, seen)):
+            return False
+    return True
+
+
+def _same_field(one: Field, other: Field, full: bool) -> bool:
+    return (
+        one.name == other.name
+        and one.order == other.order
+        and _same_default(one.default, other.default)
+        and _same_props(one.props, other.props)
+        and (not full or (one.doc == other.doc and set(one.aliases) == set(other.aliases)))
+    )
+
+
+def _same_default(one: Json, other: Json) -> bool:
+    if one is MISSING or other is MISSING:
+        return one is other
+    return _same_value(one, other)
+
+
+def _same_props(one: dict[str, Json] | None, other: dict[str, Json] | None) -> bool:
+    if not one or not other:
+        return not one and not other
+    return one.keys() == other.keys() and all(_same_value(one[key], other[key]) for key in one)
+
+
+def _same_value(one: Json, other: Json) -> bool:
+    """Equality of JSON values as Jackson has it: 1, 1.0 and true are three values, members have no order."""
+    if type(one) is not type(other):
+        return False
+    if type(one) is float or type(one) is list or type(one) is dict:
+        return printed(_ordered(one)) == printed(_ordered(other))
+    return bool(one == other)
+
+
+def _ordered(value: Json) -> Json:
+    """The value with the members of every object in one order."""
+    return run(_order(value))
+
+
+def _order(value: Json) -> Walk[Json]:
+    if type(value) is dict:
+        result = {}
+        for key in sorted(value):
+            item = value[key]
+            result[key] = (yield _order(item)) if type(item) is dict or type(item) is list else item
+        return result
+    if type(value) is list:
+        elements = []
+        for item in value:
+            elements.append((yield _order(item)) if type(item) is dict or type(item) is list else item)
+        return elements
+    return value
+
+
+def _aliases(aliases: tuple[Name, ...]) -> set[str]:
+    return {alias.full for alias in aliases}

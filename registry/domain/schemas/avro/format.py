@@ -1,0 +1,72 @@
+"""The AVRO schema type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from ..contract import Dependency, Difference, InvalidSchema, Schema
+from .canonical import canonical_text
+from .compatibility import differences
+from .equality import equivalent
+from .model import Node, Record, type_name
+from .normal import normal_form
+from .parser import Parser
+
+
+class AvroSchema:
+    """A parsed Avro schema; texts are made when first asked for."""
+
+    __slots__ = ("_canonical", "_known", "_normalized", "node")
+
+    def __init__(self, node: Node, known: frozenset[str]) -> None:
+        """``known``: full names of the dependencies' own schemas, which the texts only refer to."""
+        self.node: Final = node
+        self._known = known
+        self._canonical: str | None = None
+        self._normalized: str | None = None
+
+    @property
+    def canonical(self) -> str:
+        if self._canonical is None:
+            self._canonical = canonical_text(self.node, self._known)
+        return self._canonical
+
+    @property
+    def normalized(self) -> str:
+        if self._normalized is None:
+            self._normalized = canonical_text(normal_form(self.node), self._known)
+        return self._normalized
+
+    def equivalent(self, other: Schema) -> bool:
+        return isinstance(other, AvroSchema) and equivalent(self.node, other.node)
+
+    def formatted(self, format: str) -> str:
+        """``resolved``: what the dependencies define stands inline at its first use."""
+        if format.strip().lower() == "resolved" and self._known:
+            return canonical_text(self.node, ())
+        return self.canonical
+
+    def field_names(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.node.fields) if type(self.node) is Record else frozenset()
+
+
+class AvroFormat:
+    """Avro 1.12 as Java has it: parser, ``toString`` and ``SchemaCompatibility``."""
+
+    __slots__ = ()
+    name: Final = "AVRO"
+
+    def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
+        parser = Parser()
+        known = []
+        for dependency in dependencies:
+            known.append(type_name(parser.read(dependency.text, strict=False)))
+        return AvroSchema(parser.read(text, strict=new), frozenset(known))
+
+    def differences(
+        self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"]
+    ) -> list[Difference]:
+        if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
+            raise InvalidSchema("Incompatible because of different schema type")
+        return differences(reader.node, writer.node, reader_is)

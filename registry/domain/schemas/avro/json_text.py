@@ -1,0 +1,120 @@
+"""JSON values to text, byte for byte as Jackson prints them for Avro: compact, non-ASCII literally, Java's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from json.encoder import encode_basestring
+from typing import Final
+
+from .model import Json
+
+_CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+    8: "\\b",
+    9: "\\t",
+    10: "\\n",
+    12: "\\f",
+    13: "\\r",
+}
+
+
+def quoted(text: str) -> str:
+    """A JSON string. Control characters without a short form are ``\\u001F``, hexadecimal digits in upper case."""
+    done: str = encode_basestring(text)
+    return done if "\\u00" not in done else f'"{text.translate(_CONTROLS)}"'
+
+
+def double(value: float) -> str:
+    """``Double.toString`` of Java 19 and later (the shortest digits that read back), not-a-number and infinities quoted."""
+    if value != value:
+        return '"NaN"'
+    if value in (float("inf"), float("-inf")):
+        return '"Infinity"' if value > 0 else '"-Infinity"'
+    sign = "-" if repr(value)[0] == "-" else ""
+    digits, point = _digits(abs(value))
+    if not digits:
+        return f"{sign}0.0"
+    if not -3 < point < 8:
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
+
+
+def _digits(value: float) -> tuple[str, int]:
+    """The shortest digits of a positive number, without zeros around them, and the place of the point before them."""
+    text = repr(value)
+    mantissa, _, power = text.partition("e")
+    whole, _, part = mantissa.partition(".")
+    digits = (whole + part).lstrip("0")
+    point = len(whole) + int(power or 0) - (len(whole + part) - len(digits))
+    digits = digits.rstrip("0")
+    # Java wants two digits where one would do, and takes the nearest pair: 4.9E-324, which Python calls 5e-324.
+    if len(digits) == 1 and float(pair := f"{value:.1e}") == value:
+        return (pair[0] + pair[2]).rstrip("0"), int(pair.partition("e")[2]) + 1
+    return digits, point
+
+
+def _scalar(value: Json) -> str | None:
+    if type(value) is str:
+        return quoted(value)
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if type(value) is int:
+        return str(value)
+    if type(value) is float:
+        return double(value)
+    if not value:
+        return "{}" if type(value) is dict else "[]"
+    return None
+
+
+def printed(value: Json) -> str:
+    """Any JSON value, members in the order they have."""
+    simple = _scalar(value)
+    if simple is not None:
+        return simple
+    out: list[str] = []
+    stack: list[tuple[Iterator[str | Json], str]] = []
+    _open(value, out, stack)
+    while stack:
+        members, end = stack[-1]
+        for prefix, member in members:
+            out.append(prefix)
+            text = _scalar(member)
+            if text is None:
+                _open(member, out, stack)
+                break
+            out.append(text)
+        else:
+            stack.pop()
+            out.append(end)
+    return "".join(out)
+
+
+def _open(value: Json, out: list[str], stack: list[tuple[Iterator[str | Json], str]]) -> None:
+    if type(value) is dict:
+        out.append("{")
+        stack.append((_members(value), "}"))
+    else:
+        out.append("[")
+        stack.append((_elements(value), "]"))
+
+
+def _members(value: dict[str, Json]) -> Iterator[tuple[str, Json]]:
+    comma = ""
+    for name, member in value.items():
+        yield f"{comma}{quoted(name)}:", member
+        comma = ","
+
+
+def _elements(value: list[Json]) -> Iterator[tuple[str, Json]]:
+    comma = ""
+    for element in value:
+        yield comma, element
+        comma = ","

@@ -1,0 +1,74 @@
+"""Which names Avro allows. Java's rules count UTF-16 units, hence the plane beyond U+FFFF is not of letters."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from ..contract import InvalidSchema
+from .model import TYPE_NAMES, Name
+
+NameCheck: TypeAlias = Callable[[object], None]
+"""Raises :class:`InvalidSchema` for what may not be a name."""
+
+_LETTERS: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
+
+
+def check_strict(name: object) -> None:
+    """``[A-Za-z_][A-Za-z0-9_]*``: the rule for schemas that are registered anew."""
+    if type(name) is str and name.isidentifier() and name.isascii():
+        return
+    _refuse(name, _is_ascii_letter, lambda c: c.isascii() and c.isdigit())
+
+
+def check_lenient(name: object) -> None:
+    """Letters, digits and ``_`` in the Unicode sense: the rule for schemas that are there already."""
+    if type(name) is str and name.isidentifier() and name.isascii():
+        return
+    _refuse(name, _is_letter, lambda c: unicodedata.category(c) == "Nd")
+
+
+def _is_ascii_letter(char: str) -> bool:
+    return char.isascii() and char.isalpha()
+
+
+def _is_letter(char: str) -> bool:
+    return char <= "\uffff" and unicodedata.category(char) in _LETTERS
+
+
+def _refuse(name: object, is_letter: Callable[[str], bool], is_digit: Callable[[str], bool]) -> None:
+    if type(name) is not str:
+        raise InvalidSchema("Null name")
+    if not name:
+        raise InvalidSchema("Empty name")
+    if not (is_letter(name[0]) or name[0] == "_"):
+        raise InvalidSchema(f"Illegal initial character: {name}")
+    for char in name[1:]:
+        if not (is_letter(char) or char == "_" or (char <= "\uffff" and is_digit(char))):
+            raise InvalidSchema(f"Illegal character in: {name}")
+
+
+def make_name(text: str, space: str | None, check: NameCheck) -> Name:
+    """The full name that ``text`` means where ``space`` is the namespace; a dotted text brings its own."""
+    dot = text.rfind(".")
+    if dot >= 0:
+        space, text = text[:dot], text[dot + 1 :]
+    check(text)
+    return Name(text, space or None)
+
+
+def check_namespace(name: Name) -> None:
+    """Every part of a namespace is a name too; asked of new schemas only."""
+    for part in () if name.space is None else name.space.split("."):
+        try:
+            check_strict(part)
+        except InvalidSchema as error:
+            raise InvalidSchema(f'Namespace part "{part}" is invalid: {error}') from None
+
+
+def qualified(name: Name, space: str | None) -> str:
+    """How ``name`` is written inside ``space``: short where it belongs there and is not the word for a type."""
+    if name.space is not None and name.space == space and name.simple not in TYPE_NAMES:
+        return name.simple
+    return name.full

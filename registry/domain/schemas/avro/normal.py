@@ -1,0 +1,182 @@
+"""The normalised form: equal for schemas that differ only in the order or spelling of what does not matter.
+
+Confluent 8.x: properties and aliases sorted, a valid logical type with its parameters first among the properties, empty
+docs of types dropped, ``error`` becomes ``record``, defaults written as values of their type.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Name, Node, Primitive, Record, Union
+from .walk import Walk, run
+
+_LOGICAL: Final = {
+    "big-decimal": "bytes",
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+}
+_INCOMPATIBLE: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+
+
+def normal_form(node: Node) -> Node:
+    """A normalised copy of ``node``."""
+    return run(_normal(node, {}))
+
+
+def _normal(node: Node, done: dict[int, Node]) -> Walk[Node]:
+    if type(node) is Primitive:
+        return Primitive(node.kind, _logical_first(node)) if node.props else node
+    if type(node) is Union:
+        branches = []
+        for branch in node.branches:
+            branches.append((yield _normal(branch, done)))
+        return Union(branches)
+    if type(node) is Array:
+        return Array((yield _normal(node.items, done)), _sorted(node.props))
+    if type(node) is Map:
+        return Map((yield _normal(node.values, done)), _sorted(node.props))
+    if id(node) not in done:
+        if type(node) is Record:
+            yield _record(node, done)
+        elif type(node) is Enum:
+            aliases = _aliases(node.aliases, node.name)
+            done[id(node)] = Enum(
+                node.name, node.doc or None, node.symbols, node.default, aliases, _sorted(node.props)
+            )
+        elif type(node) is Fixed:
+            aliases = _aliases(node.aliases, node.name)
+            done[id(node)] = Fixed(node.name, node.doc or None, node.size, aliases, _logical_first(node))
+    return done[id(node)]
+
+
+def _record(node: Record, done: dict[int, Node]) -> Walk[None]:
+    fields: list[Field] = []
+    aliases = _aliases(node.aliases, node.name)
+    done[id(node)] = Record(node.name, node.doc or None, fields, aliases, _sorted(node.props), is_error=False)
+    for field in node.fields:
+        inner = yield _normal(field.type, done)
+        default = MISSING if field.default is MISSING else run(_default(field.type, field.default))
+        names = tuple(_in_order(field.aliases))
+        fields.append(Field(field.name, inner, field.doc, default, field.order, names, _sorted(field.props)))
+
+
+def _default(node: Node, value: Json) -> Walk[Json]:
+    """A default as Java reads and prints a value of its type; a union's as one of its first branch, where it is one."""
+    if type(node) is Union:
+        return (yield _default(node.branches[0], value)) if node.branches else value
+    if type(value) is dict:
+        inner = {}
+        for key in _in_order(value):
+            inner[key] = yield _default(_member(node, key), value[key])
+        return inner
+    if type(value) is list:
+        items = []
+        for item in value:
+            items.append((yield _default(node.items, item)) if type(node) is Array else item)
+        return items
+    if node.kind == "float" and type(value) in (int, float):
+        return _single(value)
+    if node.kind == "double" and type(value) is int:
+        return float(value) if abs(value) < 2**1000 else value
+    if node.kind in ("bytes", "fixed") and type(value) is str:
+        return value.encode("latin-1", "replace").decode("latin-1")
+    return value
+
+
+_ANY: Final = Primitive("null")
+
+
+def _member(node: Node, key: str) -> Node:
+    if type(node) is Map:
+        return node.values
+    if type(node) is Record:
+        return next((field.type for field in node.fields if field.name == key), _ANY)
+    return _ANY
+
+
+def _single(value: float) -> float:
+    """The number that 32-bit floating point keeps of ``value``, in the fewest digits that single it out."""
+    try:
+        kept = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if not math.isfinite(kept):
+        return float(kept)
+    return next(
+        short
+        for digits in range(1, 18)
+        if struct.unpack("f", struct.pack("f", short := float(f"{kept:.{digits}g}")))[0] == kept
+    )
+
+
+def _logical_first(node: Primitive | Fixed) -> dict[str, Json] | None:
+    props = _sorted(node.props)
+    if not props or not _is_logical(node, props):
+        return props
+    first = ["logicalType"]
+    if props["logicalType"] == "decimal":
+        first += ["precision", "scale"] if props.get("scale") else ["precision"]
+    return {key: props[key] for key in first} | props
+
+
+def _is_logical(node: Primitive | Fixed, props: dict[str, Json]) -> bool:
+    """Whether the logical type is one that Java knows and accepts here."""
+    name = props.get("logicalType")
+    if type(name) is not str or any(type(props.get(key)) is str for key in _INCOMPATIBLE):
+        return False
+    size = node.size if type(node) is Fixed else None
+    if name == "uuid":
+        return node.kind == "string" or size == 16
+    if name == "duration":
+        return size == 12
+    if name == "decimal":
+        return (node.kind == "bytes" or size is not None) and _is_decimal(props, size)
+    return _LOGICAL.get(name) == node.kind
+
+
+def _is_decimal(props: dict[str, Json], size: int | None) -> bool:
+    precision, scale = props.get("precision"), props.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int:
+        return False
+    most = 2**31 - 1 if size is None else math.floor(math.log10(2) * (8 * size - 1))
+    return 0 < precision <= most and 0 <= scale <= precision
+
+
+def _sorted(props: dict[str, Json] | None) -> dict[str, Json] | None:
+    return {key: run(_sorted_value(props[key])) for key in _in_order(props)} if props else None
+
+
+def _sorted_value(value: Json) -> Walk[Json]:
+    if type(value) is dict:
+        members = {}
+        for key in _in_order(value):
+            members[key] = yield _sorted_value(value[key])
+        return members
+    if type(value) is list:
+        items = []
+        for item in value:
+            items.append((yield _sorted_value(item)))
+        return items
+    return value
+
+
+def _aliases(aliases: tuple[Name, ...], name: Name) -> tuple[Name, ...]:
+    """Sorted as Java names them: an alias in the null namespace has a dot before it where the type has a namespace."""
+    by_text = {f".{a.simple}" if a.space is None and name.space is not None else a.full: a for a in aliases}
+    return tuple(by_text[text] for text in _in_order(by_text))
+
+
+def _in_order(texts: Iterable[str]) -> list[str]:
+    """Sorted as Java sorts strings, by UTF-16 units."""
+    return sorted(texts, key=lambda text: text.encode("utf-16-be"))

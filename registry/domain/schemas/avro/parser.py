@@ -1,0 +1,362 @@
+"""JSON values to the model, by the rules of Java Avro 1.12's ``Schema.Parser``.
+
+One parser reads the dependencies and then the schema, into one table of names. A type enters the table when it is
+complete: a name used before that, its own included, stays :class:`Unresolved` until the whole text has been read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final, NoReturn
+
+from ..contract import InvalidSchema
+from . import json_source
+from .defaults import check_default
+from .equality import same_definition
+from .json_text import printed
+from .linking import link
+from .model import (
+    MISSING,
+    PRIMITIVES,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Json,
+    Map,
+    Name,
+    Named,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    Unresolved,
+    type_name,
+)
+from .names import check_lenient, check_namespace, check_strict, make_name
+from .walk import Walk, run
+
+_RESERVED: Final = frozenset(
+    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
+)
+_ENUM_RESERVED: Final = _RESERVED | {"default"}
+_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
+_ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
+_MAX_FIXED: Final = 2**31 - 1 - 8
+_JAVA_DOUBLE: Final = re.compile(
+    r"[\x00-\x20]*(?P<sign>[+-]?)(?:(?P<word>NaN|Infinity)"
+    r"|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
+    r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)[\x00-\x20]*"
+)
+
+
+class _NotExact(Exception):
+    """A number lost digits in the fast reading of the text: read it again, exactly."""
+
+
+class Parser:
+    """Reads texts into one table of names. ``known`` grows with every text."""
+
+    __slots__ = ("_check_name", "_exact", "_fresh", "_strict", "_unresolved", "known")
+
+    def __init__(self) -> None:
+        self.known: dict[str, Named] = {}
+        self._start(strict=False, exact=False)
+
+    def read(self, text: str, *, strict: bool) -> Node:
+        """The schema in ``text``; ``strict`` as for new schemas. Raises :class:`InvalidSchema`."""
+        known = dict(self.known) if self.known else None
+        self._start(strict, exact=False)
+        try:
+            return self._schema(json_source.read(text))
+        except _NotExact:
+            self.known = known or {}
+            self._start(strict, exact=True)
+            return self._schema(json_source.read_exactly(text))
+
+    def _start(self, strict: bool, exact: bool) -> None:
+        self._strict = strict
+        self._check_name = check_strict if strict else check_lenient
+        self._exact = exact
+        self._fresh: list[Named] = []
+        self._unresolved = False
+
+    def _schema(self, value: Json) -> Node:
+        node = self._leaf(value, None)
+        if node is None:
+            node = run(self._nested(value, None))
+        if self._unresolved:
+            node = link(node, self._fresh, self.known, self._strict)
+        if isinstance(node, (Record, Enum, Fixed)):
+            return self.known[node.name.full]
+        return node
+
+    def _leaf(self, value: Json, space: str | None) -> Node | None:
+        """The node of a value that holds no further definitions, else None."""
+        if type(value) is str:
+            return PRIMITIVES.get(value) or self._find(value, space)
+        if type(value) is list:
+            branches: list[Node] = []
+            for item in value:
+                if type(item) is not str:
+                    return None
+                branches.append(PRIMITIVES.get(item) or self._find(item, space))
+            return self._union(branches)
+        if type(value) is not dict:
+            raise InvalidSchema(f"Schema not yet supported: {printed(value)}")
+        kind = value.get("type")
+        if type(kind) is not str:
+            _no("No type", value)
+        if kind in PRIMITIVES:
+            props = self._props(value, _RESERVED)
+            return Primitive(kind, props) if props else PRIMITIVES[kind]
+        if kind in _NESTED:
+            return None
+        if kind == "enum":
+            return self._enum(value, space)
+        if kind == "fixed":
+            return self._fixed(value, space)
+        return self._find(kind, space)
+
+    def _nested(self, value: Json, space: str | None) -> Walk[Node]:
+        if type(value) is list:
+            branches: list[Node] = []
+            for item in value:
+                branches.append(self._leaf(item, space) or (yield self._nested(item, space)))
+            return self._union(branches)
+        kind = value["type"]
+        if kind != "array" and kind != "map":
+            return (yield self._record(value, space, is_error=kind == "error"))
+        key = "items" if kind == "array" else "values"
+        inner = value.get(key, MISSING)
+        if inner is MISSING:
+            _no(f"{kind.capitalize()} has no {key} type", value)
+        node: Node = self._leaf(inner, space) or (yield self._nested(inner, space))
+        props = self._container_props(value)
+        return Array(node, props) if kind == "array" else Map(node, props)
+
+    def _find(self, name: str, space: str | None) -> Node:
+        primitive = PRIMITIVES.get(name)
+        if primitive is not None:
+            return primitive
+        full = name if space is None or "." in name else f"{space}.{name}"
+        node = self.known.get(full) or self.known.get(name)
+        if node is None:
+            self._unresolved = True
+            return Unresolved(full)
+        return node
+
+    def _union(self, branches: list[Node]) -> Union:
+        seen = set()
+        for branch in branches:
+            if type(branch) is Unresolved:
+                continue
+            if type(branch) is Union:
+                raise InvalidSchema("Nested union: a union may not hold a union directly")
+            name = type_name(branch)
+            if name in seen:
+                raise InvalidSchema(f"Duplicate in union:{name}")
+            seen.add(name)
+        return Union(branches)
+
+    def _record(self, value: dict[str, Json], space: str | None, is_error: bool) -> Walk[Node]:
+        name = self._name(value, space)
+        doc = _text(value, "doc")
+        raw_fields = value.get("fields")
+        if type(raw_fields) is not list:
+            _no("Record has no fields", value)
+        fields: list[Field] = []
+        inner = name.space
+        for raw in raw_fields:
+            if type(raw) is not dict or type(raw.get("name")) is not str:
+                _no("No field name", raw)
+            raw_type = raw.get("type", MISSING)
+            if raw_type is MISSING:
+                _no("No field type", raw)
+            node = self._leaf(raw_type, inner)
+            if node is None:
+                node = yield self._nested(raw_type, inner)
+            fields.append(self._field(raw, node))
+        _check_unique(fields, name)
+        record = Record(name, doc, fields, self._aliases(value, inner), self._container_props(value), is_error)
+        self._define(record)
+        return record
+
+    def _field(self, raw: dict[str, Json], node: Node) -> Field:
+        order, default, aliases = "ascending", raw.get("default", MISSING), ()
+        if "order" in raw:
+            order = _order(raw["order"])
+        if type(default) is str and (node.kind == "double" or node.kind == "float"):
+            default = _java_double(default)
+        name = raw["name"]
+        self._check_name(name)
+        if default is not MISSING and default is not None:
+            self._check_exact(default)
+        if self._strict and default is not MISSING:
+            check_default(name, node, default)
+        props = None if _FIELD_RESERVED.issuperset(raw) else self._props(raw, _FIELD_RESERVED)
+        if "aliases" in raw:
+            aliases = tuple(dict.fromkeys(_alias_texts(raw)))
+        doc = raw.get("doc")
+        return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
+
+    def _enum(self, value: dict[str, Json], space: str | None) -> Enum:
+        name = self._name(value, space)
+        doc = _text(value, "doc")
+        symbols = value.get("symbols")
+        if type(symbols) is not list:
+            _no("Enum has no symbols", value)
+        seen = set()
+        for symbol in symbols:
+            self._check_name(symbol)
+            if symbol in seen:
+                raise InvalidSchema(f"Duplicate enum symbol: {symbol}")
+            seen.add(symbol)
+        default = _text(value, "default")
+        if default is not None and default not in seen:
+            listed = ", ".join(symbols)
+            raise InvalidSchema(f"The Enum Default: {default} is not in the enum symbol set: [{listed}]")
+        props = self._props(value, _ENUM_RESERVED)
+        enum = Enum(name, doc, symbols, default, self._aliases(value, name.space), props)
+        self._define(enum)
+        return enum
+
+    def _fixed(self, value: dict[str, Json], space: str | None) -> Fixed:
+        name = self._name(value, space)
+        doc = _text(value, "doc")
+        size = value.get("size")
+        if type(size) is not int or not -(2**31) <= size < 2**31:
+            _no("Invalid or no size", value)
+        if size < 0:
+            raise InvalidSchema(f"Malformed data. Length is negative: {size}")
+        if size > _MAX_FIXED:
+            raise InvalidSchema(f"Cannot read arrays longer than {_MAX_FIXED} bytes in Java library")
+        props = self._props(value, _RESERVED)
+        fixed = Fixed(name, doc, size, self._aliases(value, name.space), props)
+        self._define(fixed)
+        return fixed
+
+    def _define(self, node: Named) -> None:
+        name = node.name
+        if self._strict and name.space is not None:
+            check_namespace(name)
+        earlier = self.known.get(name.full)
+        if earlier is None:
+            self.known[name.full] = node
+            self._fresh.append(node)
+        elif not same_definition(earlier, node):
+            raise InvalidSchema(f"Can't redefine: {name.full}")
+
+    def _name(self, value: dict[str, Json], space: str | None) -> Name:
+        own = value.get("namespace")
+        text = value.get("name")
+        if type(text) is not str:
+            _no("No name in schema", value)
+        name = make_name(text, own if type(own) is str else space, self._check_name)
+        if name.full in PRIMITIVES:
+            raise InvalidSchema(f"Schemas may not be named after primitives: {name.full}")
+        return name
+
+    def _aliases(self, value: dict[str, Json], space: str | None) -> tuple[Name, ...]:
+        if "aliases" not in value:
+            return ()
+        check = check_strict if self._strict else _any_name
+        names = (make_name(text, space, check) for text in _alias_texts(value))
+        return tuple({name.full: name for name in names}.values())
+
+    def _props(self, value: dict[str, Json], reserved: frozenset[str]) -> dict[str, Json] | None:
+        if reserved.issuperset(value):
+            return None
+        props = {key: value[key] for key in value if key not in reserved}
+        for item in props.values():
+            self._check_exact(item)
+        return props
+
+    def _container_props(self, value: dict[str, Json]) -> dict[str, Json] | None:
+        """Properties of a record, array or map, where Java cannot keep integers beyond 64 bits."""
+        props = self._props(value, _RESERVED)
+        if props and _has_wide_integer(props):
+            raise InvalidSchema("Can't set a property to an integer beyond 64 bits")
+        return props
+
+    def _check_exact(self, value: Json) -> None:
+        if not self._exact and type(value) is not str and not json_source.is_exact(value):
+            raise _NotExact
+
+
+_NESTED: Final = frozenset({"record", "error", "array", "map"})
+
+
+def _no(what: str, value: Json) -> NoReturn:
+    text = printed(value)
+    raise InvalidSchema(f"{what}: {text if len(text) <= 10_240 else text[:10_240] + '...'}")
+
+
+def _text(value: dict[str, Json], key: str) -> str | None:
+    """A text attribute; anything but a string counts as absent."""
+    text = value.get(key)
+    return text if type(text) is str else None
+
+
+def _order(value: Json) -> str:
+    if type(value) is not str or value.upper() not in _ORDERS:
+        raise InvalidSchema(f"Invalid order: {printed(value)} is none of {', '.join(_ORDERS.values())}")
+    return _ORDERS[value.upper()]
+
+
+def _alias_texts(value: dict[str, Json]) -> list[str]:
+    texts = value["aliases"]
+    if type(texts) is not list:
+        _no("aliases not an array", value)
+    for text in texts:
+        if type(text) is not str:
+            _no("alias not a string", text)
+    return texts
+
+
+def _any_name(name: object) -> None:
+    """Aliases of schemas that are there already are not looked at."""
+
+
+def _check_unique(fields: list[Field], record: Name) -> None:
+    if len({field.name for field in fields}) == len(fields):
+        return
+    places: dict[str, int] = {}
+    for place, field in enumerate(fields):
+        if field.name in places:
+            first = places[field.name]
+            one, other = (f"{f.name} type:{f.type.kind.upper()}" for f in (field, fields[first]))
+            raise InvalidSchema(
+                f"Duplicate field {field.name} in record {record.full}: {one} pos:{place} and {other} pos:{first}."
+            )
+        places[field.name] = place
+
+
+def _java_double(text: str) -> float:
+    """``Double.parseDouble``: a text default of a float or double field becomes a number, NaN and infinities included."""
+    match = _JAVA_DOUBLE.fullmatch(text)
+    if match is None:
+        raise InvalidSchema(f'For input string: "{text}"')
+    sign = -1.0 if match["sign"] == "-" else 1.0
+    if match["word"]:
+        return math.nan if match["word"] == "NaN" else sign * math.inf
+    if match["decimal"]:
+        return sign * float(match["decimal"])
+    try:
+        return sign * float.fromhex(match["hex"])
+    except OverflowError:
+        return sign * math.inf
+
+
+def _has_wide_integer(value: Json) -> bool:
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if type(item) is dict:
+            todo.extend(item.values())
+        elif type(item) is list:
+            todo.extend(item)
+        elif type(item) is int and not -(2**63) <= item < 2**63:
+            return True
+    return False

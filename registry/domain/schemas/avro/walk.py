@@ -1,0 +1,27 @@
+"""Recursion without the interpreter's stack: schemas may nest as deep as their text allows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+Walk = Generator[Any, Any, T]
+"""A function that would recurse, written as a generator: it yields the walk it needs and is sent its result."""
+
+
+def run(walk: Walk[T]) -> T:
+    """Run a walk to its end and return its result; nesting costs heap, never stack."""
+    stack: list[Walk[Any]] = [walk]
+    value: Any = None
+    while stack:
+        try:
+            step = stack[-1].send(value)
+        except StopIteration as end:
+            stack.pop()
+            value = end.value
+        else:
+            stack.append(step)
+            value = None
+    return cast(T, value)

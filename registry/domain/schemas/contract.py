@@ -1,0 +1,75 @@
+"""What the registry needs of a schema format. AVRO implements it; other formats join through the same three types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+class InvalidSchema(ValueError):
+    """A text that is no schema of its format. ``str(error)`` is the parser's sentence, fit for a client to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A referenced schema: the name it is referred to by, and its canonical text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One reason why a reader cannot read what a writer wrote.
+
+    ``text`` is the whole message as Confluent prints it: ``{errorType:'…', description:'…', additionalInfo:'…'}``.
+    """
+
+    type: str
+    path: str
+    text: str
+
+
+class Schema(Protocol):
+    """A parsed schema. Immutable; safe to keep and to share."""
+
+    @property
+    def canonical(self) -> str:
+        """The text that is stored."""
+
+    @property
+    def normalized(self) -> str:
+        """The text that is stored when normalisation is asked for."""
+
+    def equivalent(self, other: Schema) -> bool:
+        """Whether both say the same, whatever the order of their attributes (Confluent 8.x: lookup's tolerant match)."""
+
+    def formatted(self, format: str) -> str:
+        """The text under a ``format`` of the API, in any letter case; one that is not known gives the canonical text."""
+
+    def field_names(self) -> frozenset[str]:
+        """Names of the top-level fields; empty where the schema has no fields."""
+
+
+class Format(Protocol):
+    """A schema type of the registry."""
+
+    @property
+    def name(self) -> str:
+        """The ``schemaType`` of the API, for example ``AVRO``."""
+
+    def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> Schema:
+        """Parse ``text``, which may name types of ``dependencies`` (transitive closure, dependencies first).
+
+        ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the rules. What is
+        stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
+        """
+
+    def differences(
+        self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"]
+    ) -> list[Difference]:
+        """Why ``reader`` cannot read data of ``writer``; empty when it can.
+
+        ``reader_is`` says which of the two is being registered; the messages call them new and old.
+        """
