@@ -28,7 +28,8 @@ _rule_set = msgspec.json.Decoder(RuleSet).decode
 def schema_entity(row: VersionRow, *, times: bool = True, tail: bytes = b"") -> bytes:
     """``Schema``: answers by subject and version, and lookups.
 
-    ``times``: with ``ts`` and ``deleted``. ``tail``: further members, each with its leading comma, that stand before ``ruleSet``.
+    ``times``: with ``ts`` and ``deleted``.
+    ``tail``: further members, each with its leading comma, that stand before ``ruleSet``.
     """
     schema_id, ts = b',"id":%d' % row.schema_id, row.tail[:-1] if times else b""
     front = (row.head, schema_id, row.kind, row.references, row.metadata, row.schema)

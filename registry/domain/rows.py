@@ -92,8 +92,15 @@ def part(text: str) -> bytes:
     if b"\0" in raw or b"\x01" in raw:
         raw = raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
     if len(raw) > PART_MAX:
-        raw = raw[:_PART_CUT] + _CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
+        raw = (
+            raw[:_PART_CUT] + _CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
+        )
     return raw + b"\0"
+
+
+def part_prefix(text: str) -> bytes:
+    """What the parts of all texts that begin with ``text`` begin with; so do those of some others."""
+    return part(text)[:-1][:_PART_CUT]
 
 
 def unpart(raw: bytes) -> str | None:
@@ -135,7 +142,12 @@ def id_prefix(context: str, schema_id: int) -> bytes:
 
 def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes:
     """The key of an id row."""
-    return id_prefix(subject.context, schema_id) + offset.to_bytes(8, "big") + part(subject.name) + number(version)
+    return (
+        id_prefix(subject.context, schema_id)
+        + offset.to_bytes(8, "big")
+        + part(subject.name)
+        + number(version)
+    )
 
 
 def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
