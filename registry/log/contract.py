@@ -12,7 +12,7 @@ from registry.domain.records import Entry, Record
 
 
 class LogError(Exception):
-    """The log could not do what was asked."""
+    """The log could not do what was asked; nothing was appended."""
 
 
 class RecordTooLarge(LogError):
@@ -31,6 +31,11 @@ class Log(Protocol):
     """An append-only sequence of records. Calls block; they are made from threads that may wait."""
 
     @property
+    def identity(self) -> str:
+        """Names this very log: one made anew has another, so that two logs are never mixed in one store."""
+        ...
+
+    @property
     def record_bytes_max(self) -> int:
         """The most bytes a record's key and value may have together."""
         ...
@@ -42,7 +47,7 @@ class Log(Protocol):
     def read(self, offset: int, records_max: int, bytes_max: int) -> list[Record]:
         """Records from ``offset`` on, ascending; at least one if there is one, then within both bounds.
 
-        Offsets may have holes where compaction took records away.
+        ``bytes_max`` counts keys and values. Offsets may have holes where compaction took records away.
         """
         ...
 
@@ -55,5 +60,5 @@ class Log(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the log; later calls are errors."""
+        """Release the log; later calls raise :class:`LogError`."""
         ...

@@ -1,0 +1,190 @@
+"""What the embedded log promises beyond the contract: durability, one writer, compaction."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.domain.records import Entry, Record
+from registry.log.contract import DamagedLog, LogError
+from registry.log.embedded import EmbeddedLog
+
+ALL = 1 << 30
+OPEN_AND_SAY = """
+import sys
+from pathlib import Path
+from registry.log.embedded import EmbeddedLog
+try:
+    EmbeddedLog(Path(sys.argv[1]))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def opened(path: Path, clock: Callable[[], int] = lambda: 0) -> EmbeddedLog:
+    return EmbeddedLog(path / "log", map_bytes=64 << 20, clock=clock)
+
+
+def everything(log: EmbeddedLog) -> list[Record]:
+    return log.read(0, 1 << 20, ALL)
+
+
+def test_a_log_is_the_same_after_it_was_opened_again(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1"), Entry(b"b", None)])
+    before, identity = everything(log), log.identity
+    log.close()
+    again = opened(tmp_path)
+    assert (everything(again), again.identity, again.end(), again.count()) == (before, identity, 2, 2)
+    again.close()
+
+
+def test_two_new_logs_have_two_identities(tmp_path: Path) -> None:
+    a, b = opened(tmp_path / "a"), opened(tmp_path / "b")
+    assert a.identity != b.identity
+    a.close()
+    b.close()
+
+
+def test_nobody_but_the_owner_may_read_it(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    for path in [*(tmp_path / "log").iterdir(), tmp_path / "log", tmp_path / "log.lock"]:
+        assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), path
+
+
+def test_a_second_process_is_refused_and_told_who_has_the_log(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    second = subprocess.run(
+        [sys.executable, "-c", OPEN_AND_SAY, str(tmp_path / "log")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert second.stdout == (
+        f"LogError the log in {tmp_path / 'log'} is open for writing by process {os.getpid()}\n"
+    )
+    with pytest.raises(LogError, match="open for writing by process"):
+        opened(tmp_path)
+    log.append([Entry(b"still", b"ours")])
+    log.close()
+    opened(tmp_path).close()
+
+
+def test_a_full_map_refuses_the_append_and_keeps_the_rest(tmp_path: Path) -> None:
+    log = EmbeddedLog(tmp_path / "log", map_bytes=1 << 20)
+    log.append([Entry(b"a", b"1")])
+    with pytest.raises(LogError, match=r"full: .* nothing was appended"):
+        log.append([Entry(b"b", b"x" * 500_000), Entry(b"c", b"x" * 500_000), Entry(b"d", b"x" * 500_000)])
+    assert log.end() == 1
+    assert log.append([Entry(b"b", b"2")]) == 1
+    assert [record.key for record in everything(log)] == [b"a", b"b"]
+    log.close()
+
+
+def test_a_missing_log_that_should_be_there_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(DamagedLog, match="missing"):
+        EmbeddedLog(tmp_path / "log", must_exist=True)
+    assert not (tmp_path / "log").exists()
+
+
+def test_compaction_keeps_what_is_younger_than_the_lag(tmp_path: Path) -> None:
+    now = [1000]
+    log = opened(tmp_path, lambda: now[0])
+    log.append([Entry(b"a", b"1")])
+    now[0] = 2000
+    log.append([Entry(b"a", b"2"), Entry(b"z", b"")])
+    assert log.compact(2999, 1000, 10_000) == 0
+    assert log.compact(3000, 1000, 10_000) == 1
+    assert [record.offset for record in everything(log)] == [1, 2]
+    assert (log.end(), log.count()) == (3, 2)
+    log.close()
+    log = opened(tmp_path)
+    assert (log.end(), log.count()) == (3, 2)
+    log.close()
+
+
+def test_compaction_keeps_a_tombstone_for_its_retention_and_then_forgets_the_key(tmp_path: Path) -> None:
+    log = opened(tmp_path, lambda: 1000)
+    log.append([Entry(b"a", b"1"), Entry(b"a", None), Entry(b"z", b"")])
+    assert log.compact(1000, 0, 500) == 1
+    assert [record.offset for record in everything(log)] == [1, 2]
+    assert log.compact(1499, 0, 500) == 0
+    assert log.compact(1500, 0, 500) == 1
+    assert [record.offset for record in everything(log)] == [2]
+    log.append([Entry(b"a", b"again"), Entry(b"z", b""), Entry(b"y", b"")])
+    assert log.compact(9000, 0, 500) == 1
+    assert [record.key for record in everything(log)] == [b"a", b"z", b"y"]
+    log.close()
+
+
+def test_compaction_leaves_the_last_record_so_that_the_end_can_be_checked(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1"), Entry(b"a", None)])
+    while log.compact(1 << 40, 0, 0):
+        pass
+    assert [record.offset for record in everything(log)] == [0, 1]
+    log.close()
+    opened(tmp_path).close()
+
+
+def test_compaction_does_a_bounded_piece_at_a_time(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1")] * 101)
+    removed = [log.compact(1 << 40, 0, 0, limit=10) for _ in range(12)]
+    assert removed == [9, *[10] * 9, 0, 0]
+    log.close()
+
+
+KEYS = st.sampled_from([b"a", b"b", b"c"])
+HISTORY = st.lists(
+    st.one_of(
+        st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=2)), max_size=4),
+        st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(1, 5)),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(HISTORY)
+def test_a_compacted_log_says_the_same_as_the_full_one(history: list[object]) -> None:
+    """The last value of each key is the same, order is kept, and nothing young goes."""
+    with tempfile.TemporaryDirectory() as folder:
+        clock = [0]
+        log = opened(Path(folder), lambda: clock[0])
+        full: list[Record] = []
+        for step in history:
+            clock[0] += 1
+            if isinstance(step, list):
+                log.append([Entry(key, value) for key, value in step])
+                full += [Record(len(full) + n, clock[0], *entry) for n, entry in enumerate(step)]
+            elif isinstance(step, tuple):
+                pause, lag, retention, limit = step
+                clock[0] += pause
+                log.compact(clock[0], lag, retention, limit)
+                left = everything(log)
+                assert [record for record in full if clock[0] - record.ts < lag] == [
+                    record for record in left if clock[0] - record.ts < lag
+                ]
+        left = everything(log)
+        assert set(left) <= set(full)
+        assert left == sorted(left)
+        assert _state(left) == _state(full)
+        assert (log.count(), log.end()) == (len(left), len(full))
+        log.close()
+        opened(Path(folder)).close()
+
+
+def _state(records: list[Record]) -> dict[bytes | None, bytes]:
+    """The plainest fold: what each key says last."""
+    last = {record.key: record.value for record in records}
+    return {key: value for key, value in last.items() if value is not None}
