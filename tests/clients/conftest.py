@@ -1,0 +1,40 @@
+"""The clients: each test has subjects of its own on the one running registry."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.javascript import JavaScript
+from tests.running import Registry
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic that no other test uses."""
+    return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())}-{next(_numbers)}"
+
+
+def _javascript(script: str, registry: Registry) -> Iterator[JavaScript]:
+    client = JavaScript(script, registry.url)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@pytest.fixture(scope="session")
+def kafkajs(registry: Registry) -> Iterator[JavaScript]:
+    """@kafkajs/confluent-schema-registry."""
+    yield from _javascript("kafkajs.js", registry)
+
+
+@pytest.fixture(scope="session")
+def confluent_javascript(registry: Registry) -> Iterator[JavaScript]:
+    """@confluentinc/schemaregistry."""
+    yield from _javascript("confluent.js", registry)

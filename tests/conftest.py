@@ -1,0 +1,23 @@
+"""Fixtures that more than one folder of tests uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.running import Registry
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite", action="store_true", help="write what the docs should say instead of comparing"
+    )
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """One registry with two readers for every test that keeps to subjects and contexts of its own."""
+    running = Registry(tmp_path_factory.mktemp("registry") / "data", "--readers", "2").wait()
+    yield running
+    assert running.stop() == 0, running.output

@@ -1,0 +1,105 @@
+"""A registry as a real process on a free port; its output is kept for the message of a failure."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).parent.parent
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 15.0
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
+    """The first true answer of ``condition``; fails with ``what`` when there is none in time."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
+        time.sleep(0.02)
+    return answer
+
+
+class Registry:
+    """A running registry. ``url`` has no slash at its end; ``output`` is what the process has printed."""
+
+    def __init__(
+        self,
+        data: Path,
+        *flags: str,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = free_port() if port is None else port
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.data = data
+        self.printed = data.with_name(f"{data.name}-{self.port}.txt")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}
+        with self.printed.open("ab") as output:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "registry", "serve"),
+                    *("--listen", f"127.0.0.1:{self.port}", "--data", str(data), *flags),
+                ],
+                cwd=ROOT,
+                env=inherited | dict(environment or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def output(self) -> str:
+        return self.printed.read_text(encoding="utf-8", errors="replace")
+
+    def ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health/ready", timeout=5.0).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def wait(self) -> Registry:
+        """Return when it is ready; a process that ends instead fails with what it printed."""
+
+        def ready_or_dead() -> bool:
+            assert self.process.poll() is None, (
+                f"the registry ended ({self.process.returncode}):\n{self.output}"
+            )
+            return self.ready()
+
+        try:
+            until(ready_or_dead, START_TIMEOUT_S, "the registry to be ready")
+        except AssertionError as error:
+            self.kill()
+            raise AssertionError(f"{error}\n{self.output}") from None
+        return self
+
+    def stop(self) -> int:
+        """Ask it to stop; the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"it did not stop in {STOP_TIMEOUT_S:g} s:\n{self.output}") from None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
