@@ -79,6 +79,9 @@ INVALID_SUBJECT = ErrorKind(42208, "The specified subject '%s' is not a valid.")
 SCHEMA_TOO_LARGE = ErrorKind(42209, "Register operation failed because schema is too large")
 INVALID_RULE_SET = ErrorKind(42210, "%s")
 CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
+ASSOCIATION_INVALID = ErrorKind(
+    42212, "The association specified an invalid value for property: '%s', detail: %s"
+)
 STORE_FAILED = ErrorKind(50001, "%s")
 OUTCOME_UNKNOWN = ErrorKind(50002, "%s")
 FORWARD_FAILED = ErrorKind(50003, "%s")

@@ -1,0 +1,56 @@
+"""What the HTTP API asks of the process it runs in."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from registry.domain.commands import Command, Outcome
+from registry.domain.rows import View
+from registry.domain.scope import Defaults
+
+from .status import NodeStatus
+
+
+class Backend(Protocol):
+    """Rows to read and a way to write. A call may raise :class:`~registry.domain.errors.RegistryError`."""
+
+    def view(self) -> AbstractContextManager[View]:
+        """The rows at one moment; held shortly, and never across an ``await``."""
+        ...
+
+    async def submit(self, command: Command) -> Outcome:
+        """Have the primary decide ``command``; returns once its effect is visible here."""
+        ...
+
+    async def confirm(self) -> None:
+        """Wait until the rows are as new as the log was at the call."""
+        ...
+
+    def applied(self) -> int:
+        """The offset up to which, exclusively, the rows hold the log."""
+        ...
+
+    async def status(self) -> NodeStatus:
+        """The state of this host's node."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """What the API needs to know besides its backend."""
+
+    defaults: Defaults = field(default_factory=Defaults)
+    body_bytes_max: int = 5 * 1024 * 1024
+    body_timeout_s: float = 30.0
+    request_timeout_s: float = 30.0
+    cluster_id: str = "registrar"
+    """Answered by ``/v1/metadata/id`` as the registry's own cluster."""
+    kafka_cluster_id: str = ""
+    """Answered there as Kafka's; empty: the identity of the log."""
+    version: str = "0"
+    """Answered by ``/v1/metadata/version``."""
+    commit: str = ""
+    cache_max_age_s: int = 0
+    """How long clients may keep what they fetched by id or guid; 0: not at all."""

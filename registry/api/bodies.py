@@ -1,0 +1,147 @@
+"""Request bodies: Confluent's entities as commands' members."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+
+from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA
+from registry.domain.model import Metadata, Reference, Rule, RuleSet
+from registry.domain.model import metadata as sorted_metadata
+
+from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
+
+
+class SchemaRequest(NamedTuple):
+    """The body of registrations, lookups and compatibility checks."""
+
+    schema: str
+    """Empty when there was none."""
+    schema_type: str | None
+    references: list[Reference] | None
+    metadata: Metadata | None
+    rule_set: RuleSet | None
+    version: int
+    schema_id: int
+
+
+def schema_request(body: bytes) -> SchemaRequest:
+    """Read a ``RegisterSchemaRequest``; raises 400, 422, or 42201 for an incomplete reference."""
+    source = document(body)
+    version = integer(source.get("version"), "version")
+    schema_id = integer(source.get("id"), "id")
+    return SchemaRequest(
+        schema=text(source.get("schema"), "schema") or "",
+        schema_type=text(source.get("schemaType"), "schemaType"),
+        references=_references(source.get("references"), "references"),
+        metadata=metadata(source.get("metadata"), "metadata"),
+        rule_set=rule_set(source.get("ruleSet"), "ruleSet"),
+        version=0 if version is None else version,
+        schema_id=-1 if schema_id is None else schema_id,
+    )
+
+
+def config_patch(body: bytes) -> dict[str, Any]:
+    """Read a ``ConfigUpdateRequest`` as a patch: only the members that were sent, under their names in the log."""
+    source = document(body)
+    return {
+        name: read(source[sent], sent) for sent, (name, read) in _CONFIG_MEMBERS.items() if sent in source
+    }
+
+
+def mode_request(body: bytes) -> tuple[bool, str | None]:
+    """Read a ``ModeUpdateRequest``: whether there is a ``mode``, and what it is."""
+    source = document(body)
+    return "mode" in source, text(source.get("mode"), "mode")
+
+
+def metadata(value: Any, member: str) -> Metadata | None:
+    """Tags, properties and sensitive names, sorted."""
+    source = members(value, member)
+    if source is None:
+        return None
+    wanted = {
+        "tags": mapping(listing(text))(source.get("tags"), f"{member}.tags"),
+        "properties": mapping(text)(source.get("properties"), f"{member}.properties"),
+        "sensitive": listing(text)(source.get("sensitive"), f"{member}.sensitive"),
+    }
+    try:
+        return sorted_metadata(wanted)
+    except msgspec.ValidationError as error:
+        raise BAD_REQUEST(f"Cannot read '{member}': {error}") from None
+
+
+def rule_set(value: Any, member: str) -> RuleSet | None:
+    """Migration, domain and encoding rules; whether they make sense is decided later."""
+    source = members(value, member)
+    if source is None:
+        return None
+    groups = {
+        field: listing(_rule)(source.get(name), f"{member}.{name}")
+        for field, name in (
+            ("migration_rules", "migrationRules"),
+            ("domain_rules", "domainRules"),
+            ("encoding_rules", "encodingRules"),
+        )
+    }
+    return RuleSet(**groups, enable_at=text(source.get("enableAt"), f"{member}.enableAt"))
+
+
+_RULE_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {
+    "name": ("name", text),
+    "doc": ("doc", text),
+    "kind": ("kind", text),
+    "mode": ("mode", text),
+    "type": ("type", text),
+    "tags": ("tags", listing(text)),
+    "params": ("params", mapping(text)),
+    "expr": ("expr", text),
+    "onSuccess": ("on_success", text),
+    "onFailure": ("on_failure", text),
+}
+
+
+def _rule(value: Any, member: str) -> Rule | None:
+    source = members(value, member)
+    if source is None:
+        return None
+    found = {
+        field: read(source.get(name), f"{member}.{name}") for name, (field, read) in _RULE_MEMBERS.items()
+    }
+    return Rule(**found, disabled=bool(boolean(source.get("disabled"), f"{member}.disabled")))
+
+
+def _references(value: Any, member: str) -> list[Reference] | None:
+    return listing(_reference)(value, member)
+
+
+def _reference(value: Any, member: str) -> Reference | None:
+    source = members(value, member)
+    if source is None:
+        raise INVALID_SCHEMA("Invalid reference: null")
+    name = text(source.get("name"), f"{member}.name")
+    subject = text(source.get("subject"), f"{member}.subject")
+    version = integer(source.get("version"), f"{member}.version")
+    if not name or not subject or version is None:
+        found = orjson.dumps({"name": name, "subject": subject, "version": version}).decode()
+        raise INVALID_SCHEMA(f"Invalid reference: {found}")
+    return Reference(name, subject, version)
+
+
+_CONFIG_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {
+    "alias": ("alias", text),
+    "aliasForDeks": ("aliasForDeks", text),
+    "normalize": ("normalize", boolean),
+    "validateFields": ("validateFields", boolean),
+    "validateNewSchemas": ("validateNewSchemas", boolean),
+    "validateRules": ("validateRules", boolean),
+    "compatibility": ("compatibilityLevel", text),
+    "compatibilityPolicy": ("compatibilityPolicy", text),
+    "compatibilityGroup": ("compatibilityGroup", text),
+    "defaultMetadata": ("defaultMetadata", metadata),
+    "overrideMetadata": ("overrideMetadata", metadata),
+    "defaultRuleSet": ("defaultRuleSet", rule_set),
+    "overrideRuleSet": ("overrideRuleSet", rule_set),
+}

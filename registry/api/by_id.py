@@ -1,0 +1,93 @@
+"""``GET /schemas/ids/{id}`` before any routing: the plain cases, from ready bytes.
+
+A case is plain when its answer is one row's body as it stands: the id exists in the default context, nothing
+is soft-deleted, no other form of the schema is asked for, and ``subject``, if given, is the only one that
+holds the id. Everything else is left to the application, which would give the same answer in every case.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from registry.domain import rows
+from registry.domain.errors import RegistryError
+from registry.domain.model import DEFAULT_CONTEXT, ID_MAX, Subject
+from registry.domain.rows import View
+
+from .target import parse
+
+_PATH = b"/schemas/ids/"
+_CONTEXT = rows.part(DEFAULT_CONTEXT)
+_IDS = rows.ID + _CONTEXT
+_VERSIONS = rows.VERSION + _CONTEXT
+_NAME = len(_IDS) + 4 + 8  # where the subject's name begins in an id row's key
+
+
+class _Plain(NamedTuple):
+    """A query that asks for nothing special; the subject it names, packed, and the key of its config."""
+
+    name: bytes
+    config: bytes
+
+
+def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
+    """The body of the answer, or ``None`` when this is not a plain case. At most four reads, two without subject.
+
+    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is GET and
+    that the request has none of ``If-None-Match`` and ``X-Registry-Min-Offset``, and an ``Accept`` for which
+    :func:`~registry.api.media.negotiated` names a type.
+    """
+    if not path.startswith(_PATH):
+        return None
+    digits = path[len(_PATH) :]
+    if len(digits) > 10 or not digits.isdigit():
+        return None
+    schema_id = int(digits)
+    if schema_id > ID_MAX:
+        return None
+    plain = _plain(query) if query else _NO_SUBJECT
+    if plain is None:
+        return None
+    prefix = _IDS + rows.number(schema_id)
+    first = view.seek(prefix)
+    if first is None or not first[0].startswith(prefix):
+        return None
+    key = first[0]
+    if plain.name and not _is_only_one(view, plain, key, prefix):
+        return None
+    value = view.get(_VERSIONS + key[_NAME:])
+    if value is None or rows.is_deleted(value):
+        return None
+    return value[rows.BODY :]
+
+
+def _is_only_one(view: View, plain: _Plain, key: bytes, prefix: bytes) -> bool:
+    if key[_NAME:-4] != plain.name or view.get(plain.config) is not None:
+        return False
+    second = view.seek(key + b"\0")
+    return second is None or not second[0].startswith(prefix)
+
+
+_NO_SUBJECT = _Plain(b"", b"")
+_UNSEEN = frozenset({"fetchMaxId", "subject"})
+
+
+@lru_cache(maxsize=4096)
+def _plain(query: bytes) -> _Plain | None:
+    if len(query) > 512:
+        return None
+    try:
+        pairs = parse(b"/", query).query
+    except RegistryError:
+        return None
+    given = dict(reversed(pairs))  # the first of equal names counts
+    if not _UNSEEN.issuperset(given) or given.get("fetchMaxId", "").lower() == "true":
+        return None
+    name = given.get("subject", "")
+    if not name:
+        return _NO_SUBJECT
+    if name.startswith((":.", ":*:")):
+        return None
+    subject = Subject(DEFAULT_CONTEXT, name)
+    return _Plain(rows.part(name), rows.scope_key(rows.CONFIG, subject))

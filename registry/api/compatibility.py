@@ -1,0 +1,1 @@
+"""Compatibility checks; nothing is written."""

@@ -1,0 +1,128 @@
+"""JSON schemas of what the API takes and gives, under the names that the OpenAPI document uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+_TEXT: Json = {"type": "string"}
+_INT: Json = {"type": "integer", "format": "int32"}
+_LONG: Json = {"type": "integer", "format": "int64"}
+_BOOL: Json = {"type": "boolean"}
+_LEVELS = (
+    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
+)  # fmt: skip
+_MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _list(item: Json) -> Json:
+    return {"type": "array", "items": item}
+
+
+def _map(item: Json) -> Json:
+    return {"type": "object", "additionalProperties": item}
+
+
+def _object(required: str = "", /, **members: Json) -> Json:
+    found: Json = {"type": "object", "properties": members}
+    if required:
+        found["required"] = required.split()
+    return found
+
+
+def _nullable(schema: Json) -> Json:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_CONTENT: Json = {
+    "schemaType": _TEXT,
+    "references": _list(_ref("SchemaReference")),
+    "metadata": _ref("Metadata"),
+    "ruleSet": _ref("RuleSet"),
+    "schema": _TEXT,
+}
+_TIMES: Json = {"ts": {**_LONG, "description": "ms since the epoch"}, "deleted": _BOOL}
+_SCHEMA: Json = {"subject": _TEXT, "version": _INT, "id": _INT, "guid": _TEXT, **_CONTENT, **_TIMES}
+_CONFIG: Json = {
+    "alias": _TEXT,
+    "aliasForDeks": _TEXT,
+    "normalize": _BOOL,
+    "validateFields": _BOOL,
+    "validateNewSchemas": _BOOL,
+    "validateRules": _BOOL,
+    "compatibilityPolicy": _TEXT,
+    "compatibilityGroup": _TEXT,
+    "defaultMetadata": _ref("Metadata"),
+    "overrideMetadata": _ref("Metadata"),
+    "defaultRuleSet": _ref("RuleSet"),
+    "overrideRuleSet": _ref("RuleSet"),
+}
+_ASSOCIATED: Json = {
+    "resourceName": _TEXT, "resourceNamespace": _TEXT, "resourceId": _TEXT, "resourceType": _TEXT,
+}  # fmt: skip
+
+SCHEMAS: dict[str, Json] = {
+    "Error": _object("error_code message", error_code=_INT, message=_TEXT),
+    "Empty": {"type": "object", "additionalProperties": False},
+    "Id": _INT,
+    "Names": _list(_TEXT),
+    "Numbers": _list(_INT),
+    "SchemaText": {"description": "The bare schema text, not quoted"},
+    "SchemaReference": _object("name subject version", name=_TEXT, subject=_TEXT, version=_INT),
+    "Metadata": _object(tags=_map(_list(_TEXT)), properties=_map(_TEXT), sensitive=_list(_TEXT)),
+    "Rule": _object(
+        name=_TEXT, doc=_TEXT, kind=_TEXT, mode=_TEXT, type=_TEXT, tags=_list(_TEXT), params=_map(_TEXT),
+        expr=_TEXT, onSuccess=_TEXT, onFailure=_TEXT, disabled=_BOOL,
+    ),
+    "RuleSet": _object(
+        migrationRules=_list(_ref("Rule")), domainRules=_list(_ref("Rule")),
+        encodingRules=_list(_ref("Rule")), enableAt=_TEXT,
+    ),
+    "Schema": _object("subject version id guid schemaType schema", **_SCHEMA),
+    "Schemas": _list(_object("subject version id guid schemaType schema", **_SCHEMA, aliases=_list(_TEXT))),
+    "SchemaString": _object(
+        "guid schemaType schema", subject=_TEXT, version=_INT, guid=_TEXT, **_CONTENT, maxId=_INT, **_TIMES
+    ),
+    "RegisterSchemaRequest": _object(
+        version=_nullable(_INT), id=_nullable(_INT), **{name: _nullable(each) for name, each in _CONTENT.items()}
+    ),
+    "RegisterSchemaResponse": _object(
+        "id version guid schemaType schema", id=_INT, version=_INT, guid=_TEXT, **_CONTENT, **_TIMES
+    ),
+    "SubjectVersions": _list(_object("subject version", subject=_TEXT, version=_INT)),
+    "ContextIds": _list(_object("context id", context=_TEXT, id=_INT)),
+    "CompatibilityCheckResponse": _object("is_compatible", is_compatible=_BOOL, messages=_list(_TEXT)),
+    "Config": _object(compatibilityLevel={"enum": _LEVELS}, **_CONFIG),
+    "ConfigUpdateRequest": _object(
+        compatibility=_nullable({"enum": _LEVELS}), **{name: _nullable(each) for name, each in _CONFIG.items()}
+    ),
+    "Mode": _object(mode={"enum": _MODES}),
+    "ModeUpdateRequest": _object("mode", mode=_nullable({"enum": _MODES})),
+    "ServerClusterId": _object(
+        "scope", scope=_object("path clusters", path=_list(_TEXT), clusters=_map(_TEXT))
+    ),
+    "SchemaRegistryServerVersion": _object("version commitId", version=_TEXT, commitId=_TEXT),
+    "SchemaRegistryDeployment": _object("attributes", attributes=_list(_TEXT)),
+    "Associations": _list(_object(**_ASSOCIATED)),
+    "AssociationResponse": _object(**_ASSOCIATED, associations=_list({"type": "object"})),
+    "AssociationRequest": _object(**_ASSOCIATED, associations=_list({"type": "object"})),
+    "AssociationBatchRequest": _object("requests", requests=_list(_ref("AssociationRequest"))),
+    "AssociationBatchResponse": _object(
+        "results", results=_list(_object(error=_ref("Error"), result=_ref("AssociationResponse")))
+    ),
+    "Health": _object("status reasons", status=_TEXT, reasons=_list(_TEXT)),
+    "Node": _object(
+        "role epoch applied end digest ready",
+        role=_TEXT, epoch=_LONG, applied=_LONG, end=_LONG, digest=_TEXT, started=_BOOL, ready=_BOOL,
+        reasons=_list(_TEXT), records_per_s={"type": "number"}, eta_s=_nullable({"type": "number"}),
+        quarantined=_LONG, log=_TEXT,
+    ),
+    "Quarantine": _list(_object("offset reason key", offset=_LONG, reason=_TEXT, key=_TEXT)),
+    "Metrics": _TEXT,
+    "OpenApi": {"type": "object"},
+}  # fmt: skip

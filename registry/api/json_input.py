@@ -1,0 +1,151 @@
+"""JSON from clients, read as leniently as Jackson reads it for Confluent 8.x, and no more.
+
+Scalars are converted where the meaning is plain (``"5"`` for 5, 5 for ``"5"``); unknown members are ignored;
+of equal members the last one counts. What cannot be converted is 400, in Confluent's words as far as known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import orjson
+
+from registry.domain.errors import BAD_REQUEST, UNPROCESSABLE
+
+T = TypeVar("T")
+Reader = Callable[[Any, str], T]
+"""Turns a JSON value into what is wanted; the text names the member for the error message."""
+
+_BOM = b"\xef\xbb\xbf"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+def document(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request body; raises 422 for none at all, 400 for anything else."""
+    if body.startswith(_BOM):
+        body = body[3:]
+    if not body.strip():
+        raise UNPROCESSABLE("request must not be null (was null)")
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BAD_REQUEST(f"The body is not valid JSON: {error}") from None
+    if value is None:
+        raise UNPROCESSABLE("request must not be null (was null)")
+    if not isinstance(value, dict):
+        refuse("request", "an object", value)
+    return value
+
+
+def refuse(member: str, wanted: str, value: Any) -> NoReturn:
+    """Raise 400: ``member`` should have been ``wanted``."""
+    raise BAD_REQUEST(f"Cannot read '{member}': expected {wanted}, found {_kind(value)}")
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def text(value: Any, member: str) -> str | None:
+    """A string; numbers and booleans become their text."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            refuse(member, "a string", value)
+
+
+def integer(value: Any, member: str) -> int | None:
+    """A 32-bit integer; fractions are cut off, text is read, empty text is null."""
+    match value:
+        case None:
+            return None
+        case bool():
+            refuse(member, "an integer", value)
+        case int():
+            found = value
+        case float():
+            found = int(value)
+        case str() if not value.strip():
+            return None
+        case str() if _NUMBER.fullmatch(value.strip()):
+            found = int(value)
+        case _:
+            refuse(member, "an integer", value)
+    if not _INT_MIN <= found <= _INT_MAX:
+        raise BAD_REQUEST(f"Cannot read '{member}': the number is out of the range of int")
+    return found
+
+
+def boolean(value: Any, member: str) -> bool | None:
+    """A boolean; 0 is false and other integers true, ``true`` and ``false`` may be text, empty text is null."""
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return value != 0
+        case str() if not value.strip():
+            return None
+        case str() if value.strip() in ("true", "True", "TRUE"):
+            return True
+        case str() if value.strip() in ("false", "False", "FALSE"):
+            return False
+        case _:
+            refuse(member, "a boolean", value)
+
+
+def members(value: Any, member: str) -> dict[str, Any] | None:
+    """An object."""
+    if value is not None and not isinstance(value, dict):
+        refuse(member, "an object", value)
+    return value
+
+
+def listing(read: Reader[T | None]) -> Reader[list[T] | None]:
+    """A list whose items ``read`` reads; a null item is refused."""
+
+    def read_list(value: Any, member: str) -> list[T] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            refuse(member, "an array", value)
+        return [_present(read(item, f"{member}[{place}]"), f"{member}[{place}]") for place, item in enumerate(value)]
+
+    return read_list
+
+
+def mapping(read: Reader[T | None]) -> Reader[dict[str, T] | None]:
+    """An object whose values ``read`` reads; a null value is refused."""
+
+    def read_map(value: Any, member: str) -> dict[str, T] | None:
+        found = members(value, member)
+        if found is None:
+            return None
+        return {key: _present(read(item, f"{member}.{key}"), f"{member}.{key}") for key, item in found.items()}
+
+    return read_map
+
+
+def _present(value: T | None, member: str) -> T:
+    if value is None:
+        raise BAD_REQUEST(f"Cannot read '{member}': null is not allowed here")
+    return value

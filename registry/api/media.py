@@ -1,0 +1,61 @@
+"""Media types: what may be sent, and what is answered (Confluent 8.x, Jersey's rules)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from registry.domain.errors import BAD_REQUEST, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
+
+PRODUCED = (
+    b"application/vnd.schemaregistry.v1+json",
+    b"application/vnd.schemaregistry+json",
+    b"application/json",
+)
+"""What the API answers with, most wanted first."""
+
+CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
+"""What the API accepts; the last because some clients name no type."""
+
+
+@lru_cache(maxsize=512)
+def negotiated(accept: bytes) -> bytes:
+    """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list of types."""
+    best: tuple[float, int] | None = None
+    for item in accept.split(b","):
+        media_range, quality = _media_range(item)
+        if quality <= 0:
+            continue
+        rank = next((place for place, kind in enumerate(PRODUCED) if _covers(media_range, kind)), None)
+        if rank is not None and (best is None or (-quality, rank) < best):
+            best = (-quality, rank)
+    if best is None:
+        raise NOT_ACCEPTABLE()
+    return PRODUCED[best[1]]
+
+
+def check_consumed(content_type: bytes | None) -> None:
+    """Raise 415 for a body of a type that is not taken; none at all is fine."""
+    if content_type is not None and content_type.split(b";", 1)[0].strip().lower() not in CONSUMED:
+        raise UNSUPPORTED_MEDIA_TYPE()
+
+
+def _media_range(item: bytes) -> tuple[bytes, float]:
+    name, *parameters = item.split(b";")
+    name = name.strip().lower()
+    if name == b"*":  # Java's URL connection sends this for */*
+        name = b"*/*"
+    if b"/" not in name:
+        raise BAD_REQUEST("HTTP 400 Bad Request: the Accept header is no list of media types")
+    quality = 1.0
+    for parameter in parameters:
+        key, _, value = parameter.partition(b"=")
+        if key.strip().lower() == b"q":
+            try:
+                quality = float(value)
+            except ValueError:
+                raise BAD_REQUEST("HTTP 400 Bad Request: the Accept header has a bad quality") from None
+    return name, quality
+
+
+def _covers(media_range: bytes, kind: bytes) -> bool:
+    return media_range in (b"*/*", b"application/*", kind)

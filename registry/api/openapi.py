@@ -1,0 +1,124 @@
+"""The OpenAPI document, made from the route table so that it cannot say anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from .entity_schemas import SCHEMAS
+from .media import CONSUMED, PRODUCED
+from .operations import Operation
+from .parameters import Parameter
+
+Json = dict[str, Any]
+
+_KINDS: dict[str, Json] = {
+    "flag": {"type": "boolean"},
+    "number": {"type": "integer", "format": "int32"},
+    "text": {"type": "string"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+}
+_PATH_PARAMETERS: dict[str, Json] = {
+    "subject": {
+        "description": "A subject, qualified as :.ctx:name outside the default context; for config and mode also "
+        "a context, :.ctx:, or the default of all contexts, :.__GLOBAL:",
+        "schema": {"type": "string", "minLength": 1},
+    },
+    "version": {
+        "description": "A version from 1 on, or latest, or -1 for the latest",
+        "schema": {"type": "string", "minLength": 1, "examples": ["latest", "1"]},
+    },
+    "id": {"description": "The id of a schema", "schema": {"type": "integer", "format": "int32"}},
+    "guid": {"description": "The guid of a schema", "schema": {"type": "string", "minLength": 1}},
+    "context": {
+        "description": "A context: name, .name or :.name:",
+        "schema": {"type": "string", "minLength": 1},
+    },
+    "resource": {"description": "The id of a resource", "schema": {"type": "string", "minLength": 1}},
+    "namespace": {"description": "The namespace of a resource", "schema": {"type": "string", "minLength": 1}},
+    "name": {"description": "The name of a resource", "schema": {"type": "string", "minLength": 1}},
+}
+_HEADERS: Json = {
+    "X-Registry-Offset": {
+        "description": "The offset of the log up to which the answer holds",
+        "schema": {"type": "integer", "format": "int64"},
+    },
+    "X-Request-ID": {"description": "The request's own, or a new one", "schema": {"type": "string"}},
+}
+_PATH_PARTS = re.compile(r"\{(\w+)\}")
+
+
+def document(operations: Iterable[Operation], version: str) -> Json:
+    """The OpenAPI 3.1 document of ``operations``."""
+    paths: dict[str, Json] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Registrar",
+            "version": version,
+            "description": "A schema registry that speaks Confluent's REST API. Every path is also served "
+            "under /contexts/{context}, where subjects, config and mode are those of that context.",
+        },
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": SCHEMAS},
+    }
+
+
+def _operation(operation: Operation) -> Json:
+    found: Json = {
+        "operationId": "_".join([operation.method.lower(), *re.findall(r"\w+", operation.path)]),
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": [
+            *(_path_parameter(name) for name in _PATH_PARTS.findall(operation.path)),
+            *(_query_parameter(parameter) for parameter in operation.parameters),
+        ],
+        "responses": _responses(operation),
+    }
+    if operation.takes:
+        schema = {"$ref": f"#/components/schemas/{operation.takes}"}
+        kinds = sorted(kind.decode() for kind in CONSUMED)
+        found["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
+    return found
+
+
+def _responses(operation: Operation) -> Json:
+    good: Json = {"description": "Done", "headers": _HEADERS}
+    if operation.gives:
+        kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
+        if operation.gives == "Metrics":
+            kinds = ["text/plain"]
+        good["content"] = {
+            kind: {"schema": {"$ref": f"#/components/schemas/{operation.gives}"}} for kind in kinds
+        }
+    out: Json = {str(operation.status): good}
+    by_status: dict[int, list[str]] = {}
+    for kind in operation.errors:
+        status = kind.code if kind.code < 1000 else kind.code // 100
+        by_status.setdefault(status, []).append(f"{kind.code}: {kind.template}")
+    for status, texts in sorted(by_status.items()):
+        out[str(status)] = _error("\n\n".join(texts))
+    if operation.gives == "Health" and operation.errors:
+        out["503"] = {**good, "description": "Not yet; the reasons are said"}
+    out["default"] = _error("Any other refusal")
+    return out
+
+
+def _error(description: str) -> Json:
+    schema = {"$ref": "#/components/schemas/Error"}
+    content = {kind.decode(): {"schema": schema} for kind in PRODUCED}
+    return {"description": description, "headers": _HEADERS, "content": content}
+
+
+def _path_parameter(name: str) -> Json:
+    return {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
+
+
+def _query_parameter(parameter: Parameter) -> Json:
+    schema: Json = dict(_KINDS[parameter.kind])
+    if parameter.default not in (None, "", ()):
+        schema["default"] = parameter.default
+    return {"name": parameter.name, "in": "query", "description": parameter.meaning, "schema": schema}

@@ -1,0 +1,71 @@
+"""What a resource can do: a row of the route table, and what its handler gets and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from registry.domain.commands import Command
+from registry.domain.errors import ErrorKind
+from registry.domain.lookup import Parser
+from registry.domain.model import Subject
+from registry.domain.rows import View
+
+from .answers import Answer
+from .backend import ApiSettings, Backend
+from .parameters import Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as a handler sees it: decoded, its parameters read, its subject's alias followed."""
+
+    path: Mapping[str, str]
+    """The variable parts of the path."""
+    args: Mapping[str, Any]
+    """The query parameters of the operation, defaults filled in."""
+    body: bytes
+    settings: ApiSettings
+    parser: Parser
+    """Parses schemas and remembers some."""
+    subject: Subject = Subject(".", "")
+    """The subject of the path, where it has one."""
+
+
+class Fresh(Enum):
+    """When the rows must be as new as the log."""
+
+    ALWAYS = "what is asked for can change"
+    ON_MISS = "what is found never changes; only its absence must be confirmed"
+    NEVER = "no rows are read"
+
+
+RowHandler = Callable[[Call, View], Answer | Command]
+"""Answers from rows, or says which command answers. It never waits."""
+NodeHandler = Callable[[Call, Backend], Awaitable[Answer]]
+"""Answers with what only the backend knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    path: str
+    """The template; ``{subject}`` after ``subjects`` follows aliases."""
+    summary: str
+    handler: RowHandler | None = None
+    node_handler: NodeHandler | None = None
+    parameters: tuple[Parameter, ...] = ()
+    fresh: Fresh = Fresh.ALWAYS
+    takes: str = ""
+    """The name of the body's schema in the OpenAPI document; empty for none."""
+    gives: str = ""
+    """The name of the answer's schema there."""
+    status: int = 200
+    errors: tuple[ErrorKind, ...] = ()
+    own: bool = False
+    """A resource of this registry alone: it answers plain JSON and negotiates nothing."""
+    tag: str = ""

@@ -1,0 +1,87 @@
+"""Query parameters and numbers in paths, read as Confluent 8.x reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+class Parameter(NamedTuple):
+    """A query parameter: its name, kind (``flag``, ``number``, ``text``, ``texts``), default and meaning."""
+
+    name: str
+    kind: str
+    meaning: str
+    default: Any = None
+
+
+def flag(name: str, meaning: str) -> Parameter:
+    """True only for the word ``true`` in any letter case."""
+    return Parameter(name, "flag", meaning, False)
+
+
+def number(name: str, meaning: str, default: int) -> Parameter:
+    """A 32-bit integer; empty means the default."""
+    return Parameter(name, "number", meaning, default)
+
+
+def text(name: str, meaning: str, default: str = "") -> Parameter:
+    """A word."""
+    return Parameter(name, "text", meaning, default)
+
+
+def texts(name: str, meaning: str) -> Parameter:
+    """A word that may be given several times."""
+    return Parameter(name, "texts", meaning, ())
+
+
+def arguments(parameters: Sequence[Parameter], query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The value of each parameter; the first counts where one is given twice. Raises 404 for a bad number."""
+    out: dict[str, Any] = {parameter.name: parameter.default for parameter in parameters}
+    if query:
+        given: dict[str, list[str]] = {}
+        for name, value in query:
+            given.setdefault(name, []).append(value)
+        for parameter in parameters:
+            values = given.get(parameter.name)
+            if values is not None:
+                out[parameter.name] = _value(parameter, values)
+    return out
+
+
+def _value(parameter: Parameter, values: list[str]) -> Any:
+    match parameter.kind:
+        case "flag":
+            return values[0].lower() == "true"
+        case "number":
+            return path_number(values[0]) if values[0] else parameter.default
+        case "texts":
+            return tuple(values)
+        case _:
+            return values[0]
+
+
+def path_number(text: str) -> int:
+    """A 32-bit integer; anything else does not exist (404), it is not a bad request."""
+    value = int(text) if _NUMBER.fullmatch(text) else None
+    if value is None or not _INT_MIN <= value <= _INT_MAX:
+        raise NOT_FOUND()
+    return value
+
+
+def page(args: Mapping[str, Any], limit_max: int = _INT_MAX) -> slice:
+    """The part of a list that ``offset`` and ``limit`` ask for.
+
+    A limit that is zero, negative or above the maximum means the maximum (Confluent 8.x: the default, which
+    is as large). A negative offset is refused with 422, where Confluent answers 500.
+    """
+    offset, limit = args["offset"], args["limit"]
+    if offset < 0:
+        raise UNPROCESSABLE("offset must not be negative")
+    return slice(offset, offset + (limit if 0 < limit <= limit_max else limit_max))

@@ -1,0 +1,200 @@
+"""From a request to an answer: the same steps for every operation, in Confluent's order of refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
+
+from registry.domain import scope as scopes
+from registry.domain.commands import Command, Done
+from registry.domain.errors import (
+    BAD_REQUEST,
+    BODY_TIMEOUT,
+    BODY_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    OUTCOME_UNKNOWN,
+    UNAVAILABLE,
+    RegistryError,
+)
+from registry.domain.lookup import Parser
+from registry.domain.model import Subject
+from registry.domain.rows import View
+
+from . import media
+from .answers import Answer, refusal
+from .backend import ApiSettings, Backend
+from .operations import Call, Fresh, Operation
+from .parameters import arguments
+
+MIN_OFFSET = "x-registry-min-offset"
+STATE = "registry"
+"""Where the request's decoded query and its answer's offset stand in the ASGI scope."""
+
+
+class Disconnected(Exception):
+    """The client went away before its request was complete; nobody waits for an answer."""
+
+
+class Resource:
+    """All operations of one path, as an ASGI application."""
+
+    def __init__(
+        self, path: str, operations: Iterable[Operation], backend: Backend, settings: ApiSettings, parser: Parser
+    ) -> None:
+        self.path = path
+        self.operations = {operation.method: operation for operation in operations}
+        self._backend = backend
+        self._settings = settings
+        self._parser = parser
+        allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
+        self._allow = (b"allow", ", ".join(allowed).encode())
+        self._aliased = "/subjects/{subject}" in path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; errors of the registry become answers in the documented shape."""
+        state = scope[STATE]
+        state["route"] = self.path
+        kind = media.PRODUCED[0]
+        try:
+            operation = self._operation(scope["method"])
+            if operation is None:
+                answer = Answer(headers=(self._allow,))
+            else:
+                headers = Headers(scope=scope)
+                if not operation.own:
+                    media.check_consumed(_bytes(headers.get("content-type")))
+                    kind = media.negotiated(_bytes(headers.get("accept")) or b"*/*")
+                answer = await self._answer(operation, scope, headers, receive)
+        except RegistryError as error:
+            answer = refusal(error, (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ())
+        if answer.offset is not None:
+            state["offset"] = answer.offset
+        await send_answer(answer, kind, scope["method"] == "HEAD", send)
+
+    def _operation(self, method: str) -> Operation | None:
+        if method == "OPTIONS":
+            return None
+        operation = self.operations.get("GET" if method == "HEAD" else method)
+        if operation is None:
+            raise METHOD_NOT_ALLOWED()
+        return operation
+
+    async def _answer(self, operation: Operation, scope: Scope, headers: Headers, receive: Receive) -> Answer:
+        call = Call(
+            path={name: unquote(value) for name, value in scope["path_params"].items()},
+            args=arguments(operation.parameters, scope[STATE]["query"]),
+            body=await self._body(headers, receive) if operation.takes else b"",
+            settings=self._settings,
+            parser=self._parser,
+        )
+        if operation.node_handler is not None:
+            return await operation.node_handler(call, self._backend)
+        await self._await_offset(headers)
+        if operation.fresh is Fresh.ALWAYS:
+            await self._backend.confirm()
+        result = await self._from_rows(operation, call)
+        if not isinstance(result, Answer):
+            return await self._submit(result, operation.status)
+        etag = next((value for name, value in result.headers if name == b"etag"), None)
+        if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
+            return result._replace(status=304, body=b"")
+        return result
+
+    async def _from_rows(self, operation: Operation, call: Call) -> Answer | Command:
+        try:
+            return self._handle(operation, call)
+        except RegistryError as error:
+            if operation.fresh is not Fresh.ON_MISS or error.status != 404:
+                raise
+        await self._backend.confirm()
+        return self._handle(operation, call)
+
+    def _handle(self, operation: Operation, call: Call) -> Answer | Command:
+        assert operation.handler is not None
+        with self._backend.view() as view:
+            return operation.handler(self._with_subject(call, view), view)
+
+    def _with_subject(self, call: Call, view: View) -> Call:
+        name = call.path.get("subject")
+        if name is None:
+            return call
+        subject = Subject.parse(name)
+        if self._aliased:
+            subject = scopes.aliased(view, subject)
+        return Call(call.path, call.args, call.body, call.settings, call.parser, subject)
+
+    async def _submit(self, command: Command, status: int) -> Answer:
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_s):
+                outcome = await self._backend.submit(command)
+        except TimeoutError:
+            raise OUTCOME_UNKNOWN("The outcome of the write is unknown; it is safe to repeat it") from None
+        if isinstance(outcome, Done):
+            return Answer(outcome.body, status, offset=outcome.offset)
+        raise RegistryError(outcome.code, outcome.message)
+
+    async def _await_offset(self, headers: Headers) -> None:
+        wanted = headers.get(MIN_OFFSET)
+        if wanted is None:
+            return
+        if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 20):
+            raise BAD_REQUEST("X-Registry-Min-Offset is not an offset")
+        if int(wanted) > self._backend.applied():
+            await self._backend.confirm()
+        if int(wanted) > self._backend.applied():
+            if int(wanted) > (await self._backend.status()).end:
+                raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
+            raise UNAVAILABLE("The rows do not reach X-Registry-Min-Offset yet")
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes:
+        limit = self._settings.body_bytes_max
+        length = headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length) > limit:
+            raise BODY_TOO_LARGE(limit)
+        try:
+            async with asyncio.timeout(self._settings.body_timeout_s):
+                return await _read(receive, limit)
+        except TimeoutError:
+            raise BODY_TIMEOUT() from None
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise BODY_TOO_LARGE(limit)
+        parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+async def send_answer(answer: Answer, kind: bytes, head: bool, send: Send) -> None:
+    """Send ``answer`` as media type ``kind`` unless it names its own; ``head``: without its body."""
+    headers = [*answer.headers]
+    if answer.body:
+        headers.append((b"content-type", answer.media_type or kind))
+    if answer.status not in (204, 304):
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if head else answer.body})
+
+
+def _bytes(value: str | None) -> bytes | None:
+    return None if value is None else value.encode("latin-1")
+
+
+def _matches(wanted: str | None, etag: str) -> bool:
+    if wanted is None:
+        return False
+    plain = etag.removeprefix("W/")
+    return any(each.strip() == "*" or each.strip().removeprefix("W/") == plain for each in wanted.split(","))

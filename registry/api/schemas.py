@@ -1,0 +1,129 @@
+"""Schemas by id, by guid, and all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from itertools import islice
+from typing import TypeVar
+
+import orjson
+
+from registry.domain import entities, queries, scope, versions
+from registry.domain.errors import SCHEMA_ID_NOT_FOUND
+from registry.domain.model import Subject
+from registry.domain.rows import View
+from registry.domain.versions import Registered
+
+from .answers import Answer, Header, json_answer
+from .forms import formatted
+from .operations import Call
+from .parameters import page, path_number
+
+LIST_MAX = 1000
+"""The most schemas that one answer lists (Confluent 8.x, ``schema.search.max.limit``)."""
+
+T = TypeVar("T")
+_GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+
+
+def list_schemas(call: Call, view: View) -> Answer:
+    """``GET /schemas``."""
+    args = call.args
+    part = page(args, LIST_MAX)
+    prefix = args["subjectPrefix"]
+    chosen = {"deleted": args["deleted"], "latest_only": args["latestOnly"], "rule_type": args["ruleType"]}
+    if args["aliases"]:
+        found = queries.schemas_with_aliases(view, prefix, **chosen)
+        bodies = [entities.schema_entity(each.row, tail=_aliases(names)) for each, names in _cut(found, part)]
+    else:
+        listed = queries.schemas(view, prefix, **chosen)
+        bodies = [entities.schema_entity(each.row) for each in _cut(listed, part)]
+    return Answer(b"[" + b",".join(bodies) + b"]")
+
+
+def _cut(found: Iterator[T], part: slice) -> Iterator[T]:
+    return islice(found, part.start, part.stop)
+
+
+def _aliases(names: list[str]) -> bytes:
+    return b',"aliases":' + orjson.dumps(names) if names else b""
+
+
+def get_by_id(call: Call, view: View) -> Answer:
+    """``GET /schemas/ids/{id}``."""
+    found = _by_id(call, view)
+    row = formatted(call, view, found)
+    if call.args["referenceFormat"] == "qualified":
+        row = entities.with_qualified_references(row, found.subject.context)
+    tail = b',"maxId":%d' % versions.id_max(view, found.subject.context) if call.args["fetchMaxId"] else b""
+    return _lasting(call, entities.schema_string(row, tail=tail))
+
+
+def get_text_by_id(call: Call, view: View) -> Answer:
+    """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
+    return _lasting(call, entities.text(formatted(call, view, _by_id(call, view))).encode())
+
+
+def list_subjects_of_id(call: Call, view: View) -> Answer:
+    """``GET /schemas/ids/{id}/subjects``."""
+    return json_answer([each.subject.qualified for each in _of_id(call, view)])
+
+
+def list_versions_of_id(call: Call, view: View) -> Answer:
+    """``GET /schemas/ids/{id}/versions``."""
+    found = _of_id(call, view)
+    return json_answer([{"subject": each.subject.qualified, "version": each.version} for each in found])
+
+
+def get_by_guid(call: Call, view: View) -> Answer:
+    """``GET /schemas/guids/{guid}``."""
+    md5 = _md5(call)
+    found = versions.by_guid(view, md5) if md5 else None
+    if found is None:
+        raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
+    return _lasting(call, entities.schema_string(formatted(call, view, found), named=False))
+
+
+def list_ids_of_guid(call: Call, view: View) -> Answer:
+    """``GET /schemas/guids/{guid}/ids``; nothing for a guid that is not known."""
+    md5 = _md5(call)
+    pairs = queries.ids_of_guid(view, md5) if md5 else []
+    return json_answer([{"context": context, "id": schema_id} for context, schema_id in pairs])
+
+
+def etag(body: bytes) -> bytes:
+    """The entity tag of a body; weak, because the compressed form carries the same."""
+    return b'W/"%s"' % blake2b(body, digest_size=8).hexdigest().encode()
+
+
+def _lasting(call: Call, body: bytes) -> Answer:
+    headers: tuple[Header, ...] = ((b"etag", etag(body)),)
+    if call.settings.cache_max_age_s:
+        headers += ((b"cache-control", b"max-age=%d" % call.settings.cache_max_age_s),)
+    return Answer(body, headers=headers)
+
+
+def _by_id(call: Call, view: View) -> Registered:
+    schema_id = path_number(call.path["id"])
+    found = versions.by_id_in_scope(view, schema_id, _scope(call, view))
+    if found is None:
+        raise SCHEMA_ID_NOT_FOUND(schema_id)
+    return found
+
+
+def _of_id(call: Call, view: View) -> list[Registered]:
+    schema_id = path_number(call.path["id"])
+    found = queries.subjects_of_id(view, schema_id, _scope(call, view), deleted=call.args["deleted"])
+    return found[page(call.args)]
+
+
+def _scope(call: Call, view: View) -> str:
+    name: str = call.args["subject"]
+    return scope.aliased(view, Subject.parse(name)).qualified if name else name
+
+
+def _md5(call: Call) -> bytes | None:
+    text = call.path["guid"]
+    return bytes.fromhex(text.replace("-", "")) if _GUID.fullmatch(text) else None

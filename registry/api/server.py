@@ -1,0 +1,102 @@
+"""What the server says about itself: Confluent's metadata, and this registry's own resources."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import orjson
+
+from registry.domain import rows
+from registry.domain.rows import View
+from registry.domain.schemas import FORMATS
+
+from .answers import Answer, Header, json_answer
+from .backend import Backend
+from .operations import Call, NodeHandler
+
+_JSON = b"application/json"
+_NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
+_TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
+QUARANTINE_MAX = 10_000
+
+
+def root(call: Call, view: View) -> Answer:
+    """``GET /`` and ``POST /``: an empty object."""
+    return Answer(b"{}")
+
+
+def schema_types(call: Call, view: View) -> Answer:
+    """``GET /schemas/types``: the formats that can be registered."""
+    return json_answer([name for name in _TYPES if name in FORMATS])
+
+
+async def cluster_id(call: Call, backend: Backend) -> Answer:
+    """``GET /v1/metadata/id``."""
+    kafka = call.settings.kafka_cluster_id or (await backend.status()).log
+    clusters = {"kafka-cluster": kafka, "schema-registry-cluster": call.settings.cluster_id}
+    return json_answer({"scope": {"path": [], "clusters": clusters}})
+
+
+def version(call: Call, view: View) -> Answer:
+    """``GET /v1/metadata/version``."""
+    return json_answer({"version": call.settings.version, "commitId": call.settings.commit})
+
+
+def deployment(call: Call, view: View) -> Answer:
+    """``GET /v1/metadata/deployment``."""
+    return Answer(b'{"attributes":[]}')
+
+
+async def live(call: Call, backend: Backend) -> Answer:
+    """``GET /health/live``: this process answers."""
+    return _health("live", 200, [])
+
+
+async def started(call: Call, backend: Backend) -> Answer:
+    """``GET /health/started``: the log was read up to its end once; 503 until then."""
+    status = await backend.status()
+    return _health("started", 200, []) if status.started else _health("starting", 503, status.reasons)
+
+
+async def ready(call: Call, backend: Backend) -> Answer:
+    """``GET /health/ready``: 200 when everything can be served, else 503 with the reasons and the progress."""
+    status = await backend.status()
+    progress = {
+        "applied": status.applied,
+        "end": status.end,
+        "records_per_s": round(status.records_per_s, 1),
+        "eta_s": status.eta_s,
+    }
+    return _health("ready" if status.ready else "not ready", 200 if status.ready else 503, status.reasons, progress)
+
+
+def _health(word: str, status: int, reasons: list[str], more: dict[str, object] | None = None) -> Answer:
+    body = orjson.dumps({"status": word, "reasons": reasons, **(more or {})})
+    retry: tuple[Header, ...] = ((b"retry-after", b"1"),) if status == 503 else ()
+    return Answer(body, status, (*_NO_STORE, *retry), _JSON)
+
+
+async def node(call: Call, backend: Backend) -> Answer:
+    """``GET /node``: role, epoch, offsets and digest of this host's node."""
+    return Answer(msgspec.json.encode(await backend.status()), headers=_NO_STORE, media_type=_JSON)
+
+
+def quarantine(call: Call, view: View) -> Answer:
+    """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`."""
+    found = []
+    for _, value in rows.scan(view, rows.QUARANTINE):
+        found.append(orjson.loads(value))
+        if len(found) == QUARANTINE_MAX:
+            break
+    found.sort(key=lambda each: each["offset"])
+    return Answer(orjson.dumps(found), headers=_NO_STORE, media_type=_JSON)
+
+
+def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
+    """``GET /metrics``, printed by ``metrics``."""
+
+    async def metrics_text(call: Call, backend: Backend) -> Answer:
+        return Answer(await metrics(), headers=_NO_STORE, media_type=b"text/plain; version=0.0.4; charset=utf-8")
+
+    return metrics_text

@@ -1,0 +1,33 @@
+"""What a node says about itself, as plain data that travels between processes."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """The state of a node at one moment. Offsets count records: the offset of the next one."""
+
+    role: str
+    """``primary``, ``secondary`` or ``following`` (no primary is known yet)."""
+    epoch: int
+    """The number of the present primaryship; -1 when there is none."""
+    applied: int
+    """The offset up to which, exclusively, the store holds the log."""
+    end: int
+    """The offset that the log's next record will get."""
+    digest: str
+    """The digest of all rows at ``applied``, in hexadecimal."""
+    started: bool
+    """Whether the log was read up to its end once since the start."""
+    ready: bool
+    reasons: list[str]
+    """Why the node is not ready; empty when it is."""
+    records_per_s: float = 0.0
+    """Pace of the fold while it catches up."""
+    eta_s: float | None = None
+    """Seconds until the log's end is reached at that pace; ``None`` when unknown."""
+    quarantined: int = 0
+    """Records that could not be read."""
+    log: str = ""
+    """The identity of the log."""

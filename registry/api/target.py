@@ -1,0 +1,113 @@
+"""The request target: strict percent-decoding, and the rewriting of ``/contexts/{ctx}/…`` paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+from registry.domain.errors import BAD_REQUEST
+from registry.domain.model import DEFAULT_CONTEXT
+
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
+
+
+class Target(NamedTuple):
+    """A decoded request target; empty path segments (doubled and trailing slashes) are gone."""
+
+    segments: tuple[str, ...]
+    query: tuple[tuple[str, str], ...]
+
+    @property
+    def path(self) -> str:
+        """The path with each segment encoded in one way only, so that it can be matched by routes."""
+        return "/" + "/".join(quote(segment, safe=":") for segment in self.segments)
+
+
+def parse(raw_path: bytes, raw_query: bytes) -> Target:
+    """Split and decode; raises 400 for broken escapes and text that is not UTF-8."""
+    segments = tuple(decoded(part) for part in raw_path.split(b"/") if part)
+    query = []
+    for pair in raw_query.split(b"&"):
+        if pair:
+            name, _, value = pair.replace(b"+", b" ").partition(b"=")
+            query.append((decoded(name), decoded(value)))
+    return Target(segments, tuple(query))
+
+
+def decoded(raw: bytes) -> str:
+    """``raw`` percent-decoded once; raises 400."""
+    try:
+        return (_ESCAPE.sub(_unescape, raw) if b"%" in raw else raw).decode()
+    except ValueError:
+        raise BAD_REQUEST("HTTP 400 Bad Request: the URL is not well encoded") from None
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    if match[1] is None:
+        raise ValueError(match[0])
+    return bytes((int(match[1], 16),))
+
+
+def in_context(method: str, target: Target) -> Target:
+    """Take ``/contexts/{ctx}`` off the path and qualify what follows (Confluent 8.x's context filter).
+
+    Subjects, prefixes, config and mode get ``:.ctx:`` in front; what belongs to no context passes unchanged.
+    Raises 400 when the context's name holds a colon.
+    """
+    if len(target.segments) < 2 or target.segments[0] != "contexts":
+        return target
+    prefix = _prefix(target.segments[1])
+    rest = target.segments[2:]
+    if not rest:
+        return Target(("contexts", prefix or ":.:"), target.query)
+    if not prefix:
+        return Target(rest, target.query)
+    if rest[0] in ("config", "mode"):
+        owner = rest[1] if len(rest) > 1 else ""
+        return Target((rest[0], _qualified(prefix, owner), *rest[2:]), target.query)
+    return Target(_with_subject(prefix, rest), _query(method, prefix, rest, target.query))
+
+
+def _prefix(name: str) -> str:
+    if name.startswith(":."):
+        name = name[1:].removesuffix(":")
+    if ":" in name:
+        raise BAD_REQUEST("Context name cannot contain a colon")
+    name = name if name.startswith(".") else "." + name
+    return "" if name == DEFAULT_CONTEXT else f":{name}:"
+
+
+def _qualified(prefix: str, name: str) -> str:
+    return name if name.startswith((":.", ":*:")) else prefix + name
+
+
+def _with_subject(prefix: str, rest: Sequence[str]) -> tuple[str, ...]:
+    out = list(rest)
+    for place, segment in enumerate(rest[:-1]):
+        if segment in ("subjects", "deks") and rest[0] != "schemas":
+            out[place + 1] = _qualified(prefix, rest[place + 1])
+            break
+    return tuple(out)
+
+
+def _query(
+    method: str, prefix: str, rest: Sequence[str], query: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    if rest[:2] == ("schemas", "ids"):
+        return _qualify_parameter(prefix, "subject", query)
+    if len(rest) == 1 and rest[0] in ("subjects", "schemas") or "keks" in rest:
+        return _qualify_parameter(prefix, "subjectPrefix", query)
+    if rest[0].startswith("associations") and method in ("POST", "PUT", "PATCH"):
+        return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))
+    return query
+
+
+def _qualify_parameter(
+    prefix: str, name: str, query: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    out = [(key, _qualified(prefix, value) if key == name else value) for key, value in query]
+    if all(key != name for key, _ in query):
+        out.append((name, prefix))
+    return tuple(out)

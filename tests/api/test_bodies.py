@@ -1,0 +1,108 @@
+"""Request bodies: lenient where Jackson is, refused otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from registry.api.bodies import config_patch, mode_request, schema_request
+from registry.domain.errors import RegistryError
+from registry.domain.model import Metadata, Reference, Rule, RuleSet
+
+
+def code_of(body: bytes) -> int:
+    with pytest.raises(RegistryError) as caught:
+        schema_request(body)
+    return caught.value.code
+
+
+def read(**members: Any) -> Any:
+    return schema_request(orjson.dumps(members))
+
+
+@pytest.mark.parametrize("body", [b"", b"  \n", b"null", b"\xef\xbb\xbf"])
+def test_no_body_is_422(body: bytes) -> None:
+    assert code_of(body) == 422
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{", b"{} x", b"[]", b'"x"', b"1", b'{"schema":}', b'{"schema":"\xff"}', b'{"schema":"\\ud800"}', b"NaN",
+        b'{"x":' + b"[" * 10_000 + b"]" * 10_000 + b"}", b"{'schema':'x'}", b'{"x":1e999}',
+    ],
+)  # fmt: skip
+def test_broken_json_is_400(body: bytes) -> None:
+    assert code_of(body) == 400
+
+
+def test_everything_absent_has_its_default() -> None:
+    found = read()
+    assert found == ("", None, None, None, None, 0, -1)
+    assert read(schema=None, version=None, id=None, references=None, metadata=None) == found
+
+
+def test_unknown_members_are_ignored_and_the_last_of_equal_ones_counts() -> None:
+    assert schema_request(b'{"schema":"a","other":{"x":1},"schema":"b"}').schema == "b"
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(5, "5"), (True, "true"), (1.5, "1.5"), ("x", "x")])
+def test_scalars_become_text(given: Any, wanted: str) -> None:
+    assert read(schema=given).schema == wanted
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("5", 5), (" 7 ", 7), ("", 0), (2.9, 2), (-1, -1)])
+def test_scalars_become_numbers(given: Any, wanted: int) -> None:
+    assert read(version=given).version == wanted
+
+
+@pytest.mark.parametrize("given", [True, "x", "1.5", [], {}, 2**31, 10**30, "9" * 5000, 1e300])
+def test_what_is_no_number_is_400(given: Any) -> None:
+    assert code_of(b'{"version":' + (str(given).encode() if given == 10**30 else orjson.dumps(given)) + b"}") == 400
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"schema": {}}, {"schema": ["x"]}, {"schemaType": []}, {"references": {}}, {"references": "x"},
+        {"references": [1]}, {"metadata": []}, {"metadata": {"properties": {"a": None}}},
+        {"metadata": {"tags": {"a": "x"}}}, {"metadata": {"sensitive": {"a": 1}}}, {"ruleSet": "x"},
+        {"ruleSet": {"domainRules": [None]}}, {"ruleSet": {"domainRules": [{"disabled": "perhaps"}]}},
+        {"ruleSet": {"domainRules": {"name": "x"}}}, {"ruleSet": {"domainRules": [{"params": [1]}]}},
+    ],
+)  # fmt: skip
+def test_wrong_types_are_400(members: dict[str, Any]) -> None:
+    assert code_of(orjson.dumps(members)) == 400
+
+
+@pytest.mark.parametrize(
+    "reference", [None, {}, {"name": "n", "subject": "s"}, {"name": "n", "version": 1}, {"subject": "s", "version": 1}]
+)
+def test_an_incomplete_reference_is_42201(reference: Any) -> None:
+    assert code_of(orjson.dumps({"references": [reference]})) == 42201
+
+
+def test_references_metadata_and_rules_are_read() -> None:
+    found = read(
+        references=[{"name": "n", "subject": "s", "version": "2", "more": 1}],
+        metadata={"tags": {"b": ["y", "x"], "a": []}, "properties": {"p": 1}, "sensitive": ["z", "y"]},
+        ruleSet={"domainRules": [{"name": "r", "kind": "CONDITION", "tags": ["t"], "onFailure": "NONE"}]},
+    )
+    assert found.references == [Reference("n", "s", 2)]
+    assert found.metadata == Metadata({"a": [], "b": ["x", "y"]}, {"p": "1"}, ["y", "z"])
+    rule = Rule(name="r", kind="CONDITION", tags=["t"], on_failure="NONE")
+    assert found.rule_set == RuleSet(domain_rules=[rule])
+
+
+def test_a_config_patch_tells_absent_from_null() -> None:
+    body = b'{"compatibility":"full","alias":null,"normalize":"true","compatibilityLevel":"NONE","other":1}'
+    assert config_patch(body) == {"compatibilityLevel": "full", "alias": None, "normalize": True}
+    assert config_patch(b"{}") == {}
+
+
+def test_a_mode_request_tells_absent_from_null() -> None:
+    assert mode_request(b'{"mode":"readonly"}') == (True, "readonly")
+    assert mode_request(b'{"mode":null}') == (True, None)
+    assert mode_request(b"{}") == (False, None)

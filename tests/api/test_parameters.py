@@ -1,0 +1,56 @@
+"""Query parameters and numbers, as Confluent reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.api.parameters import arguments, flag, number, page, path_number, text, texts
+from registry.domain.errors import RegistryError
+
+PARAMETERS = (flag("deleted", ""), number("limit", "", -1), text("format", ""), texts("key", ""))
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("true", True), ("TRUE", True), ("tRuE", True), ("1", False), ("yes", False), ("", False), (" true", False)],
+)
+def test_only_the_word_true_is_true(given: str, value: bool) -> None:
+    assert arguments(PARAMETERS, [("deleted", given)])["deleted"] is value
+
+
+def test_defaults_stand_for_what_is_absent_and_unknown_names_are_ignored() -> None:
+    assert arguments(PARAMETERS, [("other", "1")]) == {"deleted": False, "limit": -1, "format": "", "key": ()}
+
+
+def test_the_first_of_equal_names_counts_and_lists_keep_all() -> None:
+    found = arguments(PARAMETERS, [("format", "a"), ("format", "b"), ("key", "x"), ("key", "y")])
+    assert (found["format"], found["key"]) == ("a", ("x", "y"))
+
+
+def test_an_empty_number_is_the_default() -> None:
+    assert arguments(PARAMETERS, [("limit", "")])["limit"] == -1
+
+
+@pytest.mark.parametrize("given", ["abc", "1.5", "2147483648", "-2147483649", "٣", "1" * 5000, " 1"])
+def test_what_is_no_int_does_not_exist(given: str) -> None:
+    for call in (lambda: arguments(PARAMETERS, [("limit", given)]), lambda: path_number(given)):
+        with pytest.raises(RegistryError) as caught:
+            call()
+        assert (caught.value.code, caught.value.message) == (404, "HTTP 404 Not Found")
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "found"),
+    [(0, -1, [0, 1, 2, 3]), (1, 2, [1, 2]), (0, 0, [0, 1, 2, 3]), (9, 1, []), (0, 5, [0, 1, 2, 3]), (2, 1, [2])],
+)
+def test_a_page_is_cut_out(offset: int, limit: int, found: list[int]) -> None:
+    assert list(range(6))[page({"offset": offset, "limit": limit}, 4)] == [
+        each for each in range(offset, 6) if each - offset < (limit if 0 < limit <= 4 else 4)
+    ]
+    assert list(range(4))[page({"offset": offset, "limit": limit}, 4)] == found
+
+
+def test_a_negative_offset_is_422() -> None:
+    with pytest.raises(RegistryError) as caught:
+        page({"offset": -1, "limit": -1})
+    assert caught.value.code == 422
