@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from registry import VERSION
-from registry.allowed import SWITCH
-from registry.config import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
+from . import VERSION
+from .allowed import SWITCH
+from .config import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
 
 _ABOUT = """\
 A schema registry that speaks Confluent's REST API, so that producers and consumers need no change.
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(loaded: Loaded) -> int:
     # Imported late: the other commands need no server, and say what is wrong without one.
-    from registry.supervisor import serve  # noqa: PLC0415
+    from .supervisor import serve  # noqa: PLC0415
 
     return serve(loaded.settings)
 

@@ -19,7 +19,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from registry.allowed import (
+from .allowed import (
     ADDRESS,
     FOLDER,
     SWITCH,
