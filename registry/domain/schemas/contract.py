@@ -1,4 +1,4 @@
-"""What the registry needs of a schema format. AVRO implements it; other formats join through the same three types."""
+"""What the registry needs of a schema format. AVRO implements it; others join through the same types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 
 class InvalidSchema(ValueError):
-    """A text that is no schema of its format. ``str(error)`` is the parser's sentence, fit for a client to read."""
+    """A text that is no schema of its format. ``str(error)`` is the parser's sentence, fit for a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Schema(Protocol):
         """The text that is stored when normalisation is asked for."""
 
     def equivalent(self, other: Schema) -> bool:
-        """Whether both say the same, whatever the order of their attributes (Confluent 8.x: lookup's tolerant match)."""
+        """Whether both say the same, whatever the order of attributes (Confluent 8.x: lookup's tolerant match)."""
 
     def formatted(self, format: str) -> str:
-        """The text under a ``format`` of the API, in any letter case; one that is not known gives the canonical text."""
+        """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical text."""
 
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields; empty where the schema has no fields."""
@@ -62,8 +62,8 @@ class Format(Protocol):
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> Schema:
         """Parse ``text``, which may name types of ``dependencies`` (transitive closure, dependencies first).
 
-        ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the rules. What is
-        stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
+        ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the rules.
+        What is stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
         """
 
     def differences(

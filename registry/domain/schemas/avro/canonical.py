@@ -6,6 +6,7 @@ Names are written once in full and by reference afterwards; a namespace only whe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from .json_text import printed, quoted
 from .model import (
@@ -26,6 +27,8 @@ from .model import (
 from .names import qualified
 from .walk import Walk, run
 
+_INNER: Final = {"array": "items", "map": "values"}
+
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:
     """The text of ``node``; types whose full names are ``known`` are only referred to."""
@@ -41,9 +44,7 @@ def canonical_text(node: Node, known: Iterable[str]) -> str:
 def _leaf(node: Node, space: str | None, known: set[str]) -> str | None:
     """The text of a node that holds no definitions, else None."""
     if type(node) is Primitive:
-        if node.props is None:
-            return f'"{node.kind}"'
-        return f'{{"type":"{node.kind}"{_props(node.props)}}}'
+        return node.text or f'{{"type":"{node.kind}"{_props(node.props)}}}'
     if type(node) is Union:
         texts = []
         for branch in node.branches:
@@ -72,8 +73,8 @@ def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Wa
                 out.append(text)
         out.append("]")
     elif type(node) is Array or type(node) is Map:
-        inner = node.items if type(node) is Array else node.values  # type: ignore[union-attr]
-        out.append('{"type":"array","items":' if type(node) is Array else '{"type":"map","values":')
+        start, inner = ("array", node.items) if type(node) is Array else ("map", node.values)
+        out.append(f'{{"type":"{start}","{_INNER[start]}":')
         text = _leaf(inner, space, known)
         if text is None:
             yield _write(inner, space, known, out)
@@ -83,9 +84,12 @@ def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Wa
     elif type(node) is Record:
         known.add(node.name.full)
         yield _write_record(node, space, known, out)
-    elif type(node) is Enum or type(node) is Fixed:
+    elif type(node) is Enum:
         known.add(node.name.full)
-        out.append(_enum(node, space) if type(node) is Enum else _fixed(node, space))  # type: ignore[arg-type]
+        out.append(_enum(node, space))
+    elif type(node) is Fixed:
+        known.add(node.name.full)
+        out.append(_fixed(node, space))
 
 
 def _write_record(node: Record, space: str | None, known: set[str], out: list[str]) -> Walk[None]:
@@ -93,32 +97,37 @@ def _write_record(node: Record, space: str | None, known: set[str], out: list[st
     kind = "error" if node.is_error else "record"
     out.append(f'{{"type":"{kind}",{_name(name, space)}{_doc(node.doc)},"fields":[')
     inner = name.space
-    start = '{"name":"'
+    comma = ""
     for field in node.fields:
-        text = _leaf(field.type, inner, known)
+        text = field.type.text or _leaf(field.type, inner, known)
         if text is None:
-            out.append(f'{start}{field.name}","type":')
+            out.append(f'{comma}{{"name":"{field.name}","type":')
             yield _write(field.type, inner, known, out)
-            out.append(_rest(field))
+            out.append(f"{_rest(field)}}}")
+        elif field.default is MISSING and field.doc is None:
+            out.append(f'{comma}{{"name":"{field.name}","type":{text}{_more(field)}}}')
         else:
-            out.append(f'{start}{field.name}","type":{text}{_rest(field)}')
-        start = ',{"name":"'
+            out.append(f'{comma}{{"name":"{field.name}","type":{text}{_rest(field)}}}')
+        comma = ","
     out.append("]" + _props(node.props) + _aliases(node.aliases, inner) + "}")
 
 
 def _rest(field: Field) -> str:
-    """What follows the type of a field, the closing brace included."""
-    text = "}" if field.doc is None else f',"doc":{quoted(field.doc)}}}'
+    """What follows the type of a field."""
+    text = "" if field.doc is None else f',"doc":{quoted(field.doc)}'
     if field.default is not MISSING:
-        default = "null" if field.default is None else printed(field.default)
-        text = f'{text[:-1]},"default":{default}}}'
+        text += ',"default":null' if field.default is None else f',"default":{printed(field.default)}'
+    return text + _more(field)
+
+
+def _more(field: Field) -> str:
+    """What few fields have."""
+    text = ""
     if field.order != "ascending":
-        text = f'{text[:-1]},"order":"{field.order}"}}'
+        text = f',"order":"{field.order}"'
     if field.aliases:
-        text = f'{text[:-1]},"aliases":[{",".join(map(quoted, field.aliases))}]}}'
-    if field.props:
-        text = f"{text[:-1]}{_props(field.props)}}}"
-    return text
+        text += f',"aliases":[{",".join(map(quoted, field.aliases))}]'
+    return text + _props(field.props) if field.props else text
 
 
 def _enum(node: Enum, space: str | None) -> str:

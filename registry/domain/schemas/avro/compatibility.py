@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from ..contract import Difference
+from registry.domain.schemas.contract import Difference
+
 from .canonical import canonical_text
 from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primitive, Record, Union
 from .walk import Walk, run
@@ -97,7 +98,7 @@ def _promoted(reader: Node, writer: Node) -> bool:
 
 
 class _Comparison:
-    """One comparison of two schemas, with the verdicts found so far: recursive types end, shared ones are judged once."""
+    """One comparison of two schemas. It keeps its verdicts: recursion ends, shared types are judged once."""
 
     __slots__ = ("_fields", "_verdicts")
 
@@ -108,9 +109,13 @@ class _Comparison:
     def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
         if type(reader) is Primitive and type(writer) is Primitive:
             return [] if _promoted(reader, writer) else [_mismatch(reader, writer, place)]
+        # Only the reader's named types can come back; what has no name is reached once from each place.
+        if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
+            judged: list[_Found] = yield self._judge(reader, writer, place)
+            return judged
         key = (id(reader), id(writer))
         if key in self._verdicts:
-            # Without a verdict yet the pair is being compared further out: it is compatible unless something else is not.
+            # A pair without a verdict is being compared further out: compatible, unless something else is not.
             return self._verdicts[key] or []
         self._verdicts[key] = None
         found: list[_Found] = yield self._judge(reader, writer, place)
@@ -118,23 +123,26 @@ class _Comparison:
         return found
 
     def _judge(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
-        if type(writer) is Union:
-            if type(reader) is Union:
-                return (yield self._unions(reader, writer, place))
-            return (yield self._every_branch(reader, writer, place))
-        if type(reader) is Union:
-            return (yield self._some_branch(reader, writer, place))
-        if type(reader) is Record and type(writer) is Record:
-            return _names(reader, writer, place) + (yield self._records(reader, writer, place))
-        if type(reader) is Enum and type(writer) is Enum:
-            return _names(reader, writer, place) + _symbols(reader, writer, place)
-        if type(reader) is Fixed and type(writer) is Fixed:
-            return _names(reader, writer, place) + _sizes(reader, writer, place)
-        if type(reader) is Array and type(writer) is Array:
-            return (yield self.compare(reader.items, writer.items, _Place(place, "items")))
-        if type(reader) is Map and type(writer) is Map:
-            return (yield self.compare(reader.values, writer.values, _Place(place, "values")))
-        return [_mismatch(reader, writer, place)]
+        found: list[_Found]
+        if type(writer) is Union and type(reader) is Union:
+            found = yield self._unions(reader, writer, place)
+        elif type(writer) is Union:
+            found = yield self._every_branch(reader, writer, place)
+        elif type(reader) is Union:
+            found = yield self._some_branch(reader, writer, place)
+        elif type(reader) is Record and type(writer) is Record:
+            found = _names(reader, writer, place) + (yield self._records(reader, writer, place))
+        elif type(reader) is Enum and type(writer) is Enum:
+            found = _names(reader, writer, place) + _symbols(reader, writer, place)
+        elif type(reader) is Fixed and type(writer) is Fixed:
+            found = _names(reader, writer, place) + _sizes(reader, writer, place)
+        elif type(reader) is Array and type(writer) is Array:
+            found = yield self.compare(reader.items, writer.items, _Place(place, "items"))
+        elif type(reader) is Map and type(writer) is Map:
+            found = yield self.compare(reader.values, writer.values, _Place(place, "values"))
+        else:
+            found = [_mismatch(reader, writer, place)]
+        return found
 
     def _unions(self, reader: Union, writer: Union, place: _Place) -> Walk[list[_Found]]:
         found = []
@@ -168,7 +176,7 @@ class _Comparison:
                     found.append(_mismatch(field.type, writer, _Place(here, "type")))
                 else:
                     found.append(_Found("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name))
-            elif type(field.type) is not Primitive or field.type.kind != written.type.kind:
+            elif field.type is not written.type or field.type.text is None:
                 here = _Place(_Place(fields, str(index)), "type")
                 _extend(found, (yield self.compare(field.type, written.type, here)))
         return found

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from typing import Final
 
-from ..contract import InvalidSchema
+from registry.domain.schemas.contract import InvalidSchema
+
 from .canonical import canonical_text
 from .json_text import printed
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved
 from .walk import Walk, run
 
-_RANGES = {"int": 2**31, "long": 2**63}
+_RANGES: Final = {"int": 2**31, "long": 2**63}
+_FLOATING: Final = frozenset({"float", "double"})
 
 
 def check_default(field: str, node: Node, value: Json, done: AbstractSet[int] | None = None) -> None:
@@ -43,9 +46,9 @@ def _plain(node: Node, value: Json) -> bool | None:
         return value is None
     if kind == "boolean":
         return type(value) is bool
-    if kind == "int" or kind == "long":
+    if kind in _RANGES:
         return type(value) is int and -_RANGES[kind] <= value < _RANGES[kind]
-    if kind == "float" or kind == "double":
+    if kind in _FLOATING:
         return type(value) is int or type(value) is float
     return type(value) is str
 

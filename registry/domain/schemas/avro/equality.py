@@ -36,14 +36,17 @@ def _same(one: Node, other: Node, full: bool, seen: _Seen) -> Walk[bool]:
             if left is not right and not (yield _same(left, right, full, seen)):
                 return False
         return True
-    if not _same_props(one.props, other.props):  # type: ignore[union-attr]
+    if type(one) is Union or type(other) is Union or not _same_props(one.props, other.props):
         return False
     if type(one) is Array and type(other) is Array:
-        return (yield _same(one.items, other.items, full, seen))
+        same: bool = yield _same(one.items, other.items, full, seen)
+        return same
     if type(one) is Map and type(other) is Map:
-        return (yield _same(one.values, other.values, full, seen))
+        same = yield _same(one.values, other.values, full, seen)
+        return same
     if isinstance(one, (Record, Enum, Fixed)) and isinstance(other, (Record, Enum, Fixed)):
-        return (yield _same_named(one, other, full, seen))
+        same = yield _same_named(one, other, full, seen)
+        return same
     return True
 
 
@@ -119,7 +122,8 @@ def _order(value: Json) -> Walk[Json]:
     if type(value) is list:
         elements = []
         for item in value:
-            elements.append((yield _order(item)) if type(item) is dict or type(item) is list else item)
+            element = yield _order(item)
+            elements.append(element)
         return elements
     return value
 

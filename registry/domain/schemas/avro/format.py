@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from ..contract import Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.contract import Dependency, Difference, InvalidSchema, Schema
+
 from .canonical import canonical_text
 from .compatibility import differences
 from .equality import equivalent
@@ -28,17 +29,20 @@ class AvroSchema:
 
     @property
     def canonical(self) -> str:
+        """The text of Java's ``toString``."""
         if self._canonical is None:
             self._canonical = canonical_text(self.node, self._known)
         return self._canonical
 
     @property
     def normalized(self) -> str:
+        """The text of the normalised form."""
         if self._normalized is None:
             self._normalized = canonical_text(normal_form(self.node), self._known)
         return self._normalized
 
     def equivalent(self, other: Schema) -> bool:
+        """Equal schema objects, docs, aliases and enum defaults included."""
         return isinstance(other, AvroSchema) and equivalent(self.node, other.node)
 
     def formatted(self, format: str) -> str:
@@ -48,7 +52,9 @@ class AvroSchema:
         return self.canonical
 
     def field_names(self) -> frozenset[str]:
-        return frozenset(field.name for field in self.node.fields) if type(self.node) is Record else frozenset()
+        return (
+            frozenset(field.name for field in self.node.fields) if type(self.node) is Record else frozenset()
+        )
 
 
 class AvroFormat:
@@ -58,15 +64,15 @@ class AvroFormat:
     name: Final = "AVRO"
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
+        """Dependencies are stored schemas and read as such, even where the schema is new."""
         parser = Parser()
-        known = []
-        for dependency in dependencies:
-            known.append(type_name(parser.read(dependency.text, strict=False)))
-        return AvroSchema(parser.read(text, strict=new), frozenset(known))
+        known = frozenset([type_name(parser.read(item.text, strict=False)) for item in dependencies])
+        return AvroSchema(parser.read(text, strict=new), known)
 
     def differences(
         self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"]
     ) -> list[Difference]:
+        """Java's incompatibilities, in Java's order."""
         if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
             raise InvalidSchema("Incompatible because of different schema type")
         return differences(reader.node, writer.node, reader_is)

@@ -1,7 +1,7 @@
 """Schema text to JSON values, accepting exactly what Avro's parser (Jackson, with comments allowed) accepts.
 
-orjson does the work. It is stricter about comments, infinite numbers and blanks after the document, and turns integers
-beyond 64 bits into floats; :func:`read_exactly` is for those texts.
+orjson does the work. It is stricter about comments, infinite numbers and blanks after the document, and turns
+integers beyond 64 bits into floats; :func:`read_exactly` is for those texts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from ..contract import InvalidSchema
+from registry.domain.schemas.contract import InvalidSchema
+
 from .model import Json
 
 MAX_DEPTH: Final = 1000
@@ -36,11 +37,11 @@ def read(text: str) -> Json:
     except orjson.JSONDecodeError:
         return read_exactly(text)
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise too_deep()
+        raise _too_deep()
     return value
 
 
-def too_deep() -> InvalidSchema:
+def _too_deep() -> InvalidSchema:
     return InvalidSchema(f"Document nesting depth exceeds the maximum allowed ({MAX_DEPTH})")
 
 
@@ -83,7 +84,7 @@ def _depth(value: Json) -> int:
 
 
 class _Scanner:
-    """One pass over the text with the open arrays and objects on a list, so that depth is counted, not suffered."""
+    """One pass over the text; the open arrays and objects are on a list, so depth is counted, not suffered."""
 
     __slots__ = ("at", "text")
 
@@ -135,7 +136,7 @@ class _Scanner:
         value: Json = [] if token["mark"] == "[" else {}
         open_values.append(value)
         if len(open_values) > MAX_DEPTH:
-            raise too_deep()
+            raise _too_deep()
         return value
 
     def _member(self, open_values: list[Json]) -> None:
@@ -189,4 +190,6 @@ class _Scanner:
         line = self.text.count("\n", 0, at) + 1
         column = at - self.text.rfind("\n", 0, at)
         found = self.text[at : at + 20].split()
-        return InvalidSchema(f"Unexpected {found[0] if found else 'character'!r} at line {line}, column {column}")
+        return InvalidSchema(
+            f"Unexpected {found[0] if found else 'character'!r} at line {line}, column {column}"
+        )

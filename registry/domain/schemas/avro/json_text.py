@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from json.encoder import encode_basestring
 from typing import Final
@@ -20,17 +21,15 @@ _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
 
 
 def quoted(text: str) -> str:
-    """A JSON string. Control characters without a short form are ``\\u001F``, hexadecimal digits in upper case."""
+    r"""A JSON string. Control characters without a short form are ``\u001F``, in upper case."""
     done: str = encode_basestring(text)
     return done if "\\u00" not in done else f'"{text.translate(_CONTROLS)}"'
 
 
 def double(value: float) -> str:
-    """``Double.toString`` of Java 19 and later (the shortest digits that read back), not-a-number and infinities quoted."""
-    if value != value:
-        return '"NaN"'
-    if value in (float("inf"), float("-inf")):
-        return '"Infinity"' if value > 0 else '"-Infinity"'
+    """``Double.toString`` of Java 19 and later: the shortest digits that read back; what is no number is quoted."""
+    if not math.isfinite(value):
+        return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     sign = "-" if repr(value)[0] == "-" else ""
     digits, point = _digits(abs(value))
     if not digits:
@@ -51,8 +50,9 @@ def _digits(value: float) -> tuple[str, int]:
     point = len(whole) + int(power or 0) - (len(whole + part) - len(digits))
     digits = digits.rstrip("0")
     # Java wants two digits where one would do, and takes the nearest pair: 4.9E-324, which Python calls 5e-324.
-    if len(digits) == 1 and float(pair := f"{value:.1e}") == value:
-        return (pair[0] + pair[2]).rstrip("0"), int(pair.partition("e")[2]) + 1
+    nearest = f"{value:.1e}"
+    if len(digits) == 1 and float(nearest) == value:
+        return nearest[:3].replace(".", "").rstrip("0"), int(nearest[4:]) + 1
     return digits, point
 
 

@@ -2,66 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from ..contract import InvalidSchema
+from registry.domain.schemas.contract import InvalidSchema
+
 from .defaults import check_default
 from .model import Array, Map, Named, Node, Record, Union, Unresolved, type_name
 from .walk import Walk, run
+
+_HOLDERS: Final = frozenset({"record", "array", "map", "union"})
 
 
 def link(root: Node, fresh: list[Named], known: Mapping[str, Named], strict: bool) -> Node:
     """The schema with every name resolved; ``fresh`` are the types that this text added to ``known``.
 
-    Raises :class:`InvalidSchema` for a name without a definition, and for what only shows now: doubled union branches
-    and, if ``strict``, defaults that do not match.
+    Raises :class:`InvalidSchema` for a name without a definition, and for what only shows now: doubled union
+    branches and, if ``strict``, defaults that do not match.
     """
+    links = _Links(known)
+    root = links.definition(root)
+    records = links.resolve([*fresh, root])
+    if strict and any(type(field.default) in (dict, list) for record in records for field in record.fields):
+        complete = {id(node) for node in known.values()} - {id(node) for node in fresh}
+        completion = _Completion(links.forward, complete)
+        for start in [*fresh, root]:
+            run(completion.visit(start))
+    return root
 
-    def definition(node: Node) -> Node:
+
+class _Links:
+    """``forward`` holds the places that were names before: the identity of the holder, and the index in it."""
+
+    __slots__ = ("_known", "forward")
+
+    def __init__(self, known: Mapping[str, Named]) -> None:
+        self._known = known
+        self.forward: set[tuple[int, int]] = set()
+
+    def definition(self, node: Node) -> Node:
         if type(node) is not Unresolved:
             return node
-        found = known.get(node.full)
+        found = self._known.get(node.full)
         if found is None:
             raise InvalidSchema(f"Undefined schema: {node.full}")
         return found
 
-    records: list[Record] = []
-    seen: set[int] = set()
-    root = definition(root)
-    todo: list[Node] = [*fresh, root]
-    while todo:
-        node = todo.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            todo.extend(_replace(node, definition))
-            if type(node) is Record:
-                records.append(node)
-    if strict and any(type(field.default) in (dict, list) for record in records for field in record.fields):
-        _check_again([*fresh, root], {id(node) for node in known.values()} - {id(node) for node in fresh})
-    return root
+    def resolve(self, todo: list[Node]) -> list[Record]:
+        """Resolve all that is reached from ``todo``; the records among it are returned."""
+        records: list[Record] = []
+        seen: set[int] = set()
+        while todo:
+            node = todo.pop()
+            if id(node) not in seen:
+                seen.add(id(node))
+                todo.extend(self._inner(node))
+                if type(node) is Record:
+                    records.append(node)
+        return records
 
+    def _inner(self, node: Node) -> list[Node]:
+        """The types directly inside ``node``, resolved."""
+        if type(node) is Record:
+            for field in node.fields:
+                field.type = self._at(field, 0, field.type)
+            return [field.type for field in node.fields if field.type.kind in _HOLDERS]
+        if type(node) is Array:
+            node.items = self._at(node, 0, node.items)
+            return [node.items]
+        if type(node) is Map:
+            node.values = self._at(node, 0, node.values)
+            return [node.values]
+        if type(node) is Union and node.text is None:
+            if any(type(branch) is Unresolved for branch in node.branches):
+                node.branches = [self._at(node, place, branch) for place, branch in enumerate(node.branches)]
+                _check_branches(node)
+            return node.branches
+        return []
 
-def _replace(node: Node, definition: Callable[[Node], Node]) -> list[Node]:
-    """Resolve the names directly inside ``node``; what is inside it is returned."""
-    if type(node) is Record:
-        for field in node.fields:
-            field.type = definition(field.type)
-        return [field.type for field in node.fields if field.type.kind in _HOLDERS]
-    if type(node) is Array:
-        node.items = definition(node.items)
-        return [node.items]
-    if type(node) is Map:
-        node.values = definition(node.values)
-        return [node.values]
-    if type(node) is Union:
-        if any(type(branch) is Unresolved for branch in node.branches):
-            node.branches = [definition(branch) for branch in node.branches]
-            _check_branches(node)
-        return node.branches
-    return []
-
-
-_HOLDERS = frozenset({"record", "array", "map", "union"})
+    def _at(self, holder: object, index: int, node: Node) -> Node:
+        if type(node) is Unresolved:
+            self.forward.add((id(holder), index))
+            return self.definition(node)
+        return node
 
 
 def _check_branches(union: Union) -> None:
@@ -73,37 +96,55 @@ def _check_branches(union: Union) -> None:
         seen.add(name)
 
 
-def _check_again(roots: list[Node], done: set[int]) -> None:
-    """Check the defaults against the resolved types, record by record in the order in which Java completes them."""
-    started = set(done)
-    for root in roots:
-        for record in _records(root):
-            if id(record) not in started:
-                run(_complete(record, started, done))
+class _Completion:
+    """Checks defaults against the resolved types in the order in which Java completes the records.
 
+    The order shows: Java refuses an object as default where the record it is for is not complete yet. It looks
+    for the definition of a forward name in a walk of its own, which completes records that the outer one began.
+    """
 
-def _complete(record: Record, started: set[int], done: set[int]) -> Walk[None]:
-    started.add(id(record))
-    for field in record.fields:
-        for inner in _records(field.type):
-            if id(inner) not in started:
-                yield _complete(inner, started, done)
-    for field in record.fields:
-        if type(field.default) is dict or type(field.default) is list:
-            check_default(field.name, field.type, field.default, done)
-    done.add(id(record))
+    __slots__ = ("_done", "_forward", "_started")
 
+    def __init__(self, forward: set[tuple[int, int]], done: set[int]) -> None:
+        self._forward = forward
+        self._done = done
+        self._started = set(done)
 
-def _records(node: Node) -> Iterator[Record]:
-    """The records reached from ``node`` without passing through another one; a union's last branch comes first."""
-    todo = [node]
-    while todo:
-        item = todo.pop()
-        if type(item) is Record:
-            yield item
-        elif type(item) is Array:
-            todo.append(item.items)
-        elif type(item) is Map:
-            todo.append(item.values)
-        elif type(item) is Union:
-            todo.extend(item.branches)
+    def visit(self, start: Node) -> Walk[None]:
+        """Complete ``start`` and what is reached from it."""
+        visited: set[int] = set()
+        for record, _ in self._records(start, forward=False):
+            if id(record) not in self._done:
+                yield self._complete(record, visited)
+
+    def _complete(self, record: Record, visited: set[int]) -> Walk[None]:
+        visited.add(id(record))
+        self._started.add(id(record))
+        for field in record.fields:
+            for inner, forward in self._records(field.type, (id(field), 0) in self._forward):
+                if forward:
+                    if id(inner) not in self._started:
+                        yield self.visit(inner)
+                elif id(inner) not in visited and id(inner) not in self._done:
+                    yield self._complete(inner, visited)
+        if id(record) in self._done:
+            return
+        for field in record.fields:
+            if type(field.default) is dict or type(field.default) is list:
+                check_default(field.name, field.type, field.default, self._done)
+        self._done.add(id(record))
+
+    def _records(self, node: Node, forward: bool) -> Iterator[tuple[Record, bool]]:
+        """The records reached from ``node`` without passing through another, and whether by a forward name."""
+        todo = [(node, forward)]
+        while todo:
+            item, by_name = todo.pop()
+            if type(item) is Record:
+                yield item, by_name
+            elif type(item) is Array:
+                todo.append((item.items, (id(item), 0) in self._forward))
+            elif type(item) is Map:
+                todo.append((item.values, (id(item), 0) in self._forward))
+            elif type(item) is Union:
+                # A union's last branch comes first.
+                todo.extend((b, (id(item), i) in self._forward) for i, b in enumerate(item.branches))

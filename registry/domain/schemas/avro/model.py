@@ -21,18 +21,22 @@ MISSING: Final = _Missing()
 
 
 class Primitive:
-    """``null`` … ``string``, with the properties written beside it."""
+    """``null`` … ``string``, with its properties. ``text`` is its canonical text, if known."""
 
-    __slots__ = ("kind", "props")
+    __slots__ = ("kind", "props", "text")
 
-    def __init__(self, kind: str, props: dict[str, Json] | None = None) -> None:
+    def __init__(self, kind: str, props: dict[str, Json] | None, text: str | None = None) -> None:
         self.kind = kind
         self.props = props
+        self.text = text
 
 
 class Array:
+    """An array; ``items`` is the type of its elements."""
+
     __slots__ = ("items", "props")
     kind: Final = "array"
+    text: Final = None
 
     def __init__(self, items: Node, props: dict[str, Json] | None) -> None:
         self.items = items
@@ -40,8 +44,11 @@ class Array:
 
 
 class Map:
+    """A map from strings; ``values`` is the type of its values."""
+
     __slots__ = ("props", "values")
     kind: Final = "map"
+    text: Final = None
 
     def __init__(self, values: Node, props: dict[str, Json] | None) -> None:
         self.values = values
@@ -49,11 +56,14 @@ class Map:
 
 
 class Union:
-    __slots__ = ("branches",)
+    """A union. ``text`` is its canonical text, if known."""
+
+    __slots__ = ("branches", "text")
     kind: Final = "union"
 
-    def __init__(self, branches: list[Node]) -> None:
+    def __init__(self, branches: list[Node], text: str | None = None) -> None:
         self.branches = branches
+        self.text = text
 
 
 class Name:
@@ -68,6 +78,8 @@ class Name:
 
 
 class Field:
+    """A field of a record; ``default`` is MISSING where it has none, ``order`` is as Java spells it."""
+
     __slots__ = ("aliases", "default", "doc", "name", "order", "props", "type")
 
     def __init__(
@@ -76,9 +88,9 @@ class Field:
         type: Node,
         doc: str | None,
         default: Json,
-        order: str,
-        aliases: tuple[str, ...],
-        props: dict[str, Json] | None,
+        order: str = "ascending",
+        aliases: tuple[str, ...] = (),
+        props: dict[str, Json] | None = None,
     ) -> None:
         self.name = name
         self.type = type
@@ -90,8 +102,11 @@ class Field:
 
 
 class Record:
+    """A record, or an error where ``is_error``."""
+
     __slots__ = ("aliases", "doc", "fields", "is_error", "name", "props")
     kind: Final = "record"
+    text: Final = None
 
     def __init__(
         self,
@@ -111,8 +126,11 @@ class Record:
 
 
 class Enum:
+    """An enum; ``default`` is None where it has none."""
+
     __slots__ = ("aliases", "default", "doc", "name", "props", "symbols")
     kind: Final = "enum"
+    text: Final = None
 
     def __init__(
         self,
@@ -132,8 +150,11 @@ class Enum:
 
 
 class Fixed:
+    """A fixed of ``size`` bytes."""
+
     __slots__ = ("aliases", "doc", "name", "props", "size")
     kind: Final = "fixed"
+    text: Final = None
 
     def __init__(
         self,
@@ -151,10 +172,11 @@ class Fixed:
 
 
 class Unresolved:
-    """A name that was not defined where it was used: replaced by its definition when the text has been read."""
+    """A name that was not defined yet where it was used; its definition replaces it in the end."""
 
     __slots__ = ("full",)
     kind: Final = "record"
+    text: Final = None
 
     def __init__(self, full: str) -> None:
         self.full = full
@@ -163,14 +185,23 @@ class Unresolved:
 Named: TypeAlias = Record | Enum | Fixed
 Node: TypeAlias = Primitive | Array | Map | Union | Record | Enum | Fixed | Unresolved
 
-PRIMITIVES: Final[dict[str, Primitive]] = {
-    kind: Primitive(kind) for kind in ("string", "bytes", "int", "long", "float", "double", "boolean", "null")
+_KINDS: Final = ("string", "bytes", "int", "long", "float", "double", "boolean", "null")
+PRIMITIVES: Final[dict[str, Primitive]] = {kind: Primitive(kind, None, f'"{kind}"') for kind in _KINDS}
+"""The primitives without properties: shared by all schemas, so they may be compared by identity."""
+
+PAIRS: Final[dict[tuple[str, str], Union]] = {
+    (one, other): Union([PRIMITIVES[one], PRIMITIVES[other]], f'["{one}","{other}"]')
+    for one in _KINDS
+    for other in _KINDS
+    if one != other
 }
+"""The unions of two such primitives, shared likewise: most fields that may be null are one of these."""
+
 TYPE_NAMES: Final = frozenset(PRIMITIVES) | {"record", "enum", "array", "map", "union", "fixed"}
 
 
 def type_name(node: Node) -> str:
     """The name under which a union knows a branch: full name, or name of the type."""
-    if isinstance(node, (Record, Enum, Fixed)):
+    if type(node) is Record or type(node) is Enum or type(node) is Fixed:
         return node.name.full
     return node.kind

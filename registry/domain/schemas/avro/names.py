@@ -6,7 +6,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from ..contract import InvalidSchema
+from registry.domain.schemas.contract import InvalidSchema
+
 from .model import TYPE_NAMES, Name
 
 NameCheck: TypeAlias = Callable[[object], None]
@@ -19,18 +20,26 @@ def check_strict(name: object) -> None:
     """``[A-Za-z_][A-Za-z0-9_]*``: the rule for schemas that are registered anew."""
     if type(name) is str and name.isidentifier() and name.isascii():
         return
-    _refuse(name, _is_ascii_letter, lambda c: c.isascii() and c.isdigit())
+    _refuse(name, _is_ascii_letter, _is_ascii_digit)
 
 
 def check_lenient(name: object) -> None:
     """Letters, digits and ``_`` in the Unicode sense: the rule for schemas that are there already."""
     if type(name) is str and name.isidentifier() and name.isascii():
         return
-    _refuse(name, _is_letter, lambda c: unicodedata.category(c) == "Nd")
+    _refuse(name, _is_letter, _is_digit)
 
 
 def _is_ascii_letter(char: str) -> bool:
     return char.isascii() and char.isalpha()
+
+
+def _is_ascii_digit(char: str) -> bool:
+    return char.isascii() and char.isdigit()
+
+
+def _is_digit(char: str) -> bool:
+    return char <= "\uffff" and unicodedata.category(char) == "Nd"
 
 
 def _is_letter(char: str) -> bool:
@@ -45,7 +54,7 @@ def _refuse(name: object, is_letter: Callable[[str], bool], is_digit: Callable[[
     if not (is_letter(name[0]) or name[0] == "_"):
         raise InvalidSchema(f"Illegal initial character: {name}")
     for char in name[1:]:
-        if not (is_letter(char) or char == "_" or (char <= "\uffff" and is_digit(char))):
+        if not (is_letter(char) or char == "_" or is_digit(char)):
             raise InvalidSchema(f"Illegal character in: {name}")
 
 
@@ -68,7 +77,7 @@ def check_namespace(name: Name) -> None:
 
 
 def qualified(name: Name, space: str | None) -> str:
-    """How ``name`` is written inside ``space``: short where it belongs there and is not the word for a type."""
+    """How ``name`` is written inside ``space``: short where it belongs there and is no word for a type."""
     if name.space is not None and name.space == space and name.simple not in TYPE_NAMES:
         return name.simple
     return name.full

@@ -1,7 +1,8 @@
 """The normalised form: equal for schemas that differ only in the order or spelling of what does not matter.
 
-Confluent 8.x: properties and aliases sorted, a valid logical type with its parameters first among the properties, empty
-docs of types dropped, ``error`` becomes ``record``, defaults written as values of their type.
+Confluent 8.x: properties and aliases sorted, a valid logical type with its parameters first among the properties,
+empty docs of types dropped, ``error`` becomes ``record``, defaults written as values of their type. Unlike Confluent's,
+this form keeps a union's default that is no value of the first branch, and a type's place in the null namespace.
 """
 
 from __future__ import annotations
@@ -11,7 +12,21 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Name, Node, Primitive, Record, Union
+from .model import (
+    MISSING,
+    PRIMITIVES,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Json,
+    Map,
+    Name,
+    Node,
+    Primitive,
+    Record,
+    Union,
+)
 from .walk import Walk, run
 
 _LOGICAL: Final = {
@@ -38,9 +53,12 @@ def _normal(node: Node, done: dict[int, Node]) -> Walk[Node]:
     if type(node) is Primitive:
         return Primitive(node.kind, _logical_first(node)) if node.props else node
     if type(node) is Union:
+        if node.text is not None:
+            return node
         branches = []
         for branch in node.branches:
-            branches.append((yield _normal(branch, done)))
+            normal = yield _normal(branch, done)
+            branches.append(normal)
         return Union(branches)
     if type(node) is Array:
         return Array((yield _normal(node.items, done)), _sorted(node.props))
@@ -72,9 +90,9 @@ def _record(node: Record, done: dict[int, Node]) -> Walk[None]:
 
 
 def _default(node: Node, value: Json) -> Walk[Json]:
-    """A default as Java reads and prints a value of its type; a union's as one of its first branch, where it is one."""
+    """A default as Java reads and prints a value of its type; a union's as one of its first branch."""
     if type(node) is Union:
-        return (yield _default(node.branches[0], value)) if node.branches else value
+        node = node.branches[0] if node.branches else _ANY
     if type(value) is dict:
         inner = {}
         for key in _in_order(value):
@@ -83,7 +101,8 @@ def _default(node: Node, value: Json) -> Walk[Json]:
     if type(value) is list:
         items = []
         for item in value:
-            items.append((yield _default(node.items, item)) if type(node) is Array else item)
+            kept = yield _default(node.items if type(node) is Array else _ANY, item)
+            items.append(kept)
         return items
     if node.kind == "float" and type(value) in (int, float):
         return _single(value)
@@ -94,7 +113,7 @@ def _default(node: Node, value: Json) -> Walk[Json]:
     return value
 
 
-_ANY: Final = Primitive("null")
+_ANY: Final = PRIMITIVES["null"]
 
 
 def _member(node: Node, key: str) -> Node:
@@ -166,13 +185,14 @@ def _sorted_value(value: Json) -> Walk[Json]:
     if type(value) is list:
         items = []
         for item in value:
-            items.append((yield _sorted_value(item)))
+            kept = yield _sorted_value(item)
+            items.append(kept)
         return items
     return value
 
 
 def _aliases(aliases: tuple[Name, ...], name: Name) -> tuple[Name, ...]:
-    """Sorted as Java names them: an alias in the null namespace has a dot before it where the type has a namespace."""
+    """Sorted by Java's texts: an alias in the null namespace begins with a dot where the type has a namespace."""
     by_text = {f".{a.simple}" if a.space is None and name.space is not None else a.full: a for a in aliases}
     return tuple(by_text[text] for text in _in_order(by_text))
 

@@ -10,14 +10,17 @@ import math
 import re
 from typing import Final, NoReturn
 
-from ..contract import InvalidSchema
+from registry.domain.schemas.contract import InvalidSchema
+
 from . import json_source
+from .canonical import canonical_text
 from .defaults import check_default
 from .equality import same_definition
 from .json_text import printed
 from .linking import link
 from .model import (
     MISSING,
+    PAIRS,
     PRIMITIVES,
     Array,
     Enum,
@@ -42,7 +45,10 @@ _RESERVED: Final = frozenset(
 )
 _ENUM_RESERVED: Final = _RESERVED | {"default"}
 _FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
+_RECORDS: Final = frozenset({"record", "error"})
+_NESTED: Final = _RECORDS | {"array", "map"}
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
+_FLOATING: Final = frozenset({"float", "double"})
 _MAX_FIXED: Final = 2**31 - 1 - 8
 _JAVA_DOUBLE: Final = re.compile(
     r"[\x00-\x20]*(?P<sign>[+-]?)(?:(?P<word>NaN|Infinity)"
@@ -97,12 +103,7 @@ class Parser:
         if type(value) is str:
             return PRIMITIVES.get(value) or self._find(value, space)
         if type(value) is list:
-            branches: list[Node] = []
-            for item in value:
-                if type(item) is not str:
-                    return None
-                branches.append(PRIMITIVES.get(item) or self._find(item, space))
-            return self._union(branches)
+            return self._plain_union(value, space)
         if type(value) is not dict:
             raise InvalidSchema(f"Schema not yet supported: {printed(value)}")
         kind = value.get("type")
@@ -119,15 +120,24 @@ class Parser:
             return self._fixed(value, space)
         return self._find(kind, space)
 
+    def _plain_union(self, value: list[Json], space: str | None) -> Union | None:
+        """The union of a list of names; None where the list holds more than names."""
+        if not all(type(item) is str for item in value):
+            return None
+        shared = PAIRS.get((value[0], value[1])) if len(value) == 2 else None
+        return shared or self._union([PRIMITIVES.get(item) or self._find(item, space) for item in value])
+
     def _nested(self, value: Json, space: str | None) -> Walk[Node]:
         if type(value) is list:
             branches: list[Node] = []
             for item in value:
-                branches.append(self._leaf(item, space) or (yield self._nested(item, space)))
+                branch = self._leaf(item, space) or (yield self._nested(item, space))
+                branches.append(branch)
             return self._union(branches)
         kind = value["type"]
-        if kind != "array" and kind != "map":
-            return (yield self._record(value, space, is_error=kind == "error"))
+        if kind in _RECORDS:
+            record: Node = yield self._record(value, space, is_error=kind == "error")
+            return record
         key = "items" if kind == "array" else "values"
         inner = value.get(key, MISSING)
         if inner is MISSING:
@@ -153,7 +163,7 @@ class Parser:
             if type(branch) is Unresolved:
                 continue
             if type(branch) is Union:
-                raise InvalidSchema("Nested union: a union may not hold a union directly")
+                raise InvalidSchema(f"Nested union: {canonical_text(Union(branches), ())}")
             name = type_name(branch)
             if name in seen:
                 raise InvalidSchema(f"Duplicate in union:{name}")
@@ -172,34 +182,45 @@ class Parser:
             if type(raw) is not dict or type(raw.get("name")) is not str:
                 _no("No field name", raw)
             raw_type = raw.get("type", MISSING)
-            if raw_type is MISSING:
-                _no("No field type", raw)
-            node = self._leaf(raw_type, inner)
+            node: Node | None = PRIMITIVES.get(raw_type) if type(raw_type) is str else None
             if node is None:
-                node = yield self._nested(raw_type, inner)
+                if raw_type is MISSING:
+                    _no("No field type", raw)
+                node = self._leaf(raw_type, inner)
+                if node is None:
+                    node = yield self._nested(raw_type, inner)
             fields.append(self._field(raw, node))
         _check_unique(fields, name)
-        record = Record(name, doc, fields, self._aliases(value, inner), self._container_props(value), is_error)
+        record = Record(
+            name, doc, fields, self._aliases(value, inner), self._container_props(value), is_error
+        )
         self._define(record)
         return record
 
     def _field(self, raw: dict[str, Json], node: Node) -> Field:
-        order, default, aliases = "ascending", raw.get("default", MISSING), ()
-        if "order" in raw:
-            order = _order(raw["order"])
-        if type(default) is str and (node.kind == "double" or node.kind == "float"):
-            default = _java_double(default)
         name = raw["name"]
-        self._check_name(name)
-        if default is not MISSING and default is not None:
-            self._check_exact(default)
-        if self._strict and default is not MISSING:
-            check_default(name, node, default)
-        props = None if _FIELD_RESERVED.issuperset(raw) else self._props(raw, _FIELD_RESERVED)
-        if "aliases" in raw:
-            aliases = tuple(dict.fromkeys(_alias_texts(raw)))
+        if not (name.isidentifier() and name.isascii()):
+            self._check_name(name)
         doc = raw.get("doc")
+        default = raw.get("default", MISSING)
+        if default is not MISSING:
+            default = self._default(name, node, default)
+        if len(raw) == 2 + (doc is not None) + (default is not MISSING) and (doc is None or type(doc) is str):
+            return Field(name, node, doc, default)
+        order = _order(raw["order"]) if "order" in raw else "ascending"
+        aliases = tuple(dict.fromkeys(_alias_texts(raw))) if "aliases" in raw else ()
+        props = self._props(raw, _FIELD_RESERVED)
         return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
+
+    def _default(self, name: str, node: Node, default: Json) -> Json:
+        """The default of a field as it is kept: checked, and a number where a text stands for one."""
+        if default is not None:
+            if type(default) is str and node.kind in _FLOATING:
+                default = _java_double(default)
+            self._check_exact(default)
+        if self._strict:
+            check_default(name, node, default)
+        return default
 
     def _enum(self, value: dict[str, Json], space: str | None) -> Enum:
         name = self._name(value, space)
@@ -285,9 +306,6 @@ class Parser:
             raise _NotExact
 
 
-_NESTED: Final = frozenset({"record", "error", "array", "map"})
-
-
 def _no(what: str, value: Json) -> NoReturn:
     text = printed(value)
     raise InvalidSchema(f"{what}: {text if len(text) <= 10_240 else text[:10_240] + '...'}")
@@ -334,7 +352,7 @@ def _check_unique(fields: list[Field], record: Name) -> None:
 
 
 def _java_double(text: str) -> float:
-    """``Double.parseDouble``: a text default of a float or double field becomes a number, NaN and infinities included."""
+    """``Double.parseDouble``: the text default of a float or double becomes a number, NaN and infinities too."""
     match = _JAVA_DOUBLE.fullmatch(text)
     if match is None:
         raise InvalidSchema(f'For input string: "{text}"')

@@ -24,4 +24,4 @@ def run(walk: Walk[T]) -> T:
         else:
             stack.append(step)
             value = None
-    return cast(T, value)
+    return cast("T", value)
