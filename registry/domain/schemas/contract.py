@@ -23,7 +23,8 @@ class Dependency:
 class Difference:
     """One reason why a reader cannot read what a writer wrote.
 
-    ``text`` is the whole message as Confluent prints it: ``{errorType:'…', description:'…', additionalInfo:'…'}``.
+    ``text`` is the whole message as Confluent prints it:
+    ``{errorType:'…', description:'…', additionalInfo:'…'}``.
     """
 
     type: str
@@ -43,10 +44,10 @@ class Schema(Protocol):
         """The text that is stored when normalisation is asked for."""
 
     def equivalent(self, other: Schema) -> bool:
-        """Whether both say the same, whatever the order of attributes (Confluent 8.x: lookup's tolerant match)."""
+        """Whether both say the same, attributes in any order (Confluent 8.x: lookup's tolerant match)."""
 
     def formatted(self, format: str) -> str:
-        """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical text."""
+        """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical."""
 
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields; empty where the schema has no fields."""
@@ -62,8 +63,8 @@ class Format(Protocol):
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> Schema:
         """Parse ``text``, which may name types of ``dependencies`` (transitive closure, dependencies first).
 
-        ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the rules.
-        What is stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
+        ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the
+        rules. What is stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
         """
 
     def differences(

@@ -1,12 +1,12 @@
 """The model as text: what Java's ``Schema.toString`` prints.
 
-Names are written once in full and by reference afterwards; a namespace only where it differs from the enclosing one.
+Names are written once in full and by reference afterwards; a namespace only where it differs from the
+enclosing one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from .json_text import printed, quoted
 from .model import (
@@ -26,8 +26,6 @@ from .model import (
 )
 from .names import qualified
 from .walk import Walk, run
-
-_INNER: Final = {"array": "items", "map": "values"}
 
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:
@@ -72,15 +70,12 @@ def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Wa
             else:
                 out.append(text)
         out.append("]")
-    elif type(node) is Array or type(node) is Map:
-        start, inner = ("array", node.items) if type(node) is Array else ("map", node.values)
-        out.append(f'{{"type":"{start}","{_INNER[start]}":')
-        text = _leaf(inner, space, known)
-        if text is None:
-            yield _write(inner, space, known, out)
-        else:
-            out.append(text)
-        out.append(_props(node.props) + "}")
+    elif type(node) is Array:
+        out.append('{"type":"array","items":')
+        yield _write_inner(node.items, node.props, space, known, out)
+    elif type(node) is Map:
+        out.append('{"type":"map","values":')
+        yield _write_inner(node.values, node.props, space, known, out)
     elif type(node) is Record:
         known.add(node.name.full)
         yield _write_record(node, space, known, out)
@@ -90,6 +85,17 @@ def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Wa
     elif type(node) is Fixed:
         known.add(node.name.full)
         out.append(_fixed(node, space))
+
+
+def _write_inner(
+    node: Node, props: dict[str, Json] | None, space: str | None, known: set[str], out: list[str]
+) -> Walk[None]:
+    text = _leaf(node, space, known)
+    if text is None:
+        yield _write(node, space, known, out)
+    else:
+        out.append(text)
+    out.append(_props(props) + "}")
 
 
 def _write_record(node: Record, space: str | None, known: set[str], out: list[str]) -> Walk[None]:

@@ -1,6 +1,6 @@
-"""Whether a reader's schema can read what a writer's schema wrote, and why not: Java Avro 1.12's ``SchemaCompatibility``.
+"""Whether a reader's schema can read what a writer's schema wrote, and why not, as Java Avro 1.12 finds it.
 
-The order and the paths of the differences are Java's too. A path is relative to the place where the comparison began:
+The order and the paths of the differences are Java's too. A path is relative to where the comparison began:
 inside the branches of a union it begins anew, because Java tries each branch for itself.
 """
 
@@ -26,7 +26,8 @@ _PROMOTIONS: Final = {
 }
 _DESCRIPTIONS: Final = {
     "FIXED_SIZE_MISMATCH": (
-        "The size of FIXED type field at path '{path}' in the {reader} schema does not match with the {writer} schema"
+        "The size of FIXED type field at path '{path}' in the {reader} schema"
+        " does not match with the {writer} schema"
     ),
     "TYPE_MISMATCH": (
         "The type (path '{path}') of a field in the {reader} schema does not match with the {writer} schema"
@@ -115,7 +116,7 @@ class _Comparison:
             return judged
         key = (id(reader), id(writer))
         if key in self._verdicts:
-            # A pair without a verdict is being compared further out: compatible, unless something else is not.
+            # A pair without a verdict is being compared further out: compatible until shown otherwise.
             return self._verdicts[key] or []
         self._verdicts[key] = None
         found: list[_Found] = yield self._judge(reader, writer, place)

@@ -1,4 +1,4 @@
-"""Whether the default of a field is a value of its type (Java Avro 1.12: a union's default may match any branch)."""
+"""Whether a field's default is a value of its type (Java Avro 1.12: a union's may match any branch)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _FLOATING: Final = frozenset({"float", "double"})
 def check_default(field: str, node: Node, value: Json, done: AbstractSet[int] | None = None) -> None:
     """Raise :class:`InvalidSchema` unless ``value`` may be the default of a field of type ``node``.
 
-    ``done``, where given, holds the identities of the records whose fields are known: Java refuses an object for a
-    record that it is still putting together.
+    ``done``, where given, holds the identities of the records whose fields are known: Java refuses an object
+    for a record that it is still putting together.
     """
     valid = _plain(node, value)
     if valid is None:
@@ -67,7 +67,7 @@ def _plain_union(node: Union, value: Json) -> bool | None:
 def _deep(
     node: Node, value: Json, seen: dict[tuple[int, int], bool], done: AbstractSet[int] | None
 ) -> Walk[bool]:
-    """As :func:`_plain` for what is nested. ``seen`` keeps the work polynomial where unions offer many ways."""
+    """As :func:`_plain` for what is nested; ``seen`` bounds the work where unions offer many ways."""
     key = (id(node), id(value))
     if key not in seen:
         seen[key] = yield _judge(node, value, seen, done)
@@ -96,7 +96,7 @@ def _judge(
         assert type(node) is Record
         if done is not None and id(node) not in done:
             raise InvalidSchema("Schema fields not set yet")
-        # A field that the value leaves out takes its own default, which was checked when that record was defined.
+        # A field that the value leaves out takes its own default, checked when that record was defined.
         if any(field.name not in value and field.default is MISSING for field in node.fields):
             return False
         parts = [(field.type, value[field.name]) for field in node.fields if field.name in value]

@@ -1,7 +1,7 @@
 """When two definitions are the same.
 
-Two notions: :func:`same_definition` is Java's ``Schema.equals``, which lets a type be defined twice; :func:`equivalent`
-adds docs, aliases and enum defaults, by which Confluent looks a schema up.
+Two notions: :func:`same_definition` is Java's ``Schema.equals``, which lets a type be defined twice;
+:func:`equivalent` adds docs, aliases and enum defaults, by which Confluent looks a schema up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _Seen = set[tuple[int, int]]
 
 
 def same_definition(one: Node, other: Node) -> bool:
-    """Names, types, defaults, orders and properties are equal; docs, aliases and enum defaults do not count."""
+    """Names, types, defaults, orders, properties are equal; docs, aliases, enum defaults do not count."""
     return run(_same(one, other, False, set()))
 
 
@@ -26,17 +26,22 @@ def equivalent(one: Node, other: Node) -> bool:
 def _same(one: Node, other: Node, full: bool, seen: _Seen) -> Walk[bool]:
     if one is other:
         return True
-    # A name that is not resolved yet equals nothing, not even itself under another use.
-    if one.kind != other.kind or type(one) is Unresolved or type(other) is Unresolved:
+    # A name that is not resolved yet equals nothing, not even the same name elsewhere.
+    if isinstance(one, Unresolved) or isinstance(other, Unresolved):
         return False
-    if type(one) is Union and type(other) is Union:
+    if isinstance(one, Union) and isinstance(other, Union):
         if len(one.branches) != len(other.branches):
             return False
         for left, right in zip(one.branches, other.branches, strict=True):
             if left is not right and not (yield _same(left, right, full, seen)):
                 return False
         return True
-    if type(one) is Union or type(other) is Union or not _same_props(one.props, other.props):
+    if (
+        isinstance(one, Union)
+        or isinstance(other, Union)
+        or one.kind != other.kind
+        or not _same_props(one.props, other.props)
+    ):
         return False
     if type(one) is Array and type(other) is Array:
         same: bool = yield _same(one.items, other.items, full, seen)

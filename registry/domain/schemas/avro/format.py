@@ -52,9 +52,8 @@ class AvroSchema:
         return self.canonical
 
     def field_names(self) -> frozenset[str]:
-        return (
-            frozenset(field.name for field in self.node.fields) if type(self.node) is Record else frozenset()
-        )
+        """The fields of a record; none for any other type."""
+        return frozenset([field.name for field in self.node.fields] if type(self.node) is Record else ())
 
 
 class AvroFormat:

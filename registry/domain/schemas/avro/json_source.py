@@ -84,7 +84,7 @@ def _depth(value: Json) -> int:
 
 
 class _Scanner:
-    """One pass over the text; the open arrays and objects are on a list, so depth is counted, not suffered."""
+    """One pass over the text; open arrays and objects are on a list, so depth is counted, not suffered."""
 
     __slots__ = ("at", "text")
 

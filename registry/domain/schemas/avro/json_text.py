@@ -1,13 +1,16 @@
-"""JSON values to text, byte for byte as Jackson prints them for Avro: compact, non-ASCII literally, Java's numbers."""
+"""JSON values to text as Jackson prints them for Avro: compact, non-ASCII literally, numbers as Java's."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from json.encoder import encode_basestring
-from typing import Final
+from typing import Final, TypeAlias
 
 from .model import Json
+
+_Stack: TypeAlias = list[tuple[Iterator[tuple[str, Json]], str]]
+"""What is still to be printed of the open arrays and objects, each with its closing mark."""
 
 _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
     ord('"'): '\\"',
@@ -27,7 +30,7 @@ def quoted(text: str) -> str:
 
 
 def double(value: float) -> str:
-    """``Double.toString`` of Java 19 and later: the shortest digits that read back; what is no number is quoted."""
+    """``Double.toString`` of Java 19 and later: the shortest digits; what is no number is quoted."""
     if not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     sign = "-" if repr(value)[0] == "-" else ""
@@ -42,14 +45,14 @@ def double(value: float) -> str:
 
 
 def _digits(value: float) -> tuple[str, int]:
-    """The shortest digits of a positive number, without zeros around them, and the place of the point before them."""
+    """The shortest digits of a positive number, without zeros around them, and the point's place in them."""
     text = repr(value)
     mantissa, _, power = text.partition("e")
     whole, _, part = mantissa.partition(".")
     digits = (whole + part).lstrip("0")
     point = len(whole) + int(power or 0) - (len(whole + part) - len(digits))
     digits = digits.rstrip("0")
-    # Java wants two digits where one would do, and takes the nearest pair: 4.9E-324, which Python calls 5e-324.
+    # Java wants two digits where one would do, the nearest two: 4.9E-324, which Python calls 5e-324.
     nearest = f"{value:.1e}"
     if len(digits) == 1 and float(nearest) == value:
         return nearest[:3].replace(".", "").rstrip("0"), int(nearest[4:]) + 1
@@ -80,7 +83,7 @@ def printed(value: Json) -> str:
     if simple is not None:
         return simple
     out: list[str] = []
-    stack: list[tuple[Iterator[str | Json], str]] = []
+    stack: _Stack = []
     _open(value, out, stack)
     while stack:
         members, end = stack[-1]
@@ -97,7 +100,7 @@ def printed(value: Json) -> str:
     return "".join(out)
 
 
-def _open(value: Json, out: list[str], stack: list[tuple[Iterator[str | Json], str]]) -> None:
+def _open(value: Json, out: list[str], stack: _Stack) -> None:
     if type(value) is dict:
         out.append("{")
         stack.append((_members(value), "}"))

@@ -1,4 +1,4 @@
-"""Puts definitions in the place of names that were used before they were defined, as every recursive schema does."""
+"""Puts definitions in the place of names that were used before they were defined, as in recursion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def link(root: Node, fresh: list[Named], known: Mapping[str, Named], strict: boo
 
 
 class _Links:
-    """``forward`` holds the places that were names before: the identity of the holder, and the index in it."""
+    """``forward`` holds the places that were names before: identity of the holder, index in it."""
 
     __slots__ = ("_known", "forward")
 
@@ -99,8 +99,8 @@ def _check_branches(union: Union) -> None:
 class _Completion:
     """Checks defaults against the resolved types in the order in which Java completes the records.
 
-    The order shows: Java refuses an object as default where the record it is for is not complete yet. It looks
-    for the definition of a forward name in a walk of its own, which completes records that the outer one began.
+    The order shows: Java refuses an object as default where the record it is for is not complete yet. It
+    looks for the definition of a forward name in a walk of its own, which completes what the outer one began.
     """
 
     __slots__ = ("_done", "_forward", "_started")
@@ -135,7 +135,7 @@ class _Completion:
         self._done.add(id(record))
 
     def _records(self, node: Node, forward: bool) -> Iterator[tuple[Record, bool]]:
-        """The records reached from ``node`` without passing through another, and whether by a forward name."""
+        """The records reached from ``node`` not passing through another, and whether by a forward name."""
         todo = [(node, forward)]
         while todo:
             item, by_name = todo.pop()

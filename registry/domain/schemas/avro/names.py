@@ -1,4 +1,4 @@
-"""Which names Avro allows. Java's rules count UTF-16 units, hence the plane beyond U+FFFF is not of letters."""
+"""Which names Avro allows. Java's rules look at UTF-16 units, so nothing beyond U+FFFF is a letter."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The normalised form: equal for schemas that differ only in the order or spelling of what does not matter.
 
-Confluent 8.x: properties and aliases sorted, a valid logical type with its parameters first among the properties,
-empty docs of types dropped, ``error`` becomes ``record``, defaults written as values of their type. Unlike Confluent's,
-this form keeps a union's default that is no value of the first branch, and a type's place in the null namespace.
+Confluent 8.x: properties and aliases sorted, a valid logical type with its parameters first among them,
+empty docs of types dropped, ``error`` becomes ``record``, defaults written as values of their type. Unlike
+Confluent's, this form keeps a union's default that is no value of the first branch, and a type's place in the
+null namespace.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def _sorted_value(value: Json) -> Walk[Json]:
 
 
 def _aliases(aliases: tuple[Name, ...], name: Name) -> tuple[Name, ...]:
-    """Sorted by Java's texts: an alias in the null namespace begins with a dot where the type has a namespace."""
+    """Sorted by Java's texts: an alias in no namespace begins with a dot where the type is in one."""
     by_text = {f".{a.simple}" if a.space is None and name.space is not None else a.full: a for a in aliases}
     return tuple(by_text[text] for text in _in_order(by_text))
 

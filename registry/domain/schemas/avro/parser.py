@@ -1,7 +1,7 @@
 """JSON values to the model, by the rules of Java Avro 1.12's ``Schema.Parser``.
 
-One parser reads the dependencies and then the schema, into one table of names. A type enters the table when it is
-complete: a name used before that, its own included, stays :class:`Unresolved` until the whole text has been read.
+One parser reads the dependencies and then the schema, into one table of names. A type enters the table when
+it is complete: a name used before that, its own included, stays :class:`Unresolved` until the end of the text.
 """
 
 from __future__ import annotations
@@ -346,13 +346,14 @@ def _check_unique(fields: list[Field], record: Name) -> None:
             first = places[field.name]
             one, other = (f"{f.name} type:{f.type.kind.upper()}" for f in (field, fields[first]))
             raise InvalidSchema(
-                f"Duplicate field {field.name} in record {record.full}: {one} pos:{place} and {other} pos:{first}."
+                f"Duplicate field {field.name} in record {record.full}:"
+                f" {one} pos:{place} and {other} pos:{first}."
             )
         places[field.name] = place
 
 
 def _java_double(text: str) -> float:
-    """``Double.parseDouble``: the text default of a float or double becomes a number, NaN and infinities too."""
+    """``Double.parseDouble``: the text default of a float or double becomes a number, NaN included."""
     match = _JAVA_DOUBLE.fullmatch(text)
     if match is None:
         raise InvalidSchema(f'For input string: "{text}"')

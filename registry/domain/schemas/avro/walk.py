@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 Walk = Generator[Any, Any, T]
-"""A function that would recurse, written as a generator: it yields the walk it needs and is sent its result."""
+"""A function that would recurse, as a generator: it yields the walk it needs and is sent its result."""
 
 
 def run(walk: Walk[T]) -> T:
