@@ -7,8 +7,8 @@ JSON of the log and of the HTTP API.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ DEFAULT_CONTEXT = "."
 ALL_CONTEXTS = ".__GLOBAL"  # defaults for every context; only config and mode may be stored under it
 ID_MAX = 2**31 - 1
 VERSION_MAX = 2**31 - 1
+
+_V = TypeVar("_V")
 
 
 class Subject(NamedTuple):
@@ -29,7 +31,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Subject:
-        """Split a qualified name (Confluent 8.x: ``:.ctx:name``; a name without ``:.`` lies in the default context)."""
+        """Split a qualified name (Confluent 8.x: ``:.ctx:name``; without ``:.`` it lies in the default context)."""
         if not text.startswith(":."):
             return cls(DEFAULT_CONTEXT, text)
         context, _, name = text[1:].partition(":")
@@ -42,8 +44,14 @@ class Subject(NamedTuple):
 
     @property
     def qualified(self) -> str:
-        """The name as the API and the log print it: ``name`` in the default context, else ``:.ctx:name``."""
-        return self.name if self.context == DEFAULT_CONTEXT else f":{self.context}:{self.name}"
+        """The name as the API and the log print it: ``name`` in the default context, else ``:.ctx:name``.
+
+        :meth:`parse` gives the same subject again, so a default context's name that looks qualified is
+        qualified.
+        """
+        if self.context == DEFAULT_CONTEXT and not self.name.startswith(":."):
+            return self.name
+        return f":{self.context}:{self.name}"
 
     @property
     def is_context(self) -> bool:
@@ -88,7 +96,7 @@ class Rule(_Json, frozen=True):
     expr: str | None = None
     on_success: str | None = msgspec.field(default=None, name="onSuccess")
     on_failure: str | None = msgspec.field(default=None, name="onFailure")
-    disabled: bool = False
+    disabled: bool = msgspec.field(default_factory=bool)  # so that ``false`` is printed too, as Confluent does
 
 
 class RuleSet(_Json, frozen=True):
@@ -106,9 +114,42 @@ def metadata(source: Any) -> Metadata:
     Raises :class:`msgspec.ValidationError` when a member has another type than the field's.
     """
     raw = msgspec.convert(source, Metadata)
-    tags = {key: sorted(set(values)) for key, values in sorted((raw.tags or {}).items())}
-    properties = dict(sorted((raw.properties or {}).items()))
-    return Metadata(tags or None, properties or None, sorted(set(raw.sensitive or ())) or None)
+    tags = {key: _sorted_set(values) for key, values in _sorted_items(raw.tags)}
+    properties = dict(_sorted_items(raw.properties))
+    return Metadata(tags or None, properties or None, _sorted_set(raw.sensitive or ()) or None)
+
+
+def rule_set(source: Any) -> RuleSet:
+    """``source`` (JSON object) as :class:`RuleSet`, with Confluent's defaults for kind and mode of a rule.
+
+    Tags and parameters are sorted; empty texts, lists and maps are dropped.
+    Raises :class:`msgspec.ValidationError` when a member has another type than the field's.
+    """
+    raw = msgspec.convert(source, RuleSet)
+    groups = (raw.migration_rules, raw.domain_rules, raw.encoding_rules)
+    migration, domain, encoding = ([_rule(each) for each in group or ()] or None for group in groups)
+    return RuleSet(migration, domain, encoding, raw.enable_at or None)
+
+
+def _rule(raw: Rule) -> Rule:
+    return Rule(
+        raw.name or None, raw.doc or None, raw.kind or "TRANSFORM", raw.mode or "WRITEREAD", raw.type or None,
+        _sorted_set(raw.tags or ()) or None, dict(_sorted_items(raw.params)) or None,
+        raw.expr or None, raw.on_success or None, raw.on_failure or None, raw.disabled,
+    )  # fmt: skip
+
+
+def _java_order(text: str) -> bytes:
+    # Java's sorted maps and sets compare UTF-16 units: characters beyond U+FFFF come before U+E000.
+    return text.encode("utf-16-be")
+
+
+def _sorted_set(texts: Iterable[str]) -> list[str]:
+    return sorted(set(texts), key=_java_order)
+
+
+def _sorted_items(items: dict[str, _V] | None) -> list[tuple[str, _V]]:
+    return sorted((items or {}).items(), key=lambda item: _java_order(item[0]))
 
 
 def identity(
@@ -129,11 +170,11 @@ def identity(
 
 def _metadata_bytes(meta: Metadata) -> bytes:
     parts: list[str] = []
-    for key, values in sorted((meta.tags or {}).items()):
-        parts += [key, *sorted(values)]
-    for key, value in sorted((meta.properties or {}).items()):
+    for key, values in _sorted_items(meta.tags):
+        parts += [key, *_sorted_set(values)]
+    for key, value in _sorted_items(meta.properties):
         parts += [key, value]
-    parts += meta.sensitive or []
+    parts += _sorted_set(meta.sensitive or ())
     return "".join(parts).encode()
 
 
@@ -147,8 +188,8 @@ def _rule_set_bytes(rules: RuleSet) -> bytes:
 
 
 def _rule_bytes(rule: Rule) -> bytes:
-    parts = [rule.name, rule.doc, rule.kind, rule.mode, rule.type, *sorted(rule.tags or ())]
-    for key, value in sorted((rule.params or {}).items()):
+    parts = [rule.name, rule.doc, rule.kind, rule.mode, rule.type, *_sorted_set(rule.tags or ())]
+    for key, value in _sorted_items(rule.params):
         parts += [key, value]
     parts += [rule.expr, rule.on_success, rule.on_failure]
     return "".join(part for part in parts if part).encode() + (b"\x01" if rule.disabled else b"")

@@ -6,23 +6,24 @@ Every row is one key and one value in a single ordered key space; a key begins w
 table  key after the letter                 value
 ====== ==================================== ==================================================
 ``A``  context subject hash(record key)     association: the record's JSON
-``B``  registrar name                       our own cluster records (barrier, snapshot marker): JSON
+``B``  registrar name                       our own cluster records (barrier, snapshot marker): JSON with offset and ts
 ``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
 ``D``  context subject                      delete marks: pairs (offset, version), see :mod:`.fold`
 ``F``  context subject                      config: the record's JSON
 ``G``  context md5 subject version          id
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see
-``M``  context subject                      mode, upper case
+``M``  context subject                      mode, upper case; a blank and the full name follow where the key is cut
 ``N``  context                              highest reserved id
-``Q``  hash(record key)                     quarantine: JSON with offset, reason, key
+``Q``  hash(record key)                     quarantine: JSON with offset, ts, reason, key
 ``R``  context subject version (referenced) empty; then context subject version of the referrer
 ``V``  context subject version              version row, below
-``X``  context                              empty: the context exists
+``X``  context                              the context exists; its full name where the key is cut, else empty
 ====== ==================================== ==================================================
 
-A key's last parts name its owner, so no two owners share a row. Text in keys keeps its order and ends with
-a zero byte; a part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at
-511 bytes, and the full name is then read from the row's value.
+A key names its owner, so no two owners share a row. Text in keys keeps its order and ends with a zero byte; a
+part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at 511 bytes, and
+the full name is then read from the row's value. Ids and versions are packed by :func:`number`, offsets are 8
+bytes, all big-endian.
 
 A version row is a fixed header and the ready body of ``GET /schemas/ids/{id}``, cut into pieces from which
 every other schema entity is spliced without parsing.
@@ -34,6 +35,8 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
+
+import orjson
 
 from .model import Subject
 
@@ -83,7 +86,8 @@ def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def after(prefix: bytes) -> bytes:
     """The least key greater than every key that begins with ``prefix``."""
-    return prefix[:-1] + bytes((prefix[-1] + 1,))
+    start = prefix.rstrip(b"\xff")
+    return start[:-1] + bytes((start[-1] + 1,))
 
 
 def part(text: str) -> bytes:
@@ -128,6 +132,16 @@ def scope_key(table: bytes, subject: Subject) -> bytes:
 def context_key(table: bytes, context: str) -> bytes:
     """The key of a context's row (tables N and X), or the prefix of a context's rows in any other."""
     return table + part(context)
+
+
+def cluster_key(registrar: str) -> bytes:
+    """The key of one of our own records that concern the whole cluster."""
+    return CLUSTER + part(registrar)
+
+
+def context_row(context: str) -> bytes:
+    """The value of a context's row."""
+    return context.encode() if _CUT_MARK in part(context) else b""
 
 
 def version_key(subject: Subject, version: int) -> bytes:
@@ -176,16 +190,83 @@ def referrer_key(referenced: Subject, referenced_version: int, subject: Subject,
     return referrer_prefix(referenced, referenced_version) + owner
 
 
+def quarantine_key(record_key: bytes | None) -> bytes:
+    """The key of the quarantine row of a record's key: the canonical one if it can be read, else as it is."""
+    if record_key is None:
+        return QUARANTINE + bytes(16)
+    return QUARANTINE + hashlib.blake2b(record_key, digest_size=16).digest()
+
+
+def association_key(subject: Subject, record_key: bytes) -> bytes:
+    """The key of an association's row; ``record_key`` is canonical."""
+    return scope_key(ASSOCIATION, subject) + hashlib.blake2b(record_key, digest_size=16).digest()
+
+
+def owner_of(key: bytes) -> bytes | None:
+    """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster.
+
+    ``None`` for quarantine rows, whose keys do not say it.
+    """
+    table, rest = key[:1], key[1:]
+    if table in (QUARANTINE, CLUSTER):
+        return None if table == QUARANTINE else b""
+    context, _, after_context = rest.partition(b"\0")
+    if table in (RESERVATION, CONTEXT):
+        return context + b"\0\0"
+    if table in (ID, GUID):
+        return context + b"\0" + after_context[12 if table == ID else 16 : -4]
+    if table == REFERRER:
+        after_version = after_context[after_context.index(b"\0") + 5 :]
+        return after_version[:-4]
+    return context + b"\0" + after_context[: after_context.index(b"\0") + 1]
+
+
+def mode_row(subject: Subject, mode: str) -> bytes:
+    """The value of a mode row."""
+    cut = _CUT_MARK in scope_key(MODE, subject)
+    return f"{mode} {subject.qualified}".encode() if cut else mode.encode()
+
+
+def mode_of(value: bytes) -> str:
+    """The mode that a mode row holds."""
+    return value.partition(b" ")[0].decode()
+
+
+def scope_of(key: bytes, value: bytes) -> Subject:
+    """The subject or context whose config or mode row this is."""
+    context, name = (unpart(each) for each in key[1:-1].split(b"\0"))
+    if context is not None and name is not None:
+        return Subject(context, name)
+    if key.startswith(MODE):
+        return Subject.parse(value.partition(b" ")[2].decode())
+    return Subject.parse(orjson.loads(value).get("subject", ""))
+
+
 _HEADER = struct.Struct(">iBqq16s6I")
 BODY = _HEADER.size
 """Where the ready body begins in a version row."""
 
-_DELETED, _OWN_DELETED = 1, 2
+_DELETED, _OWN_DELETED, _MD5_STORED = 1, 2, 4
+_FLAGS = 4
+"""Where the byte of flags stands in a version row, behind the id."""
 
 
 def is_deleted(value: bytes) -> bool:
     """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
-    return bool(value[4] & _DELETED)
+    return bool(value[_FLAGS] & _DELETED)
+
+
+def with_deleted(value: bytes, deleted: bool) -> bytes:
+    """A version row's value as readers see it after a delete mark came or went."""
+    flags = value[_FLAGS] | _DELETED if deleted else value[_FLAGS] & ~_DELETED
+    ready, _, _ = value.rpartition(b":")
+    end = b":true}" if deleted else b":false}"
+    return b"".join((ready[:_FLAGS], bytes((flags,)), ready[_FLAGS + 1 :], end))
+
+
+def is_own_deleted(value: bytes) -> bool:
+    """Whether a version row's own record says that it is soft-deleted."""
+    return bool(value[_FLAGS] & _OWN_DELETED)
 
 
 class VersionRow(NamedTuple):
@@ -212,16 +293,20 @@ class VersionRow(NamedTuple):
     """``,"metadata":{…}`` or empty."""
     rules: bytes
     """``,"ruleSet":{…}`` or empty."""
+    md5_stored: bool = False
+    """Whether the record brought its ``md5``, so that one that says it again must bring it too."""
 
     def pack(self) -> bytes:
         """The row's value."""
-        ends, end = [], 0
-        for piece in self[6:]:
-            end += len(piece)
-            ends.append(end)
-        flags = (_DELETED if self.deleted else 0) | (_OWN_DELETED if self.own_deleted else 0)
-        header = _HEADER.pack(self.schema_id, flags, self.offset, self.ts, self.md5, *ends)
-        return b"".join((header, *self[6:], self.tail))
+        a = len(self.head)
+        b = a + len(self.kind)
+        c = b + len(self.schema)
+        d = c + len(self.references)
+        e = d + len(self.metadata)
+        f = e + len(self.rules)
+        flags = self.deleted * _DELETED | self.own_deleted * _OWN_DELETED | self.md5_stored * _MD5_STORED
+        header = _HEADER.pack(self.schema_id, flags, self.offset, self.ts, self.md5, a, b, c, d, e, f)
+        return b"".join((header, *self[6:12], self.tail))
 
     @property
     def tail(self) -> bytes:
@@ -235,5 +320,5 @@ class VersionRow(NamedTuple):
         a, b, c, d, e, f = (BODY + end for end in ends)
         return cls(
             schema_id, bool(flags & _DELETED), bool(flags & _OWN_DELETED), offset, ts, md5,
-            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
-        )  # fmt: skip
+            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f], bool(flags &
+            _MD5_STORED), )  # fmt: skip

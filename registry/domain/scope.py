@@ -121,7 +121,7 @@ def exact_config(view: View, scope: Subject, defaults: Defaults) -> Config | Non
 def stored_mode(view: View, scope: Subject) -> str | None:
     """The mode stored for exactly this scope."""
     value = view.get(rows.scope_key(rows.MODE, scope))
-    return None if value is None else value.decode()
+    return None if value is None else rows.mode_of(value)
 
 
 def mode_in_scope(view: View, subject: Subject) -> str:

@@ -1,0 +1,271 @@
+"""The fold: what a record changes in the rows. It is the only way rows change.
+
+Only a key's last record counts: a record replaces all that its key said before. A value that is not of its
+key's kind leaves a quarantine row in the place of the old rows; a key that cannot be read is quarantined
+under its raw bytes. Nothing is parsed but JSON, and nothing raises, so the offset always moves.
+
+What follows from that, and what it costs:
+
+* A record reads and writes rows of its own owner only (:func:`owner`), so owners may be folded apart.
+* ``DELETE_SUBJECT`` leaves a mark; the versions below it are *seen* as deleted while their own record says
+  otherwise. A later mark replaces those it covers; an older one of a higher version stays, which is the one
+  thing that a compacted log can no longer say. (This registry's marks name the highest version, so they
+  cover.)
+* ``CLEAR_SUBJECT`` only leaves its own row. That a soft-deleted version is forgotten is derived from it when
+  versions are read, so that not even a clear of everything touches what others own.
+* References of soft-deleted versions stay indexed (Confluent forgets them when the log is compacted).
+* An id that other writers bound to two contents stays bound to both; reads by id see the row of the lowest
+  offset.
+* The place of a version is what its key says; Confluent takes it from the value, but never writes the two
+  apart.
+* A version without id or text, or with one of the wrong type, is quarantined; Confluent fails on it when
+  read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from . import rows, values
+from .jackson import dumps
+from .model import Subject, guid_text
+from .records import (
+    BARRIER,
+    SNAPSHOT,
+    AssociationKey,
+    ClearSubjectKey,
+    ConfigKey,
+    ContextKey,
+    DeleteSubjectKey,
+    Key,
+    ModeKey,
+    NoopKey,
+    Record,
+    SchemaKey,
+    UnreadableKey,
+    canonical_key,
+    decode_key,
+)
+from .rows import Change, VersionRow, View, number, part
+from .values import BadValue, SchemaContent
+
+FOLD_VERSION = 1
+"""Of the rows that records give. A store of another version is rebuilt from the log."""
+
+_KEY_SHOWN_MAX = 4096
+_MARK = struct.Struct(">qi")
+_REFERENCES = len(b',"references":')
+_KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
+
+
+def apply(view: View, record: Record) -> list[Change]:
+    """The changes that ``record`` makes to the rows of ``view``, each row named at most once.
+
+    Records come in the order of their offsets, at least those of one owner. Never raises.
+    """
+    try:
+        key = decode_key(record.key)
+    except UnreadableKey as error:
+        if record.value is not None:
+            return [(rows.quarantine_key(record.key), _quarantine(record, error.reason))]
+        return _deletes(view, rows.quarantine_key(record.key))
+    return _FOLDS[type(key)](view, key, record)
+
+
+def owner(key: bytes | None) -> bytes:
+    """What the records of a key belong to: a subject or context as it stands in row keys, or ``b""``, the
+    cluster.
+
+    A context's own scope owns what is said about the context. Keys that cannot be read belong to the cluster.
+    """
+    try:
+        subject = _owner(decode_key(key))
+    except UnreadableKey:
+        return b""
+    return b"" if subject is None else part(subject.context) + part(subject.name)
+
+
+def _owner(key: Key) -> Subject | None:
+    if isinstance(key, ContextKey | NoopKey):
+        return None if key.context is None else Subject(key.context, "")
+    return key.subject
+
+
+def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
+    (context_name, name), version = key
+    context, place = part(context_name), part(name) + number(version)
+    row_key = b"V" + context + place
+    old, value = view.get(row_key), record.value
+    changes: dict[bytes, bytes | None]
+    if old is not None:
+        changes = dict.fromkeys((row_key, *_index(key.subject, context + place, VersionRow.unpack(old))))
+    else:
+        changes = dict(_deletes(view, rows.quarantine_key(canonical_key(key))))
+    if value is None:
+        return list(changes.items())
+    try:
+        row = _version_row(key, values.read_schema(value), record)
+    except BadValue as error:
+        changes[rows.quarantine_key(canonical_key(key))] = _quarantine(record, error.reason)
+    else:
+        changes[row_key] = row.pack()
+        changes.update(_index(key.subject, context + place, row))
+    return list(changes.items())
+
+
+def _version_row(key: SchemaKey, content: SchemaContent, record: Record) -> VersionRow:
+    schema_id, md5, md5_stored, kind, references, metadata, rule_set, schema, deleted = content
+    name = key.subject.qualified
+    head = (
+        b'{"subject":%s,"version":%d' % (dumps(name), key.version) if name else b'{"version":%d' % key.version
+    )
+    listed = b""
+    if references:
+        listed = b',"references":' + dumps([msgspec.to_builtins(each) for each in references])
+    return VersionRow(
+        schema_id, deleted, deleted, record.offset, record.ts, md5,
+        head,
+        b',"guid":"%s","schemaType":%s' % (guid_text(md5).encode(), _KINDS.get(kind) or dumps(kind)),
+        b',"schema":' + dumps(schema),
+        listed,
+        b',"metadata":' + dumps(msgspec.to_builtins(metadata)) if metadata is not None else b"",
+        b',"ruleSet":' + dumps(msgspec.to_builtins(rule_set)) if rule_set is not None else b"",
+        md5_stored,
+    )  # fmt: skip
+
+
+def _index(subject: Subject, place: bytes, row: VersionRow) -> dict[bytes, bytes]:
+    """The index rows of a version: by id, by content, and of what it refers to; ``place`` ends their keys."""
+    context_end = place.index(b"\0") + 1
+    context, rest = place[:context_end], place[context_end:]
+    schema_id = number(row.schema_id)
+    index = {
+        b"".join((b"I", context, schema_id, row.offset.to_bytes(8, "big"), rest)): b"",
+        b"".join((b"G", context, row.md5, rest)): schema_id,
+    }
+    if row.references:
+        for each in orjson.loads(row.references[_REFERENCES:]):
+            referenced = Subject.within(subject.context, each["subject"])
+            index[rows.referrer_prefix(referenced, each["version"]) + place] = b""
+    return index
+
+
+def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
+    row_key = rows.scope_key(rows.DELETE_MARK, key.subject)
+    old = view.get(row_key)
+    changes = _single(view, key, record, row_key, lambda value: _marks(old or b"", record.offset, value))
+    marks = dict(changes).get(row_key)
+    if marks is not None:
+        _, upto = _MARK.unpack(marks[-_MARK.size :])
+        changes += _deleted_upto(view, key.subject, upto)
+    elif old is not None:
+        changes += _deleted_by_themselves(view, key.subject)
+    return changes
+
+
+def _marks(old: bytes, offset: int, value: bytes) -> bytes:
+    """The marks of a subject, (offset, version) pairs: offsets rise and versions fall."""
+    upto = values.read_delete_mark(value)
+    above = b"".join(_MARK.pack(*mark) for mark in _MARK.iter_unpack(old) if mark[1] > upto)
+    return above + _MARK.pack(offset, upto)
+
+
+def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:
+    # All rows here are older than the mark, because records come in order.
+    last = rows.version_key(subject, upto)
+    for key, value in rows.scan(view, rows.scope_key(rows.VERSION, subject)):
+        if key > last:
+            return
+        if not rows.is_deleted(value):
+            yield key, rows.with_deleted(value, True)
+
+
+def _deleted_by_themselves(view: View, subject: Subject) -> Iterator[Change]:
+    for key, value in rows.scan(view, rows.scope_key(rows.VERSION, subject)):
+        if rows.is_deleted(value) and not rows.is_own_deleted(value):
+            yield key, rows.with_deleted(value, False)
+
+
+def _clear_subject(view: View, key: ClearSubjectKey, record: Record) -> list[Change]:
+    def row(value: bytes) -> bytes:
+        values.read_object(value)
+        return record.offset.to_bytes(8, "big")
+
+    return _single(view, key, record, rows.scope_key(rows.CLEAR, key.subject), row)
+
+
+def _config(view: View, key: ConfigKey, record: Record) -> list[Change]:
+    row_key = rows.scope_key(rows.CONFIG, key.subject)
+    return _single(view, key, record, row_key, lambda value: values.read_config(key.subject, value))
+
+
+def _mode(view: View, key: ModeKey, record: Record) -> list[Change]:
+    row_key = rows.scope_key(rows.MODE, key.subject)
+    return _single(
+        view, key, record, row_key, lambda value: rows.mode_row(key.subject, values.read_mode(value))
+    )
+
+
+def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
+    def row(value: bytes) -> bytes:
+        values.read_object(value)
+        return rows.context_row(key.context)
+
+    return _single(view, key, record, rows.context_key(rows.CONTEXT, key.context), row)
+
+
+def _association(view: View, key: AssociationKey, record: Record) -> list[Change]:
+    row_key = rows.association_key(key.subject, canonical_key(key))
+    return _single(view, key, record, row_key, lambda value: values.read_association(key, value, record.ts))
+
+
+def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
+    def cluster_row(value: bytes) -> bytes:
+        return dumps(values.read_object(value) | {"offset": record.offset, "ts": record.ts})
+
+    if key.context is not None:
+        row_key = rows.context_key(rows.RESERVATION, key.context)
+        return _single(view, key, record, row_key, lambda value: number(values.read_reservation(value)))
+    if key.registrar in (BARRIER, SNAPSHOT):
+        return _single(view, key, record, rows.cluster_key(key.registrar), cluster_row)
+    return []  # other writers' no-ops say nothing, whatever their value
+
+
+def _single(
+    view: View, key: Key, record: Record, row_key: bytes, read: Callable[[bytes], bytes]
+) -> list[Change]:
+    """The changes of a record that makes one row: its value is what ``read`` gives for the record's."""
+    quarantine = rows.quarantine_key(canonical_key(key))
+    if record.value is None:
+        return _deletes(view, row_key, quarantine)
+    try:
+        row = read(record.value)
+    except BadValue as error:
+        return [*_deletes(view, row_key), (quarantine, _quarantine(record, error.reason))]
+    return [(row_key, row), *_deletes(view, quarantine)]
+
+
+def _deletes(view: View, *keys: bytes) -> list[Change]:
+    return [(key, None) for key in keys if view.get(key) is not None]
+
+
+def _quarantine(record: Record, reason: str) -> bytes:
+    key = None if record.key is None else record.key[:_KEY_SHOWN_MAX].decode(errors="backslashreplace")
+    return orjson.dumps({"offset": record.offset, "ts": record.ts, "reason": reason, "key": key})
+
+
+_FOLDS: dict[type, Callable[[View, Any, Record], list[Change]]] = {
+    SchemaKey: _schema,
+    ConfigKey: _config,
+    ModeKey: _mode,
+    DeleteSubjectKey: _delete_subject,
+    ClearSubjectKey: _clear_subject,
+    ContextKey: _context,
+    AssociationKey: _association,
+    NoopKey: _noop,
+}

@@ -1,0 +1,39 @@
+"""JSON printed byte for byte as Confluent's Jackson prints it: compact, UTF-8, in the order given.
+
+Key bytes decide compaction, and stored bytes are served as they are, so the two differences to orjson matter:
+Jackson writes the hex digits of control characters in upper case, and characters beyond U+FFFF as two escaped
+surrogates (Jackson 2.x, ``COMBINE_UNICODE_SURROGATES_IN_UTF8`` off).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+_ESCAPE = re.compile(rb"\\(?:u[0-9a-f]{4}|.)", re.DOTALL)
+_BEYOND = re.compile(r"[\U00010000-\U0010ffff]")
+
+
+def dumps(value: Any) -> bytes:
+    """``value`` (text, numbers, booleans, lists and dicts) as JSON. Raises :class:`TypeError` for anything else."""
+    out = orjson.dumps(value)
+    if b"\\u" in out:
+        out = _ESCAPE.sub(_upper_hex, out)
+    return out if out.isascii() else _escape_beyond(out)
+
+
+def _upper_hex(match: re.Match[bytes]) -> bytes:
+    escape = match[0]
+    return b"\\u" + escape[2:].upper() if len(escape) == 6 else escape
+
+
+def _escape_beyond(out: bytes) -> bytes:
+    text = out.decode()
+    return _BEYOND.sub(_surrogates, text).encode() if max(text) > "\uffff" else out
+
+
+def _surrogates(match: re.Match[str]) -> str:
+    point = ord(match[0]) - 0x10000
+    return f"\\u{0xD800 + (point >> 10):04X}\\u{0xDC00 + (point & 0x3FF):04X}"

@@ -1,0 +1,299 @@
+"""Values of the log's records, written and read.
+
+Written: members in Confluent's order, absent ones and empty texts, lists and maps left out, ``false`` and 0
+kept; an empty metadata or rule set that is there stays, as ``{}``.
+
+Read: unknown members are ignored, and so are ``offset`` and ``ts`` (the record's own count) and the place
+that a value repeats (its key decides). Types are strict. What does not fit raises :class:`BadValue`, nothing
+else.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+
+from . import model
+from .jackson import dumps
+from .model import ID_MAX, VERSION_MAX, Metadata, Reference, RuleSet, Subject
+from .records import TENANT, AssociationKey
+from .rows import VersionRow
+
+LEVELS = (
+    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
+)  # fmt: skip
+POLICIES = ("STRICT", "LENIENT", "LOGICAL")
+MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+LIFECYCLES = ("STRONG", "WEAK")
+
+
+class BadValue(Exception):
+    """A value that is not of its key's kind."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class SchemaContent(NamedTuple):
+    """What a ``SCHEMA`` value says."""
+
+    schema_id: int
+    md5: bytes
+    """The guid: the one stored if there is one (it then covers what sensitive values were before encryption)."""
+    md5_stored: bool
+    schema_type: str
+    references: list[Reference]
+    metadata: Metadata | None
+    rule_set: RuleSet | None
+    schema: str
+    deleted: bool
+
+
+def schema_value(
+    subject: Subject,
+    version: int,
+    schema_id: int,
+    schema: str,
+    *,
+    schema_type: str = "AVRO",
+    references: Sequence[Reference] = (),
+    metadata: Metadata | None = None,
+    rule_set: RuleSet | None = None,
+    deleted: bool = False,
+    md5: bytes | None = None,
+) -> bytes:
+    """The value of a version. ``md5`` only where it is not that of the other members (see 16 bytes of a guid)."""
+    members: dict[str, Any] = {"subject": subject.qualified} if subject.qualified else {}
+    members["version"] = version
+    members["id"] = schema_id
+    if md5 is not None:
+        members["md5"] = b64encode(md5).decode()
+    members["schemaType"] = schema_type
+    if references:
+        members["references"] = [msgspec.to_builtins(each) for each in references]
+    if metadata is not None:
+        members["metadata"] = msgspec.to_builtins(metadata)
+    if rule_set is not None:
+        members["ruleSet"] = msgspec.to_builtins(rule_set)
+    if schema:
+        members["schema"] = schema
+    members["deleted"] = deleted
+    return dumps(members)
+
+
+_KIND = len(b',"guid":"00000000-0000-0000-0000-000000000000"')
+
+
+def schema_value_of(row: VersionRow, *, deleted: bool) -> bytes:
+    """The value that says again what a version row holds, with another flag: spliced, nothing is printed anew."""
+    md5 = b',"md5":"%s"' % b64encode(row.md5) if row.md5_stored else b""
+    front = (row.head, b',"id":%d' % row.schema_id, md5, row.kind[_KIND:])
+    flag = b',"deleted":true}' if deleted else b',"deleted":false}'
+    return b"".join((*front, row.references, row.metadata, row.rules, row.schema, flag))
+
+
+def config_value(subject: Subject, members: Mapping[str, Any]) -> bytes:
+    """The value of a config: ``members`` by their names in the log, plain or structs of :mod:`.model`."""
+    out: dict[str, Any] = {"subject": subject.qualified} if subject.qualified else {}
+    for name in _CONFIG:
+        value = members.get(name)
+        if isinstance(value, msgspec.Struct):
+            out[name] = msgspec.to_builtins(value)
+        elif value is not None and value != "":
+            out[name] = value
+    return dumps(out)
+
+
+def mode_value(subject: Subject, mode: str) -> bytes:
+    """The value of a mode."""
+    return dumps(_place(subject) | {"mode": mode})
+
+
+def delete_subject_value(subject: Subject, version: int) -> bytes:
+    """The value of a soft delete of all versions up to ``version``."""
+    return dumps(_place(subject) | {"version": version})
+
+
+def clear_subject_value(subject: Subject) -> bytes:
+    """The value of a clear."""
+    return dumps(_place(subject))
+
+
+def context_value(context: str) -> bytes:
+    """The value of a context's existence."""
+    return dumps({"tenant": TENANT, "context": context})
+
+
+def reservation_value(upto: int) -> bytes:
+    """The value of a reservation: all ids up to and with ``upto`` are taken."""
+    return b'{"upto":%d}' % upto
+
+
+def _place(subject: Subject) -> dict[str, Any]:
+    return {"subject": subject.qualified} if subject.qualified else {}
+
+
+def read_object(raw: bytes) -> dict[str, Any]:
+    """The members of a value."""
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise BadValue("the value is not JSON") from None
+    if type(fields) is not dict:
+        raise BadValue("the value is not a JSON object")
+    return fields
+
+
+def read_schema(raw: bytes) -> SchemaContent:
+    """The content of a version. A missing type is AVRO; a text, an id and a fitting ``md5`` are needed."""
+    fields = read_object(raw)
+    get = fields.get
+    schema, schema_id = get("schema"), read_integer(fields, "id", 0, ID_MAX)
+    if type(schema) is not str:
+        raise BadValue("schema is not a text")
+    kind = _optional_text(fields, "schemaType") or "AVRO"
+    references = _references(get("references"))
+    meta, rules = _convert(fields, "metadata", model.metadata), _convert(fields, "ruleSet", model.rule_set)
+    md5 = get("md5")
+    content = model.identity(schema, references, meta, rules) if md5 is None else _read_md5(md5)
+    deleted = _optional_flag(fields, "deleted") or False
+    return SchemaContent(schema_id, content, md5 is not None, kind, references, meta, rules, schema, deleted)
+
+
+def read_integer(fields: dict[str, Any], name: str, least: int, most: int) -> int:
+    """An integer member within its bounds."""
+    value = fields.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise BadValue(f"{name} is not an integer of {least} to {most}")
+    return value
+
+
+def read_delete_mark(raw: bytes) -> int:
+    """The highest version that a soft delete of a subject covers."""
+    return read_integer(read_object(raw), "version", 0, VERSION_MAX)
+
+
+def read_reservation(raw: bytes) -> int:
+    """The highest reserved id."""
+    return read_integer(read_object(raw), "upto", 0, ID_MAX)
+
+
+def read_mode(raw: bytes) -> str:
+    """The mode."""
+    mode = read_object(raw).get("mode")
+    if type(mode) is not str or mode not in MODES:
+        raise BadValue("mode is unknown")
+    return mode
+
+
+def read_config(subject: Subject, raw: bytes) -> bytes:
+    """The config as this registry would write it: only known members, and the subject that its key names."""
+    fields = read_object(raw)
+    return config_value(subject, {name: read(fields, name) for name, read in _CONFIG.items()})
+
+
+def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
+    """The association as JSON in Confluent's order; without ``createTs`` it was made at its record's time."""
+    fields = read_object(raw)
+    out = {
+        "guid": _optional_text(fields, "guid"),
+        "tenant": TENANT,
+        "resourceName": key.resource_name,
+        "resourceNamespace": key.resource_namespace,
+        "resourceId": _optional_text(fields, "resourceId"),
+        "resourceType": key.resource_type,
+        "associationType": key.association_type,
+        "subject": key.subject.qualified,
+        "lifecycle": _one_of(*LIFECYCLES)(fields, "lifecycle"),
+        "frozen": _optional_flag(fields, "frozen"),
+        "createTs": ts if type(fields.get("createTs")) is not int else fields["createTs"],
+    }
+    return dumps({name: value for name, value in out.items() if value is not None and value != ""})
+
+
+def _references(listed: Any) -> list[Reference]:
+    if listed is None:
+        return []
+    try:
+        references = msgspec.convert(listed, list[Reference])
+    except msgspec.ValidationError as error:
+        raise BadValue(f"references: {error}") from None
+    if any(not -(2**31) <= each.version <= VERSION_MAX for each in references):
+        raise BadValue("references: a version is out of range")
+    return references
+
+
+def _convert(fields: dict[str, Any], name: str, build: Callable[[Any], Any]) -> Any:
+    value = fields.get(name)
+    if value is None:
+        return None
+    try:
+        return build(value)
+    except msgspec.ValidationError as error:
+        raise BadValue(f"{name}: {error}") from None
+
+
+def _read_md5(text: Any) -> bytes:
+    try:
+        md5 = b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        md5 = b""
+    if len(md5) != 16:
+        raise BadValue("md5 is not 16 bytes in base64")
+    return md5
+
+
+def _optional_flag(fields: dict[str, Any], name: str) -> bool | None:
+    value = fields.get(name)
+    if value is not None and type(value) is not bool:
+        raise BadValue(f"{name} is neither true nor false")
+    return value
+
+
+def _optional_text(fields: dict[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    if value is not None and type(value) is not str:
+        raise BadValue(f"{name} is not a text")
+    return value
+
+
+def _one_of(*names: str) -> Callable[[dict[str, Any], str], str | None]:
+    def read(fields: dict[str, Any], name: str) -> str | None:
+        value = _optional_text(fields, name)
+        if value is not None and value not in names:
+            raise BadValue(f"{name} is unknown")
+        return value
+
+    return read
+
+
+def _metadata(fields: dict[str, Any], name: str) -> Any:
+    return _convert(fields, name, model.metadata)
+
+
+def _rule_set(fields: dict[str, Any], name: str) -> Any:
+    return _convert(fields, name, model.rule_set)
+
+
+_CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
+    "alias": _optional_text,
+    "aliasForDeks": _optional_text,
+    "normalize": _optional_flag,
+    "validateFields": _optional_flag,
+    "validateNewSchemas": _optional_flag,
+    "validateRules": _optional_flag,
+    "compatibilityLevel": _one_of(*LEVELS),
+    "compatibilityPolicy": _one_of(*POLICIES),
+    "compatibilityGroup": _optional_text,
+    "defaultMetadata": _metadata,
+    "overrideMetadata": _metadata,
+    "defaultRuleSet": _rule_set,
+    "overrideRuleSet": _rule_set,
+}
+"""The members of a config in the log's order, and how each is read."""

@@ -1,0 +1,146 @@
+"""Views in memory: rows in a dict, and changes laid over another view."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from .rows import Change, View
+
+
+class _SortedKeys:
+    """The keys of a dict in order, brought up to date only when they are asked for.
+
+    A dict remembers the order of insertion, so what is new stands at its end, and sorting it in is one merge
+    of two runs. Rests on this: keys are added to the dict, or all of them are taken away, never single ones.
+    """
+
+    def __init__(self, source: dict[bytes, bytes | None]) -> None:
+        self._source = source
+        self._keys: list[bytes] = []
+        self._last: bytes | None = None
+
+    def get(self) -> list[bytes]:
+        """The keys, ascending; good until the dict changes."""
+        source, keys = self._source, self._keys
+        last = next(reversed(source), None)
+        if len(keys) == len(source) and last is self._last:
+            return keys
+        fresh = list(islice(reversed(source), max(0, len(source) - len(keys)) + 1))
+        known = fresh.pop() if keys and fresh else None
+        if known is self._last:
+            keys.extend(fresh)
+            keys.sort()
+        else:
+            keys = self._keys = sorted(source)
+        self._last = last
+        return keys
+
+
+class DictView:
+    """Rows in memory: a whole small store, for tests and for the rows of one owner."""
+
+    def __init__(self, rows: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        self._rows: dict[bytes, bytes | None] = dict(rows)
+        self._keys = _SortedKeys(self._rows)
+        self._dead = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        return self._rows.get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        keys = self._keys.get()
+        for index in range(bisect_left(keys, key), len(keys)):
+            value = self._rows[keys[index]]
+            if value is not None:
+                return keys[index], value
+        return None
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        keys = self._keys.get()
+        for index in range(bisect_left(keys, key) - 1, -1, -1):
+            value = self._rows[keys[index]]
+            if value is not None:
+                return keys[index], value
+        return None
+
+    def commit(self, changes: Iterable[Change]) -> None:
+        """Put and delete rows."""
+        for key, value in changes:
+            if value is None:
+                if self._rows.get(key) is not None:
+                    self._rows[key] = None
+                    self._dead += 1
+            else:
+                if key in self._rows and self._rows[key] is None:
+                    self._dead -= 1
+                self._rows[key] = value
+        if self._dead > 64 and self._dead * 2 > len(self._rows):
+            self._bury()
+
+    def _bury(self) -> None:
+        # Deleted rows stay as None so that the order of keys holds; half of them being dead is too many.
+        self._rows = dict(self.rows())
+        self._keys = _SortedKeys(self._rows)
+        self._dead = 0
+
+    def rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """All rows, ascending."""
+        for key in self._keys.get():
+            value = self._rows[key]
+            if value is not None:
+                yield key, value
+
+
+class OverlayView:
+    """Changes laid over a view: a batch sees its own earlier changes before they are committed.
+
+    ``changes`` stays the caller's and may grow, and be cleared, between reads; no single key is taken out.
+    """
+
+    def __init__(self, base: View, changes: dict[bytes, bytes | None] | None = None) -> None:
+        self.base = base
+        self.changes: dict[bytes, bytes | None] = {} if changes is None else changes
+        self._keys = _SortedKeys(self.changes)
+
+    def commit(self, changes: Iterable[Change]) -> None:
+        """Lay further changes over the view."""
+        self.changes.update(changes)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        if key in self.changes:
+            return self.changes[key]
+        return self.base.get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        keys, under = self._keys.get(), self.base.seek(key)
+        for index in range(bisect_left(keys, key), len(keys)):
+            above = keys[index]
+            if under is not None and under[0] < above:
+                return under
+            if under is not None and under[0] == above:
+                under = self.base.seek(above + b"\0")
+            value = self.changes[above]
+            if value is not None:
+                return above, value
+        return under
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        keys, under = self._keys.get(), self.base.seek_back(key)
+        for index in range(bisect_left(keys, key) - 1, -1, -1):
+            above = keys[index]
+            if under is not None and under[0] > above:
+                return under
+            if under is not None and under[0] == above:
+                under = self.base.seek_back(above)
+            value = self.changes[above]
+            if value is not None:
+                return above, value
+        return under
