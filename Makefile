@@ -21,13 +21,14 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint types unit bench lock clean tools
+.PHONY: help serve test lint unit docs bench lock clean tools
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
+	@echo 'make docs                                                       write what follows from the source'
 	@echo 'make lock                                                       take newer versions of what is needed'
 	@echo 'make clean                                                      remove what was installed and built'
 
@@ -85,6 +86,9 @@ $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
 	@echo 'Installing the JavaScript clients'
 	@npm ci --prefix $(JS) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting'
 
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv

@@ -1,0 +1,50 @@
+"""The parts of the docs that follow from the source: the table of settings and the example file."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from registry.config import Setting, table
+
+_GROUPS = {
+    "where": "Where and how it runs",
+    "rules": "Rules for schemas",
+    "limits": "Limits",
+    "storage": "Storage",
+    "answers": "Answers and log lines",
+}
+
+
+def settings_table() -> str:
+    """All settings as a Markdown table."""
+    rows = [f"| `{s.name}` | {_code(s)} | {s.does}. Allowed: {s.kind.allowed} |" for s in table()]
+    return "\n".join(["| setting | default | what it does |", "| --- | --- | --- |", *rows])
+
+
+def _code(setting: Setting) -> str:
+    return f"`{setting.default}`" if " at most " not in setting.default else setting.default
+
+
+def example_file() -> str:
+    """All settings as a TOML file that changes nothing until a line loses its ``#``."""
+    return "\n".join(_example_lines()) + "\n"
+
+
+def _example_lines() -> Iterator[str]:
+    yield "# Settings of registrar, with their defaults. Take the # away from what you change."
+    yield "# Environment (REGISTRAR_ and the name in capitals) and flags (--name-with-dashes) win over it."
+    yield '# "registrar check-config --config FILE" tells what holds in the end, and why.'
+    group = None
+    for setting in table():
+        if setting.group != group:
+            group = setting.group
+            yield from ("", f"# --- {_GROUPS[group]} ---")
+        yield ""
+        yield from textwrap.wrap(
+            f"{setting.does}. Allowed: {setting.kind.allowed}.",
+            width=100,
+            initial_indent="# ",
+            subsequent_indent="# ",
+        )
+        yield f"#{setting.name} = {'2' if ' at most ' in setting.default else setting.default}"

@@ -1,0 +1,134 @@
+"""The docs say what is so: settings, resources and words are told, links lead somewhere, examples run.
+
+``pytest tests/test_docs.py --rewrite`` (``make docs``) writes the parts that follow from the source.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from registry import VERSION
+from registry.__main__ import main
+from registry.config import table
+from tests.generated_docs import example_file, settings_table
+from tests.running import ROOT, Registry
+
+README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+EXAMPLE = ROOT / "deploy" / "registry.example.toml"
+DOCS = (README, ARCHITECTURE, ROOT / "CHANGELOG.md")
+OWN_RESOURCES = (
+    "/health/live",
+    "/health/started",
+    "/health/ready",
+    "/metrics",
+    "/openapi.json",
+    "/node",
+    "/quarantine",
+)
+WORDS = (
+    *(
+        "log",
+        "record",
+        "row",
+        "change",
+        "store",
+        "view",
+        "snapshot",
+        "command",
+        "decision",
+        "apply",
+        "commit",
+    ),
+    *("node", "reader", "owner", "primary", "secondary", "epoch"),
+)
+
+
+def same(path: Path, wanted: str, request: pytest.FixtureRequest) -> None:
+    """Compare ``path`` with ``wanted``, or make it so."""
+    if request.config.getoption("--rewrite"):
+        path.write_text(wanted, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == wanted, f"make docs writes {path.name} anew"
+
+
+def block(language: str, nth: int = 0) -> str:
+    """The ``nth`` block of code in ``language`` in the README."""
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[nth]
+
+
+def test_the_readme_tells_every_setting(request: pytest.FixtureRequest) -> None:
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition("<!-- settings: written by make docs -->\n")
+    _, end, after = rest.partition("\n<!-- end of settings -->")
+    assert end
+    wanted = f"{before}<!-- settings: written by make docs -->\n{settings_table()}{end}{after}"
+    same(README, wanted, request)
+
+
+def test_the_example_file_holds_every_setting(
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same(EXAMPLE, example_file(), request)
+    awake = re.sub(r"^#(?=[a-z])", "", EXAMPLE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert list(tomllib.loads(awake)) == [setting.name for setting in table()]
+    file = tmp_path / "all.toml"
+    file.write_text(awake)
+    assert main(["check-config", "--config", str(file)]) == 0, capsys.readouterr().err
+
+
+def test_the_readme_begins_with_the_two_commands() -> None:
+    beginning = README.read_text(encoding="utf-8")[:600]
+    assert 0 < beginning.index("make serve") < beginning.index("make test")
+
+
+@pytest.mark.parametrize("resource", OWN_RESOURCES)
+def test_own_resources_are_told(resource: str) -> None:
+    assert f"`{resource}`" in README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_words_are_told(word: str) -> None:
+    assert re.search(rf"^\| \*\*{word}\*\*", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", DOCS, ids=lambda path: path.name)
+def test_links_and_paths_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    targets = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    targets += re.findall(r"`((?:registry|tests|deploy|bench|election|snapshots)/[\w./]*)`", text)
+    missing = [target for target in targets if not (ROOT / target).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("document", [*DOCS, EXAMPLE], ids=lambda path: path.name)
+def test_targets_of_make_that_are_told_exist(document: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(
+        r"\bmake ([a-z]+)\b(?=`|\s*$|\s+[A-Z]+=)", document.read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    assert f"## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_curl_example_runs(registry: Registry) -> None:
+    script = block("sh", 1).replace("http://127.0.0.1:8081", registry.url)
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"error_code"' not in done.stdout
+    assert '\\"name\\":\\"User\\"' in done.stdout
+
+
+def test_the_python_example_runs(registry: Registry) -> None:
+    script = block("python").replace("http://127.0.0.1:8081", registry.url)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "{'id': 7, 'name': 'Ada'}\n"
