@@ -62,11 +62,12 @@ tools:
 $(VENV)/bin/python:
 	@for python in $(PYTHONS); do \
 	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
-	  $$python -c 'import venv, ensurepip' 2>/dev/null || missing_venv=$$python; \
-	  [ -n "$$missing_venv" ] || { echo "Making $(VENV) with $$($$python --version)"; exec $$python -m venv $(VENV); }; \
+	  $$python -c 'import venv, ensurepip' 2>/dev/null || { bare=$$python; continue; }; \
+	  echo "Making $(VENV) with $$($$python --version)"; \
+	  exec $$python -m venv $(VENV); \
 	done; \
-	if [ -n "$$missing_venv" ]; then \
-	  echo "$$missing_venv cannot make virtual environments: install the package python3-venv (apt-get install python3-venv)"; \
+	if [ -n "$$bare" ]; then \
+	  echo "$$bare makes no virtual environments: install the package python3-venv (apt-get install python3-venv)"; \
 	else \
 	  echo 'Python 3.11 or newer is needed, and none of these is it: $(PYTHONS)'; \
 	fi; exit 1
