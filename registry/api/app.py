@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND, RegistryError
-from registry.domain.lookup import Parser
+from registry.domain.parsing import Parser
 
 from . import target
 from .answers import STANDARD_HEADERS, Answer, error_body, refusal

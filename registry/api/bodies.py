@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import orjson
 
+from registry.domain.commands import Register
 from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.model import metadata as sorted_metadata
@@ -14,25 +15,17 @@ from registry.domain.model import metadata as sorted_metadata
 from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
 
 
-class SchemaRequest(NamedTuple):
-    """The body of registrations, lookups and compatibility checks."""
+def schema_request(body: bytes, subject: str, **options: Any) -> Register:
+    """Read a ``RegisterSchemaRequest`` about ``subject``; ``options`` are members that the URL decides.
 
-    schema: str
-    """Empty when there was none."""
-    schema_type: str | None
-    references: list[Reference] | None
-    metadata: Metadata | None
-    rule_set: RuleSet | None
-    version: int
-    schema_id: int
-
-
-def schema_request(body: bytes) -> SchemaRequest:
-    """Read a ``RegisterSchemaRequest``; raises 400, 422, or 42201 for an incomplete reference."""
+    Lookups and compatibility checks ask in the same words as registrations. Raises 400, 422, or 42201 for an
+    incomplete reference.
+    """
     source = document(body)
     version = integer(source.get("version"), "version")
     schema_id = integer(source.get("id"), "id")
-    return SchemaRequest(
+    return Register(
+        subject,
         schema=text(source.get("schema"), "schema") or "",
         schema_type=text(source.get("schemaType"), "schemaType"),
         references=_references(source.get("references"), "references"),
@@ -40,6 +33,7 @@ def schema_request(body: bytes) -> SchemaRequest:
         rule_set=rule_set(source.get("ruleSet"), "ruleSet"),
         version=0 if version is None else version,
         schema_id=-1 if schema_id is None else schema_id,
+        **options,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from registry.domain.commands import Command
 from registry.domain.errors import ErrorKind
-from registry.domain.lookup import Parser
+from registry.domain.parsing import Parser
 from registry.domain.model import Subject
 from registry.domain.rows import View
 

@@ -11,6 +11,9 @@ from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
+LIST_MAX = 1000
+"""The most schemas, or referrers, that one answer lists (Confluent 8.x, ``schema.search.max.limit``)."""
+
 
 class Parameter(NamedTuple):
     """A query parameter: its name, kind (``flag``, ``number``, ``text``, ``texts``), default and meaning."""

@@ -20,7 +20,7 @@ from registry.domain.errors import (
     UNAVAILABLE,
     RegistryError,
 )
-from registry.domain.lookup import Parser
+from registry.domain.parsing import Parser
 from registry.domain.model import Subject
 from registry.domain.rows import View
 

@@ -17,12 +17,8 @@ from registry.domain.rows import View
 from registry.domain.versions import Registered
 
 from .answers import Answer, Header, json_answer
-from .forms import formatted
 from .operations import Call
-from .parameters import page, path_number
-
-LIST_MAX = 1000
-"""The most schemas that one answer lists (Confluent 8.x, ``schema.search.max.limit``)."""
+from .parameters import LIST_MAX, page, path_number
 
 T = TypeVar("T")
 _GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
@@ -54,7 +50,7 @@ def _aliases(names: list[str]) -> bytes:
 def get_by_id(call: Call, view: View) -> Answer:
     """``GET /schemas/ids/{id}``."""
     found = _by_id(call, view)
-    row = formatted(call, view, found)
+    row = call.parser.formatted(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = b',"maxId":%d' % versions.id_max(view, found.subject.context) if call.args["fetchMaxId"] else b""
@@ -63,7 +59,7 @@ def get_by_id(call: Call, view: View) -> Answer:
 
 def get_text_by_id(call: Call, view: View) -> Answer:
     """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
-    return _lasting(call, entities.text(formatted(call, view, _by_id(call, view))).encode())
+    return _lasting(call, entities.text(call.parser.formatted(view, _by_id(call, view), call.args["format"])).encode())
 
 
 def list_subjects_of_id(call: Call, view: View) -> Answer:
@@ -83,7 +79,7 @@ def get_by_guid(call: Call, view: View) -> Answer:
     found = versions.by_guid(view, md5) if md5 else None
     if found is None:
         raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
-    return _lasting(call, entities.schema_string(formatted(call, view, found), named=False))
+    return _lasting(call, entities.schema_string(call.parser.formatted(view, found, call.args["format"]), named=False))
 
 
 def list_ids_of_guid(call: Call, view: View) -> Answer:

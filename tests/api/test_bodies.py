@@ -8,18 +8,19 @@ import orjson
 import pytest
 
 from registry.api.bodies import config_patch, mode_request, schema_request
+from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 
 
 def code_of(body: bytes) -> int:
     with pytest.raises(RegistryError) as caught:
-        schema_request(body)
+        schema_request(body, "s")
     return caught.value.code
 
 
 def read(**members: Any) -> Any:
-    return schema_request(orjson.dumps(members))
+    return schema_request(orjson.dumps(members), "s")
 
 
 @pytest.mark.parametrize("body", [b"", b"  \n", b"null", b"\xef\xbb\xbf"])
@@ -40,12 +41,12 @@ def test_broken_json_is_400(body: bytes) -> None:
 
 def test_everything_absent_has_its_default() -> None:
     found = read()
-    assert found == ("", None, None, None, None, 0, -1)
+    assert found == Register("s", "")
     assert read(schema=None, version=None, id=None, references=None, metadata=None) == found
 
 
 def test_unknown_members_are_ignored_and_the_last_of_equal_ones_counts() -> None:
-    assert schema_request(b'{"schema":"a","other":{"x":1},"schema":"b"}').schema == "b"
+    assert schema_request(b'{"schema":"a","other":{"x":1},"schema":"b"}', "s").schema == "b"
 
 
 @pytest.mark.parametrize(("given", "wanted"), [(5, "5"), (True, "true"), (1.5, "1.5"), ("x", "x")])

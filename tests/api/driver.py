@@ -1,0 +1,177 @@
+"""A whole registry in this process: the API over a log that is a list, rows that are a dict, and a writer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.types import Message
+
+from registry.api.app import create_app
+from registry.api.backend import ApiSettings
+from registry.api.status import NodeStatus
+from registry.domain.commands import Command, Done, Outcome, Refused
+from registry.domain.decide import decide
+from registry.domain import digest
+from registry.domain.errors import RegistryError
+from registry.domain.fold import apply
+from registry.domain.ids import Ids
+from registry.domain.records import Record
+from registry.domain.rows import scan
+from registry.domain.views import DictView
+
+FIRST_TS = 1_700_000_000_000
+
+
+class ListBackend:
+    """Decides, appends and folds at once."""
+
+    def __init__(self, settings: ApiSettings | None = None) -> None:
+        self.settings = settings or ApiSettings()
+        self.rows = DictView()
+        self.log: list[Record] = []
+        self.submitted: list[Command] = []
+        self.confirmed = 0
+        self.ids = Ids()
+        self.reasons: list[str] = []
+
+    @contextmanager
+    def view(self) -> Iterator[DictView]:
+        yield self.rows
+
+    async def submit(self, command: Command) -> Outcome:
+        self.submitted.append(command)
+        try:
+            decision = decide(self.rows, command, self.ids, self.settings.defaults)
+        except RegistryError as error:
+            return Refused(error.code, error.message)
+        for entry in decision.entries:
+            self.append(entry.key, entry.value)
+        return Done(decision.reply, len(self.log))
+
+    def append(self, key: bytes | None, value: bytes | None) -> None:
+        record = Record(len(self.log), FIRST_TS + len(self.log), key, value)
+        self.log.append(record)
+        self.rows.commit(apply(self.rows, record))
+
+    async def confirm(self) -> None:
+        self.confirmed += 1
+
+    def applied(self) -> int:
+        return len(self.log)
+
+    async def status(self) -> NodeStatus:
+        return NodeStatus(
+            role="primary", epoch=0, applied=len(self.log), end=len(self.log), digest=self.digest(),
+            started=not self.reasons, ready=not self.reasons, reasons=self.reasons, log="log-1",
+        )  # fmt: skip
+
+    def digest(self) -> str:
+        return digest.text(digest.of_rows(scan(self.rows, b"")))
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+    @property
+    def error(self) -> tuple[int, int, str]:
+        """Status, code and message of an error in the documented shape, and nothing else."""
+        assert list(self.json) == ["error_code", "message"]
+        return self.status, self.json["error_code"], self.json["message"]
+
+
+class Api:
+    """Speaks ASGI to the application, so that targets and bodies reach it byte for byte."""
+
+    def __init__(self, backend: Any = None, settings: ApiSettings | None = None, **options: Any) -> None:
+        self.backend = backend or ListBackend(settings)
+        self.app = create_app(self.backend, settings, **options)
+        self._runner = asyncio.Runner()
+
+    def close(self) -> None:
+        self._runner.close()
+
+    def get(self, target: str, **headers: str) -> Reply:
+        return self.request("GET", target, headers=headers)
+
+    def post(self, target: str, body: Any = None, **headers: str) -> Reply:
+        return self.request("POST", target, body, headers)
+
+    def put(self, target: str, body: Any = None, **headers: str) -> Reply:
+        return self.request("PUT", target, body, headers)
+
+    def delete(self, target: str, **headers: str) -> Reply:
+        return self.request("DELETE", target, headers=headers)
+
+    def request(
+        self, method: str, target: str | bytes, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+        return self.stream(method, target, [raw], headers)
+
+    def stream(
+        self,
+        method: str,
+        target: str | bytes,
+        parts: list[bytes],
+        headers: Mapping[str, str] | None = None,
+        *,
+        ends: str = "complete",
+    ) -> Reply:
+        """Send the body in ``parts``; then ``complete`` it, ``disconnect``, or stay ``silent``."""
+        return self._runner.run(self._exchange(method, target, list(parts), headers or {}, ends))
+
+    async def _exchange(
+        self, method: str, target: str | bytes, parts: list[bytes], headers: Mapping[str, str], ends: str
+    ) -> Reply:
+        raw = target if isinstance(target, bytes) else target.encode()
+        path, _, query = raw.partition(b"?")
+        given = [(name.replace("_", "-").lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "path": path.decode(errors="replace"), "raw_path": path, "query_string": query, "root_path": "",
+            "headers": given, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8081),
+        }  # fmt: skip
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            if parts:
+                more = len(parts) > 1 or ends != "complete"
+                return {"type": "http.request", "body": parts.pop(0), "more_body": more}
+            if ends == "silent":
+                await asyncio.Event().wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        if not sent:
+            return Reply(0, {}, b"")
+        names = [name.decode() for name, _ in sent[0]["headers"]]
+        assert len(names) == len(set(names)), names
+        found = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
+        return Reply(sent[0]["status"], found, b"".join(each.get("body", b"") for each in sent[1:]))
+
+    # What most tests begin with.
+
+    def register(self, subject: str, schema: str, **members: Any) -> int:
+        reply = self.post(f"/subjects/{subject}/versions", {"schema": schema, **members})
+        assert reply.status == 200, reply.body
+        found: int = reply.json["id"]
+        return found
+
+
+def record(name: str, *fields: str) -> str:
+    """The canonical text of a record of optional strings."""
+    each = (f'{{"name":"{field}","type":"string","default":""}}' for field in fields)
+    return f'{{"type":"record","name":"{name}","fields":[{",".join(each)}]}}'
