@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(loaded: Loaded) -> int:
     # Imported late: the other commands need no server, and say what is wrong without one.
-    from .supervisor import serve
+    from .supervisor import serve  # noqa: PLC0415
 
     return serve(loaded.settings)
 

@@ -57,7 +57,7 @@ def seconds(low: float, high: float) -> Kind:
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError(value)
+            raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
         number = float(value)
         if not math.isfinite(number) or not low <= number <= high:
             raise ValueError(value)
@@ -118,7 +118,7 @@ def _read_switch(value: object) -> bool:
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.lower())
     if not isinstance(value, bool):
-        raise ValueError(value)
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
     return value
 
 

@@ -23,7 +23,6 @@ ALLOWED = {
     "registry.store": ("registry.domain", "registry.lmdbfile", "registry.store"),
     "registry.api": ("registry.__init__", "registry.domain", "registry.api"),
     "registry.http1": ("registry.domain", "registry.http1"),
-    "registry.http1": ("registry.domain", "registry.http1"),
     "registry.observe": ("registry.observe",),
     "registry.node": ("registry",),
     "registry.reader": ("registry",),
@@ -35,32 +34,12 @@ ALLOWED = {
 
 # The domain computes; it does not read a clock, a file, a socket or chance, and starts nothing.
 IMPURE = {
-    *(
-        "asyncio",
-        "concurrent",
-        "datetime",
-        "fcntl",
-        "glob",
-        "http",
-        "io",
-        "logging",
-        "mmap",
-        "multiprocessing",
-    ),
-    *("os", "pathlib", "queue", "random", "resource", "secrets", "select", "selectors", "shutil", "signal"),
-    *("socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid"),
-    *(
-        "aiokafka",
-        "httptools",
-        "httpx",
-        "kazoo",
-        "lmdb",
-        "prometheus_client",
-        "pyspark",
-        "starlette",
-    ),
-    "uvloop",
-}
+    "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "logging", "mmap", "multiprocessing", "os",
+    "pathlib", "queue", "random", "resource", "secrets", "select", "selectors", "shutil", "signal", "socket", "ssl",
+    "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
+    "aiokafka", "granian", "httpx", "httptools", "hypercorn", "kazoo", "lmdb", "prometheus_client", "pyspark",
+    "starlette", "uvloop",
+}  # fmt: skip
 
 # Kafka's, ZooKeeper's and Confluent's words for what is called primary, node and epoch here.
 FOREIGN_WORDS = re.compile(r"(^|_)(masters?|leaders?|slaves?|terms?|generations?)(_|$)", re.IGNORECASE)
