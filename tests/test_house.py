@@ -34,9 +34,9 @@ ALLOWED = {
 
 # The domain computes; it does not read a clock, a file, a socket or chance, and starts nothing.
 IMPURE = {
-    "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "logging", "mmap", "multiprocessing", "os",
-    "pathlib", "queue", "random", "resource", "secrets", "select", "selectors", "shutil", "signal", "socket", "ssl",
-    "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
+    "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "logging", "mmap", "multiprocessing",
+    "os", "pathlib", "queue", "random", "resource", "secrets", "select", "selectors", "shutil", "signal",
+    "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
     "aiokafka", "granian", "httpx", "httptools", "hypercorn", "kazoo", "lmdb", "prometheus_client", "pyspark",
     "starlette", "uvloop",
 }  # fmt: skip
