@@ -30,15 +30,20 @@ class CannotExamine(Exception):
     """The examination itself failed; it says nothing of the files."""
 
 
-def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
-    """Run ``python -m module path`` and return its findings; none means that no damage was seen."""
+def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """Command and environment that run a module of ours in this interpreter, wherever the package lies."""
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), environment.get("PYTHONPATH"))))
+    return [sys.executable, "-m", module, *arguments], environment
+
+
+def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
+    """Run ``python -m module path`` and return its findings; none means that no damage was seen."""
+    command, environment = module_command(module, str(path))
     try:
         child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
-            [sys.executable, "-m", module, str(path)],
-            capture_output=True, timeout=timeout_s, env=environment, check=False,
-        )  # fmt: skip
+            command, capture_output=True, timeout=timeout_s, env=environment, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotExamine(f"{path} could not be examined: {error}") from error
     lines = child.stdout.decode(errors="replace").splitlines()

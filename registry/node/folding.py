@@ -1,0 +1,153 @@
+"""Folding in a second process, while the node commits: twice the cores for a store far behind.
+
+The node sends batches of records. The process applies them over the store, which it reads by itself, and
+over its own changes that the store does not hold yet; it answers with the changes in order and the sum of
+their hashes. Batches and answers go through pipes, each with its length before it. The two take turns: the
+next batch is always received before the last answer is sent, so that neither waits for the other with a
+full pipe.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from registry.domain.fold import apply
+from registry.domain.records import Record
+from registry.domain.rows import Change
+from registry.domain.views import OverlayView
+from registry.lmdbfile import module_command
+from registry.log.contract import Log
+from registry.store.lmdb import Store, sum_of_puts
+from registry.store.reader import StoreReader
+
+_LENGTH_BYTES = 8
+_END_S = 5.0
+
+
+class FoldingEnded(Exception):
+    """The second process is gone; the store is as the last commit left it."""
+
+
+class Folded(msgspec.Struct, array_like=True):
+    """What the second process made of a batch."""
+
+    applied: int
+    added: bytes
+    """Sum of the hashes of the rows that are put, 20 bytes."""
+    rows: list[tuple[bytes, bytes | None]]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_records = msgspec.msgpack.Decoder(list[Record]).decode
+_decode_folded = msgspec.msgpack.Decoder(Folded).decode
+_ADDED_BYTES = 20
+
+
+class FoldingProcess:
+    """The node's side; one step commits one batch."""
+
+    def __init__(self, log: Log, store: Store, records_max: int, bytes_max: int) -> None:
+        self._log, self._store = log, store
+        self._bounds = records_max, bytes_max
+        self._sent = store.applied
+        self._under_way = 0
+        command, environment = module_command("registry.node.folding", str(store.path.parent))
+        self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+
+    def step(self) -> None:
+        """Send the next batch, take the answer to the last one and commit it.
+
+        Raises :class:`FoldingEnded`, and the errors of the log and the store.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            while self._under_way < 2:
+                self._send(self._process.stdin)
+            answer = _receive(self._process.stdout)
+        except OSError as error:
+            raise FoldingEnded from error
+        if answer is None:
+            raise FoldingEnded
+        self._under_way -= 1
+        if answer:
+            folded = _decode_folded(answer)
+            self._store.commit_sorted(folded.rows, folded.applied, int.from_bytes(folded.added, "big"))
+
+    def _send(self, pipe: IO[bytes]) -> None:
+        # At the log's end an empty batch takes the turn.
+        records = self._log.read(self._sent, *self._bounds)
+        if records:
+            self._sent = records[-1].offset + 1
+        _send(pipe, _encode(records))
+        self._under_way += 1
+
+    def close(self) -> None:
+        """End the process; what it folded and was not committed is folded again."""
+        try:
+            self._process.communicate(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+        self._store.reader_check()
+
+
+def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
+    """The second process: until ``batches`` ends."""
+    store = StoreReader(path)
+    pending: deque[tuple[int, dict[bytes, bytes | None]]] = deque()
+    answer: bytes | None = None
+    while (batch := _receive(batches)) is not None:
+        if answer is not None:
+            _send(answers, answer)
+        records = _decode_records(batch)
+        answer = _fold(store, records, pending) if records else b""
+    store.close()
+
+
+def _fold(
+    store: StoreReader, records: list[Record], pending: deque[tuple[int, dict[bytes, bytes | None]]]
+) -> bytes:
+    changes: dict[bytes, bytes | None] = {}
+    with store.view() as view:
+        committed = view.applied()
+        while pending and pending[0][0] <= committed:
+            pending.popleft()
+        seen = OverlayView(view)
+        for _, earlier in pending:
+            seen.commit(earlier.items())
+        overlay = OverlayView(seen if pending else view, changes)
+        for record in records:
+            changes.update(apply(overlay, record))
+    applied = records[-1].offset + 1
+    pending.append((applied, changes))
+    rows: list[Change] = sorted(changes.items())
+    return _encode(Folded(applied, sum_of_puts(rows).to_bytes(_ADDED_BYTES, "big"), rows))
+
+
+def _send(pipe: IO[bytes], message: bytes) -> None:
+    pipe.write(len(message).to_bytes(_LENGTH_BYTES, "big"))
+    pipe.write(message)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    """The next message; ``None`` when the other side is gone."""
+    length = pipe.read(_LENGTH_BYTES)
+    if len(length) < _LENGTH_BYTES:
+        return None
+    size = int.from_bytes(length, "big")
+    message = pipe.read(size)
+    return message if len(message) == size else None
+
+
+if __name__ == "__main__":
+    fold_batches(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,131 @@
+"""The follower: from the log into the store, one bounded step at a time.
+
+A step reads records, applies them over an overlay of its own changes, and commits all changes with the new
+offset. Far behind the log's end, folding and committing go on at the same time in two processes
+(:mod:`.folding`); the steps, what they commit and where they resume are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from registry.domain.fold import apply
+from registry.domain.views import OverlayView
+from registry.log.contract import Log
+from registry.store.lmdb import Store
+
+from .folding import FoldingEnded, FoldingProcess
+
+RECORDS_MAX = 4_000
+"""Of one step: so many that pages are shared by many rows, so few that their copies stay under 100 MB."""
+BYTES_MAX = 8 << 20
+FAR_BEHIND = 50_000
+"""Records from which a second process pays."""
+_PACE_S = 5.0
+
+
+class Progress(NamedTuple):
+    """How far the store is, for health and metrics."""
+
+    applied: int
+    end: int
+    records_per_s: float
+    """Over the last seconds in which there was something to do."""
+    eta_s: float | None
+    """Until the end as of now is reached; ``None`` when nothing is known, 0 at the end."""
+
+
+class Follower:
+    """Keeps ``store`` the fold of ``log``. One thread makes the steps; others may ask for progress.
+
+    ``far_behind``: records from which a second process is used; ``None`` never uses one.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        *,
+        far_behind: int | None = FAR_BEHIND,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._far_behind = far_behind
+        self._folding: FoldingProcess | None = None
+        self._clock = clock
+        self._since: tuple[float, int] | None = None
+        self._pace = 0.0
+
+    def step(self, records_max: int = RECORDS_MAX) -> int:
+        """Apply at most ``records_max`` records; how many offsets the store went on, 0 at the log's end.
+
+        Raises the errors of the log and the store; the store then is as after the step before.
+        """
+        before = self._store.applied
+        behind = self._log.end() - before
+        if behind <= 0:
+            self._since = None
+            return 0
+        if self._since is None:
+            self._since = (self._clock(), before)
+        if not self._step_there(behind, records_max):
+            self._step_here(records_max)
+        self._measure()
+        return self._store.applied - before
+
+    def _step_there(self, behind: int, records_max: int) -> bool:
+        """Make the step with the second process; whether it was made so."""
+        if behind <= records_max or self._far_behind is None:
+            self._stop_folding()
+            return False
+        if self._folding is None:
+            if behind < self._far_behind:
+                return False
+            self._folding = FoldingProcess(self._log, self._store, records_max, BYTES_MAX)
+        try:
+            self._folding.step()
+        except FoldingEnded:
+            # Killed, most likely for memory: the slower way needs less.
+            self._stop_folding()
+            self._far_behind = None
+            return False
+        return True
+
+    def _step_here(self, records_max: int) -> None:
+        records = self._log.read(self._store.applied, records_max, BYTES_MAX)
+        if not records:
+            return
+        changes: dict[bytes, bytes | None] = {}
+        with self._store.view() as view:
+            overlay = OverlayView(view, changes)
+            for record in records:
+                changes.update(apply(overlay, record))
+        self._store.commit(changes, records[-1].offset + 1)
+
+    def _measure(self) -> None:
+        assert self._since is not None
+        since, offset = self._since
+        now = self._clock()
+        if now > since:
+            self._pace = (self._store.applied - offset) / (now - since)
+        if now - since > _PACE_S:
+            self._since = (now, self._store.applied)
+
+    def progress(self) -> Progress:
+        """How far the store is."""
+        applied, end = self._store.applied, self._log.end()
+        behind = max(0, end - applied)
+        eta = behind / self._pace if self._pace else None
+        return Progress(applied, end, self._pace, eta if behind else 0.0)
+
+    def close(self) -> None:
+        """End the second process, if there is one. The log and the store stay open."""
+        self._stop_folding()
+
+    def _stop_folding(self) -> None:
+        if self._folding is not None:
+            self._folding.close()
+            self._folding = None

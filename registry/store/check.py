@@ -1,0 +1,122 @@
+"""The check of a store's files before it serves; runs in a child process (:mod:`registry.lmdbfile`).
+
+A small store is held against its digest; of a larger one some rows all over it are read, and the digest is
+checked later by :meth:`.lmdb.Store.verify_step`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from registry.domain.digest import row_hash
+from registry.lmdbfile import file_findings, is_short, progress, report
+
+from . import layout
+from .layout import State
+
+FULL_ROWS_MAX = 100_000
+FULL_BYTES_MAX = 128 << 20
+SAMPLES = 2_000
+_MODULUS = 1 << 128
+_PROGRESS_EVERY = 4_096
+
+
+def look(path: Path) -> Iterator[str]:
+    """The findings, in the child."""
+    broken = False
+    for finding in file_findings(path):
+        broken = True
+        yield finding
+    if broken:
+        return
+    try:
+        with lmdb.open(
+            str(path), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
+        ) as env:
+            yield from _look_inside(path, env)
+    except lmdb.Error as error:
+        yield f"LMDB cannot read it: {error}"
+
+
+def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
+    try:
+        rows, meta = (env.open_db(name, create=False) for name in (layout.ROWS, layout.META))
+    except lmdb.NotFoundError:
+        yield "its tables are missing"
+        return
+    with env.begin(rows) as txn:
+        if (found := txn.get(layout.META_FORMAT, db=meta)) != layout.FORMAT:
+            yield f"it has the format {found!r} where {layout.FORMAT!r} is known"
+            return
+        names = (layout.META_FOLD, layout.META_LOG, layout.META_BOOT, layout.META_CLEAN)
+        if any(txn.get(name, db=meta) is None for name in names):
+            yield "meta rows are missing"
+            return
+        try:
+            state = State.unpack(bytes(txn.get(layout.META_STATE, b"", db=meta)))
+        except ValueError as error:
+            yield str(error)
+            return
+        progress(f"its meta rows; it should hold the log up to offset {state.applied}")
+        yield from _look_at_rows(path, env, txn, rows, state)
+
+
+def _look_at_rows(
+    path: Path, env: lmdb.Environment, txn: lmdb.Transaction[bytes], rows: Any, state: State
+) -> Iterator[str]:
+    entries, page_bytes, last_page = txn.stat(rows)["entries"], env.stat()["psize"], env.info()["last_pgno"]
+    if entries <= FULL_ROWS_MAX and last_page * page_bytes <= FULL_BYTES_MAX:
+        total = 0
+        with txn.cursor() as cursor:
+            for seen, (key, value) in enumerate(cursor, 1):
+                total += row_hash(key, value)
+                if seen % _PROGRESS_EVERY == 0:
+                    progress(f"{seen} of {entries} rows")
+        if total % _MODULUS != state.digest:
+            yield "its rows do not give the digest that was kept with them"
+    elif is_short(path, page_bytes, last_page):
+        _touch_all(txn)
+    else:
+        _touch_some(txn)
+
+
+def _touch_all(txn: lmdb.Transaction[bytes]) -> None:
+    """Read every row: a page beyond the file's end ends this process."""
+    with txn.cursor() as cursor:
+        for seen, _ in enumerate(cursor, 1):
+            if seen % _PROGRESS_EVERY == 0:
+                progress(f"{seen} rows")
+
+
+def _touch_some(txn: lmdb.Transaction[bytes]) -> None:
+    """Read rows all over the key space: again and again the one half-way between two that were read."""
+    with txn.cursor() as cursor:
+        if not cursor.first():
+            return
+        low = cursor.key()
+        cursor.last()
+        pairs = deque([(low, cursor.key())])
+        for _ in range(SAMPLES):
+            if not pairs:
+                return
+            low, high = pairs.popleft()
+            if cursor.set_range(_half_way(low, high)) and low < (key := cursor.key()) < high:
+                cursor.value()
+                pairs += (low, key), (key, high)
+
+
+def _half_way(low: bytes, high: bytes) -> bytes:
+    """A key between two keys."""
+    differing = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
+    shared = next(differing, min(len(low), len(high)))
+    a, b = (int.from_bytes(key[shared : shared + 8].ljust(8, b"\0"), "big") for key in (low, high))
+    return low[:shared] + ((a + b) // 2).to_bytes(8, "big")
+
+
+if __name__ == "__main__":
+    report(look)

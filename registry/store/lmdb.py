@@ -1,0 +1,194 @@
+"""The store: all rows of one host in an LMDB environment, and the offset up to which they are the log's fold.
+
+Rules:
+
+* :meth:`Store.commit` is the only way rows change; rows, applied offset and digest change in one transaction,
+  so that a process killed at any instant resumes exactly;
+* commits are not synced: the log is the truth, and what a kill leaves in the page cache is whole. What a lost
+  machine leaves is not, so a store that was not closed before a reboot is made again (:mod:`.opening`);
+* the map is as large from the beginning as it may ever become; the file is sparse.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import lmdb
+
+from registry.domain.digest import row_hash
+from registry.domain.rows import Change
+
+from . import layout
+from .layout import DamagedStore, State, StoreError
+from .view import StoreView
+
+_MODULUS = 1 << 128
+
+
+class StoreStat(NamedTuple):
+    """Sizes, for health and metrics."""
+
+    rows: int
+    bytes_used: int
+    map_bytes: int
+    readers: int
+
+
+class Store:
+    """The writer's side of the environment in folder ``path``, which must be one that :mod:`.opening` made.
+
+    Any thread may open views; commits exclude one another.
+    """
+
+    def __init__(self, path: Path, map_bytes: int = layout.MAP_BYTES) -> None:
+        self.path = path
+        self._writing = threading.Lock()
+        self._closed = False
+        self._scrubbed = b""
+        self._scrub_sum = 0
+        try:
+            self._env = lmdb.open(
+                str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
+                sync=False, metasync=False, max_readers=layout.READERS_MAX, max_spare_txns=1,
+            )  # fmt: skip
+            self._rows = self._env.open_db(layout.ROWS, create=False)
+            self._meta = self._env.open_db(layout.META, create=False)
+            with self._env.begin(self._meta, write=True) as txn:
+                self._state = State.unpack(txn.get(layout.META_STATE) or b"")
+                txn.put(layout.META_BOOT, layout.boot_id())
+                txn.put(layout.META_CLEAN, b"0")
+            # From here on a lost machine is noticed, whatever part of the pages it wrote.
+            self._env.sync(True)
+        except (lmdb.Error, ValueError) as error:
+            raise StoreError(f"the store in {path} cannot be opened: {error}") from error
+
+    @property
+    def applied(self) -> int:
+        """Offset of the next record to apply."""
+        return self._state.applied
+
+    @property
+    def digest(self) -> int:
+        """The digest of all rows."""
+        return self._state.digest
+
+    @property
+    def state(self) -> State:
+        """Applied offset and digest of one and the same moment."""
+        return self._state
+
+    def meta(self, name: bytes) -> bytes:
+        """One of the meta rows that opening wrote; empty when it is missing."""
+        with self._env.begin(self._meta) as txn:
+            return txn.get(name) or b""
+
+    def view(self) -> StoreView:
+        """The committed rows, for a ``with`` block."""
+        return StoreView(self._env, self._rows, self._meta)
+
+    def commit(self, changes: dict[bytes, bytes | None] | Iterable[Change], applied: int) -> None:
+        """Write the changes, the last of each key counting, and move the applied offset, all or nothing.
+
+        Raises :class:`StoreError` when the disk or the map is full, :class:`DamagedStore` when LMDB finds its
+        own pages broken.
+        """
+        rows = changes if isinstance(changes, dict) else dict(changes)
+        self.commit_sorted(sorted(rows.items()), applied)
+
+    def commit_sorted(self, rows: Sequence[Change], applied: int, added: int | None = None) -> None:
+        """As :meth:`commit`, for changes in ascending order of distinct keys.
+
+        ``added`` is :func:`sum_of_puts` of them, where somebody has already taken it.
+        """
+        with self._writing:
+            below = bisect_left(rows, (self._scrubbed,))
+            scrubbed = sum_of_puts(rows[:below])
+            delta = added if added is not None else scrubbed + sum_of_puts(rows[below:])
+            try:
+                with self._env.begin(self._rows, write=True) as txn:
+                    replace, pop = txn.replace, txn.pop
+                    for key, value in rows:
+                        old = pop(key) if value is None else replace(key, value)
+                        if old is not None:
+                            gone = row_hash(key, old)
+                            delta -= gone
+                            if key < self._scrubbed:
+                                scrubbed -= gone
+                    state = State(applied, (self._state.digest + delta) % _MODULUS)
+                    txn.put(layout.META_STATE, state.pack(), db=self._meta)
+            except lmdb.Error as error:
+                raise _meant(self.path, error) from error
+            self._state = state
+            self._scrub_sum += scrubbed
+
+    def verify_step(self, rows_max: int = 1000) -> bool:
+        """Add up the next rows' hashes; whether all rows have been seen and give the digest.
+
+        Commits may come between steps: what they change below the step's position is added up too. Call it
+        until it says True, and again for another round. Raises :class:`DamagedStore` on another digest.
+        """
+        with self._writing:
+            total, last = self._scrub_sum, None
+            try:
+                with self._env.begin(self._rows) as txn, txn.cursor() as cursor:
+                    rows = cursor if cursor.set_range(self._scrubbed) else ()
+                    for key, value in islice(rows, rows_max):
+                        total += row_hash(key, value)
+                        last = key
+            except lmdb.Error as error:
+                raise _meant(self.path, error) from error
+            if last is not None:
+                self._scrubbed, self._scrub_sum = last + b"\0", total
+                return False
+            self._scrubbed, self._scrub_sum = b"", 0
+            if total % _MODULUS != self._state.digest:
+                raise DamagedStore(f"the rows in {self.path} do not give the digest that was kept with them")
+            return True
+
+    def reader_check(self) -> int:
+        """Free the slots of killed readers, whose views would pin old pages; how many there were."""
+        return self._env.reader_check()
+
+    def stat(self) -> StoreStat:
+        """Sizes as of now."""
+        with self._env.begin(self._rows) as txn:
+            rows = txn.stat(self._rows)["entries"]
+        info, page_bytes = self._env.info(), self._env.stat()["psize"]
+        return StoreStat(rows, (info["last_pgno"] + 1) * page_bytes, info["map_size"], info["num_readers"])
+
+    def sync(self) -> None:
+        """Bring all committed pages to disk."""
+        self._env.sync(True)
+
+    def close(self) -> None:
+        """Sync, mark the store as cleanly closed, release it. Views that are still open become errors."""
+        with self._writing:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                self._env.sync(True)
+                with self._env.begin(self._meta, write=True) as txn:
+                    txn.put(layout.META_CLEAN, b"1")
+                self._env.sync(True)
+            finally:
+                self._env.close()
+
+
+def sum_of_puts(rows: Iterable[Change]) -> int:
+    """The sum of the hashes of the rows that are put."""
+    return sum(row_hash(key, value) for key, value in rows if value is not None)
+
+
+def _meant(path: Path, error: lmdb.Error) -> StoreError:
+    """What an error of LMDB means for the store."""
+    if isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.BadTxnError | lmdb.PanicError):
+        return DamagedStore(f"the store in {path} is damaged: {error}")
+    if isinstance(error, lmdb.MapFullError):
+        return StoreError(f"the store in {path} has reached its map size (setting store_map_bytes)")
+    return StoreError(f"the store in {path} cannot be written: {error}")

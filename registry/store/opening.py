@@ -1,0 +1,189 @@
+"""Opening the store of a host: find it, look whether it may be used, else set it aside and begin another.
+
+A store is only a fold of the log. Whatever is wrong with it, it is never mended: it is set aside, said aloud,
+and made again from the log.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+
+from registry.domain.fold import FOLD_VERSION
+from registry.lmdbfile import CannotExamine, examine
+
+from . import layout
+from .layout import Current, State, StoreError, read_current, write_current
+from .lmdb import Store
+
+_NAME = re.compile(re.escape(layout.PREFIX) + r"(\d+)(" + re.escape(layout.ASIDE) + ")?")
+
+
+class HeldStore(Store):
+    """A store together with the lock that keeps other nodes away from its folder."""
+
+    def __init__(self, path: Path, map_bytes: int, lock_fd: int) -> None:
+        super().__init__(path, map_bytes)
+        self._lock_fd = lock_fd
+
+    def close(self) -> None:
+        """See :meth:`.lmdb.Store.close`; another node may then open the folder."""
+        if self._closed:
+            return
+        try:
+            super().close()
+        finally:
+            os.close(self._lock_fd)
+
+
+def open_store(
+    path: Path,
+    log_identity: str,
+    log_end: int,
+    *,
+    map_bytes: int = layout.MAP_BYTES,
+    fold: int = FOLD_VERSION,
+) -> tuple[Store, list[str]]:
+    """The store in folder ``path`` for this log, and what there is to say about how it was found.
+
+    A store that is damaged, of another fold, of another log or ahead of ``log_end``, or that was open when
+    the machine went down, is set aside and an empty one begun. Raises :class:`StoreError` when another
+    process has the folder or nothing can be made in it.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock_fd = _lock(path)
+    except OSError as error:
+        raise StoreError(f"no store can be kept in {path}: {error}") from error
+    try:
+        current = read_current(path)
+        messages = list(_refusals(path, current, log_identity, log_end, fold))
+        if current is None or messages:
+            messages = _set_aside(path, current, messages)
+            current = _make(path, log_identity, map_bytes, fold)
+        _tidy(path, current)
+        return HeldStore(path / current.name, map_bytes, lock_fd), messages
+    except (OSError, lmdb.Error) as error:
+        os.close(lock_fd)
+        raise StoreError(f"the store in {path} cannot be opened: {error}") from error
+    except BaseException:
+        os.close(lock_fd)
+        raise
+
+
+def known_log(path: Path) -> str | None:
+    """Identity of the log that the store in folder ``path`` was made from: a log that ought to be there."""
+    current = read_current(path)
+    return current.log if current else None
+
+
+def peek_applied(path: Path) -> int | None:
+    """The applied offset of the store in folder ``path``, when it can be read; only for a last message."""
+    current = read_current(path)
+    try:
+        with lmdb.open(
+            str(path / (current.name if current else "")), max_dbs=layout.TABLES, readonly=True,
+            lock=False, create=False, map_size=0,
+        ) as env, env.begin() as txn:  # fmt: skip
+            raw = txn.get(layout.META_STATE, db=env.open_db(layout.META, txn=txn, create=False))
+            return State.unpack(raw or b"").applied
+    except (lmdb.Error, ValueError):
+        return None
+
+
+def _refusals(
+    path: Path, current: Current | None, log_identity: str, log_end: int, fold: int
+) -> Iterator[str]:
+    """Why the current store cannot be used; nothing when it can or there is none."""
+    if current is None:
+        return
+    folder = path / current.name
+    try:
+        findings = examine("registry.store.check", folder)
+    except CannotExamine as error:
+        raise StoreError(str(error)) from error
+    if findings:
+        yield f"The store {folder} is damaged: {'; '.join(findings)}"
+        return
+    meta = _meta(folder)
+    if meta[layout.META_LOG].decode() != log_identity:
+        yield f"The store {folder} was made from another log"
+    elif meta[layout.META_FOLD] != b"%d" % fold:
+        yield f"The store {folder} has rows of fold {meta[layout.META_FOLD].decode()}; this is fold {fold}"
+    elif meta[layout.META_CLEAN] != b"1" and meta[layout.META_BOOT] != (layout.boot_id() or None):
+        yield f"The store {folder} was open when the machine went down"
+    elif (applied := State.unpack(meta[layout.META_STATE]).applied) > log_end:
+        yield f"The store {folder} has applied the log up to offset {applied}, but the log ends at {log_end}"
+
+
+def _meta(folder: Path) -> dict[bytes, bytes]:
+    with (
+        lmdb.open(
+            str(folder), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
+        ) as env,
+        env.begin(env.open_db(layout.META, create=False)) as txn,
+        txn.cursor() as cursor,
+    ):
+        return dict(cursor)
+
+
+def _set_aside(path: Path, current: Current | None, reasons: list[str]) -> list[str]:
+    """Rename the current store; the messages with what became of it. One is kept, older ones go."""
+    if current is None:
+        return reasons
+    for other in path.glob(f"{layout.PREFIX}*{layout.ASIDE}"):
+        shutil.rmtree(other, ignore_errors=True)
+    folder = path / current.name
+    aside = folder.with_name(folder.name + layout.ASIDE)
+    kept = ""
+    if folder.exists():
+        folder.rename(aside)
+        kept = f" It was set aside as {aside}."
+    return [f"{reason}.{kept} The rows are made again from the log." for reason in reasons]
+
+
+def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
+    """A new, empty store, made current."""
+    numbers = [int(match[1]) for entry in path.iterdir() if (match := _NAME.fullmatch(entry.name))]
+    current = Current(f"{layout.PREFIX}{max(numbers, default=0) + 1}", log_identity)
+    with lmdb.open(
+        str(path / current.name), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700,
+        max_readers=layout.READERS_MAX,
+    ) as env:  # fmt: skip
+        env.open_db(layout.ROWS)
+        with env.begin(env.open_db(layout.META), write=True) as txn:
+            txn.put(layout.META_FORMAT, layout.FORMAT)
+            txn.put(layout.META_FOLD, b"%d" % fold)
+            txn.put(layout.META_LOG, log_identity.encode())
+            txn.put(layout.META_BOOT, layout.boot_id())
+            txn.put(layout.META_CLEAN, b"1")
+            txn.put(layout.META_STATE, State(0, 0).pack())
+    write_current(path, current)
+    return current
+
+
+def _tidy(path: Path, current: Current) -> None:
+    """Remove what a process that was killed while it made or set aside a store has left."""
+    for entry in path.iterdir():
+        match = _NAME.fullmatch(entry.name)
+        if match and not match[2] and entry.name != current.name:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _lock(path: Path) -> int:
+    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        pid = os.read(fd, 32).decode(errors="replace").strip()
+        os.close(fd)
+        raise StoreError(f"the store in {path} is open for writing by process {pid or 'unknown'}") from error
+    os.truncate(fd, 0)
+    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    return fd

@@ -1,0 +1,61 @@
+"""Views: the rows of an LMDB environment at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import lmdb
+
+from .layout import META_STATE, State, applied_of
+
+
+class StoreView:
+    """A read transaction as a :class:`registry.domain.rows.View`; ends with its ``with`` block.
+
+    Short by rule: while it lasts, no page that it sees is used again. It belongs to one thread.
+    """
+
+    __slots__ = ("_cursor", "_meta", "_rows", "_txn", "get")
+
+    get: Callable[[bytes], bytes | None]
+
+    def __init__(self, env: lmdb.Environment, rows: Any, meta: Any) -> None:
+        self._txn: lmdb.Transaction[bytes] = env.begin(rows)
+        self._rows = rows
+        self._meta = meta
+        self._cursor: lmdb.Cursor[bytes] | None = None
+        # The transaction's own method: a by-id read is one call into LMDB.
+        self.get = self._txn.get
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._txn.abort()
+
+    def state(self) -> State:
+        """Applied offset and digest of the very rows that this view sees."""
+        return State.unpack(self._txn.get(META_STATE, db=self._meta) or b"")
+
+    def applied(self) -> int:
+        """The applied offset of the very rows that this view sees."""
+        return applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        cursor = self._cursor or self._open_cursor()
+        return cursor.item() if cursor.set_range(key) else None
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        cursor = self._cursor or self._open_cursor()
+        found = cursor.prev() if cursor.set_range(key) else cursor.last()
+        return cursor.item() if found else None
+
+    def _open_cursor(self) -> lmdb.Cursor[bytes]:
+        self._cursor = self._txn.cursor(self._rows)
+        return self._cursor
