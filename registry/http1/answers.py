@@ -1,0 +1,55 @@
+"""The bytes of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import NamedTuple
+
+import orjson
+
+from registry.domain.errors import RegistryError
+
+Header = tuple[bytes, bytes]
+
+_LINES = {
+    int(status): b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode("ascii", "replace"))
+    for status in HTTPStatus
+}
+_ERROR_TYPE = b"content-type: application/vnd.schemaregistry.v1+json\r\n"
+_RETRY = b"retry-after: 1\r\n"
+
+
+class Answer(NamedTuple):
+    """A whole answer, ready to be sent; ``headers`` are printed lines without length, date and connection."""
+
+    status: int
+    headers: bytes
+    body: bytes
+    route: str = ""
+    """The template of the path that served it, for metrics."""
+
+
+def status_line(status: int) -> bytes:
+    """The first line of an answer."""
+    return _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+
+
+def lines(headers: Iterable[Header]) -> bytes:
+    """Headers as they stand on the wire. Line breaks inside them cannot pass."""
+    return b"".join(
+        b"%s: %s\r\n" % (name, value.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in value else value)
+        for name, value in headers
+    )
+
+
+def refusal(error: RegistryError) -> Answer:
+    """``error`` in the documented shape."""
+    body = orjson.dumps({"error_code": error.code, "message": error.message})
+    return Answer(error.status, _ERROR_TYPE + (_RETRY if error.status == 503 else b""), body)
+
+
+def date_line() -> bytes:
+    """The ``Date`` header of this second."""
+    return b"date: %s\r\n" % formatdate(usegmt=True).encode()

@@ -1,0 +1,373 @@
+"""One client's connection: bytes to requests, requests to answers, in their order.
+
+Requests are read whole before they are served, so that a slow sender occupies nothing but its connection. One
+is served at a time; what was sent ahead waits in a queue that is no longer than what one read brings, because
+reading pauses while something waits. A broken request takes its place in the queue as a refusal, and ends the
+reading.
+
+``deadline`` is when the connection will have used up its patience (event-loop time); the server looks at it
+from time to time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import httptools
+
+from registry.domain.errors import (
+    BAD_REQUEST,
+    BODY_TIMEOUT,
+    BODY_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    UNAVAILABLE,
+    ErrorKind,
+    RegistryError,
+)
+
+from .answers import Answer, refusal, status_line
+from .exchange import Exchange
+from .request import Header, Request, relative
+
+if TYPE_CHECKING:
+    from .server import Server
+
+HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the limit of %d bytes")
+HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
+_BROKEN = "HTTP 400 Bad Request: the request is no valid HTTP"
+_NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class _Stop(Exception):
+    """Raised inside the parser's callbacks to end the parsing."""
+
+
+class Connection(asyncio.Protocol):
+    """The protocol of one connection; made by :class:`.server.Server`."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._limits = server.limits
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._waiting: deque[Request | RegistryError] = deque()
+        self._serving: asyncio.Task[None] | None = None
+        self._target = b""
+        self._headers: list[Header] = []
+        self._head_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._reading_head = False
+        self._reading_body = False
+        self._fault: RegistryError | None = None
+        self._deaf = False  # nothing more is parsed: a fault, the end of input, or the last answer was given
+        self._lingering = False
+        self._paused = False
+        self._writable: asyncio.Future[None] | None = None
+        self.deadline = math.inf
+        self.client: tuple[str, int] | None = None
+        self.closed = False
+        self.gone: asyncio.Future[None] | None = None
+
+    # --- what the event loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the clock; a connection too many is refused at once."""
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self.client = (peer[0], peer[1]) if isinstance(peer, tuple) else None
+        self.deadline = self._server.now + self._limits.header_timeout_s
+        if not self._server.joined(self):
+            self._refuse_rest(UNAVAILABLE("There are too many connections"))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio names it)
+        """Forget everything; what is being served runs to its end, unheard."""
+        self.closed = True
+        self._deaf = True
+        self._drop_body()
+        self._waiting.clear()
+        self._server.left(self)
+        for waiter in (self._writable, self.gone):
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; whole requests go to the queue."""
+        if self._deaf:
+            return
+        self._feed(data)
+        if self._fault is not None:
+            self._refuse_rest(self._fault)
+        elif self._reading_head:
+            # Only what is read in pieces needs counting here; the parser keeps an unfinished line.
+            self._head_bytes += len(data)
+            if self._head_bytes > self._limits.header_bytes_max:
+                self._refuse_rest(HEADERS_TOO_LARGE(self._limits.header_bytes_max))
+        if self._waiting:
+            self._serve_next()
+
+    def eof_received(self) -> bool:
+        """The client has sent all it wants to; it may still read what it asked for."""
+        if self._lingering:
+            return False
+        if self._reading_head or self._reading_body:
+            self._refuse_rest(BAD_REQUEST(_BROKEN))
+        self._deaf = True
+        return bool(self._waiting) or self._serving is not None
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as we write."""
+        self._writable = self._server.loop.create_future()
+        self.deadline = self._server.now + self._limits.body_timeout_s
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+        self._set_deadline()
+        if self._serving is None:
+            self._serve_next()
+
+    # --- what the parser tells
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # h2c is only offered; the client goes on with HTTP/1.1 (RFC 9110, 7.8). The parser begins anew.
+            self._parser = httptools.HttpRequestParser(self)
+            rest = data[upgrade.args[0] :]
+            if rest and self._fault is None and not self._deaf:
+                self._feed(rest)
+        except httptools.HttpParserError:
+            self._fault = self._fault or BAD_REQUEST(_BROKEN)
+
+    def on_message_begin(self) -> None:
+        """A request's first byte."""
+        self._target = b""
+        self._headers = []
+        self._head_bytes = 0
+        self._reading_head = True
+        if self._serving is None:
+            self.deadline = self._server.now + self._limits.header_timeout_s
+
+    def on_url(self, url: bytes) -> None:
+        """The target, or a piece of it."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Refuse what can be refused before the body is read."""
+        self._reading_head = False
+        limits, size = self._limits, len(self._target)
+        length = expected = upgrade = None
+        hosts = 0
+        for name, value in self._headers:
+            size += len(name) + len(value) + 4
+            if name == b"content-length":
+                length = value
+            elif name == b"transfer-encoding":
+                length = length or b""
+            elif name == b"host":
+                hosts += 1
+            elif name == b"expect":
+                expected = value.lower()
+            elif name == b"upgrade":
+                upgrade = value.strip().lower()
+        if size > limits.header_bytes_max:
+            self._stop(HEADERS_TOO_LARGE(limits.header_bytes_max))
+        if hosts != 1 and (hosts or self._parser.get_http_version() == "1.1"):
+            self._stop(BAD_REQUEST("HTTP 400 Bad Request: one Host header is needed"))
+        if self._parser.should_upgrade() and upgrade != b"h2c":
+            connect = self._parser.get_method() == b"CONNECT"
+            self._stop(METHOD_NOT_ALLOWED() if connect else BAD_REQUEST(_NO_UPGRADE))
+        if length is not None:
+            self._expect_body(length, expected == b"100-continue")
+
+    def _expect_body(self, length: bytes, asked: bool) -> None:
+        limits = self._limits
+        if length.isdigit() and int(length) > limits.body_bytes_max:
+            self._stop(BODY_TOO_LARGE(limits.body_bytes_max))
+        self._reading_body = True
+        if self._serving is None:
+            self.deadline = self._server.now + limits.body_timeout_s
+            if asked and not self._waiting:
+                self._transport.write(_CONTINUE)
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._body.append(body)
+        self._body_bytes += len(body)
+        self._server.bodies_bytes += len(body)
+        if self._body_bytes > self._limits.body_bytes_max:
+            self._stop(BODY_TOO_LARGE(self._limits.body_bytes_max))
+        if self._server.bodies_bytes > self._limits.bodies_bytes_max:
+            self._stop(UNAVAILABLE("Too many large requests at once"))
+
+    def on_message_complete(self) -> None:
+        """A whole request: to the queue."""
+        self._reading_body = False
+        parser = self._parser
+        target = self._target
+        if not target.startswith(b"/"):
+            target = relative(target)
+        request = Request(
+            parser.get_method(), target, self._headers, b"".join(self._body) if self._body else b"",
+            parser.get_http_version(), parser.should_keep_alive(),
+        )  # fmt: skip
+        if self._body:
+            self._drop_body()
+        self._waiting.append(request)
+        if not request.keep_alive:
+            self._deaf = True
+
+    def _drop_body(self) -> None:
+        self._server.bodies_bytes -= self._body_bytes
+        self._body, self._body_bytes = [], 0
+
+    def _stop(self, fault: RegistryError) -> None:
+        self._fault = fault
+        raise _Stop
+
+    # --- serving
+
+    def _serve_next(self) -> None:
+        """Serve what waits until something takes longer, or nobody reads the answers."""
+        while self._waiting and self._serving is None and self._writable is None and not self.closed:
+            request = self._waiting.popleft()
+            if isinstance(request, RegistryError):
+                self._refuse(request)
+                return
+            began = time.perf_counter()
+            answer = self._server.quick(request)
+            if answer is None:
+                self.deadline = math.inf
+                exchange = Exchange(self._server, self, request, began)
+                self._serving = self._server.loop.create_task(exchange.run())
+                break
+            self._send_quick(request, answer, began)
+        if self._waiting and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        elif self._paused and not self._waiting and not self.closed:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _send_quick(self, request: Request, answer: Answer, began: float) -> None:
+        last = self.is_last(request)
+        head = b"%s%s%s%scontent-length: %d\r\n\r\n" % (
+            status_line(answer.status), answer.headers, self._server.date_line,
+            self.persistence(request, last), len(answer.body),
+        )  # fmt: skip
+        self._transport.write(head + answer.body)
+        seconds = time.perf_counter() - began
+        self._server.observe(request, answer.status, seconds, len(answer.body), answer.route)
+        self._after(last)
+
+    def is_last(self, request: Request) -> bool:
+        """Whether the connection ends with the answer to ``request``."""
+        return not request.keep_alive or (not self._waiting and (self._deaf or self._server.stopping))
+
+    @staticmethod
+    def persistence(request: Request, last: bool) -> bytes:
+        """The ``Connection`` header where it has to be said."""
+        if last:
+            return b"connection: close\r\n"
+        return b"connection: keep-alive\r\n" if request.version == "1.0" else b""
+
+    def served(self, last: bool) -> None:
+        """The application has answered; go on, or close after the ``last`` answer."""
+        self._serving = None
+        self._after(last)
+        self._serve_next()
+
+    def _after(self, last: bool) -> None:
+        if last:
+            self._deaf = True
+            self._waiting.clear()
+            self._transport.close()
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        limits, now = self._limits, self._server.now
+        if self._writable is not None:
+            self.deadline = now + limits.body_timeout_s
+        elif self._serving is not None:
+            self.deadline = math.inf
+        elif self._reading_body:
+            self.deadline = now + limits.body_timeout_s
+        elif self._reading_head:
+            self.deadline = now + limits.header_timeout_s
+        else:
+            self.deadline = now + limits.idle_timeout_s
+
+    # --- writing for an exchange
+
+    def write(self, data: bytes) -> None:
+        """Send; what the client does not read is kept, and :meth:`drained` waits."""
+        if not self.closed:
+            self._transport.write(data)
+
+    async def drained(self) -> None:
+        """Wait until the client has read enough; at once when it is gone."""
+        if self._writable is not None and not self.closed:
+            await self._writable
+
+    def abort(self) -> None:
+        """Break the connection: an answer cannot be completed, or the client used up its time."""
+        self._transport.abort()
+
+    # --- refusing and closing
+
+    def _refuse_rest(self, error: RegistryError) -> None:
+        """Answer what came before, then ``error``, then read no more."""
+        if self._deaf and not self._fault:
+            return
+        self._deaf, self._fault = True, None
+        self._reading_head = self._reading_body = False
+        self._drop_body()
+        self._waiting.append(error)
+        if self._serving is None:
+            self._serve_next()
+
+    def _refuse(self, error: RegistryError) -> None:
+        answer = refusal(error)
+        head = b"%s%s%sconnection: close\r\ncontent-length: %d\r\n\r\n" % (
+            status_line(answer.status), answer.headers, self._server.date_line, len(answer.body),
+        )  # fmt: skip
+        self._transport.write(head + answer.body)
+        self._server.observe(None, answer.status, 0.0, len(answer.body), "")
+        # Closing now would reset the connection under a client that still sends, and lose the refusal.
+        self._lingering = True
+        self.deadline = self._server.now + self._limits.linger_timeout_s
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def overdue(self) -> None:
+        """The deadline has passed."""
+        if self._lingering or self._writable is not None or self._deaf:
+            self.abort()
+        elif self._reading_body:
+            self._refuse_rest(BODY_TIMEOUT())
+        elif self._reading_head:
+            self._refuse_rest(HEADER_TIMEOUT())
+        else:
+            self._transport.close()
+
+    def stop(self) -> None:
+        """Close if nothing is under way; else the last answer closes it."""
+        reading = self._reading_head or self._reading_body
+        if not (self._serving or self._waiting or reading or self._lingering):
+            self._transport.close()

@@ -1,0 +1,133 @@
+"""One request through the ASGI application."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+from registry.domain.errors import RegistryError
+
+from .answers import Header, lines, refusal, status_line
+from .request import Request
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .server import Server
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+_BODILESS = {204, 304}
+_log = logging.getLogger(__name__)
+
+
+class Exchange:
+    """Runs the application for one request and writes its answer."""
+
+    def __init__(self, server: Server, connection: Connection, request: Request, began: float) -> None:
+        self._server = server
+        self._connection = connection
+        self._request = request
+        self._began = began
+        self._body_given = False
+        self._status = 0
+        self._headers: list[Header] = []
+        self._head_sent = False
+        self._done = False
+        self._chunked = False
+        self._silent = False
+        self._last = not request.keep_alive
+        self._bytes = 0
+
+    async def run(self) -> None:
+        """Serve, and tell the connection.
+
+        A failing application is a 500, or a broken connection if it had begun to answer.
+        """
+        scope = self._scope()
+        try:
+            await self._server.app(scope, self._receive, self._send)
+        except Exception:
+            _log.exception("unexpected error in %s %s", self._request.method.decode(), scope["path"])
+        if not self._done:
+            await self._fail()
+        seconds, route = time.perf_counter() - self._began, self._server.route_of(scope)
+        self._server.observe(self._request, self._status, seconds, self._bytes, route)
+        self._connection.served(self._last)
+
+    def _scope(self) -> dict[str, Any]:
+        request = self._request
+        path = unquote_to_bytes(request.path) if b"%" in request.path else request.path
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": request.version,
+            "method": request.method.decode("ascii"),
+            "scheme": "http",
+            "path": path.decode(errors="replace"),
+            "raw_path": request.path,
+            "query_string": request.query,
+            "root_path": "",
+            "headers": request.headers,
+            "client": self._connection.client,
+            "server": self._server.address,
+        }
+
+    async def _receive(self) -> Message:
+        if not self._body_given:
+            self._body_given = True
+            return {"type": "http.request", "body": self._request.body, "more_body": False}
+        connection = self._connection
+        if not connection.closed:
+            connection.gone = connection.gone or self._server.loop.create_future()
+            await connection.gone
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], list(message.get("headers", ()))
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        self._bytes += len(body)
+        out = b"" if self._head_sent else self._head(len(body), more)
+        if self._chunked:
+            out += (b"%x\r\n%s\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
+        elif not self._silent:
+            out += body
+        self._connection.write(out)
+        self._done = not more
+        await self._connection.drained()
+
+    def _head(self, length: int, more: bool) -> bytes:
+        request = self._request
+        self._head_sent = True
+        self._silent = request.method == b"HEAD" or self._status in _BODILESS
+        headers = [each for each in self._headers if each[0] not in (b"connection", b"transfer-encoding")]
+        if all(name != b"content-length" for name, _ in headers) and self._status not in _BODILESS:
+            if not more:
+                headers.append((b"content-length", b"%d" % length))
+            elif request.version == "1.1":
+                self._chunked = not self._silent
+                headers.append((b"transfer-encoding", b"chunked"))
+            else:
+                self._last = True
+        self._last = self._last or self._connection.is_last(request)
+        return b"%s%s%s%s\r\n" % (
+            status_line(self._status), lines(headers), self._server.date_line,
+            self._connection.persistence(request, self._last),
+        )  # fmt: skip
+
+    async def _fail(self) -> None:
+        if self._head_sent:
+            self._last = True
+            self._connection.abort()
+            return
+        answer = refusal(RegistryError(500, "Internal Server Error"))
+        headers = [(b"content-type", answer.headers.partition(b": ")[2].strip())]
+        await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,123 @@
+"""Listening, the clock of all connections, and the orderly stop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .answers import Answer, date_line
+from .connection import Connection
+from .exchange import App
+from .limits import Limits
+from .request import Request
+
+Quick = Callable[[Request], Answer | None]
+Observe = Callable[[Request | None, int, float, int, str], None]
+"""Told of every answer: the request (none when it could not be read), status, seconds, body bytes, route."""
+
+_TICK_S = 0.25
+
+
+class Server:
+    """Serves an ASGI application; ``quick`` is asked first and answers by itself what it can, at once."""
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        limits: Limits | None = None,
+        quick: Quick = lambda _: None,
+        observe: Observe = lambda *_: None,
+        route_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
+    ) -> None:
+        self.app = app
+        self.quick = quick
+        self.observe = observe
+        self.route_of = route_of
+        self.limits = limits or Limits()
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time()
+        """Event-loop time, a quarter of a second exact: deadlines need no more, and reading a clock costs."""
+        self.date_line = date_line()
+        self.bodies_bytes = 0
+        self.stopping = False
+        self.address: tuple[str, int] | None = None
+        self._connections: set[Connection] = set()
+        self._listener: asyncio.Server | None = None
+        self._empty = asyncio.Event()
+        self._clock: asyncio.Task[None] | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._connections)
+
+    async def start(self, listener: socket.socket) -> None:
+        """Serve what connects to ``listener``, a bound socket."""
+        name = listener.getsockname()
+        self.address = (name[0], name[1]) if isinstance(name, tuple) else None
+        self._clock = self.loop.create_task(self._watch())
+        self._listener = await self.loop.create_server(lambda: Connection(self), sock=listener, backlog=1024)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more connections, finish what is under way for at most ``grace_s``, then drop the rest."""
+        self.stopping = True
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.stop()
+        if self._connections:
+            self._empty.clear()
+            try:
+                async with asyncio.timeout(grace_s):
+                    await self._empty.wait()
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.abort()
+        if self._clock is not None:
+            self._clock.cancel()
+
+    def joined(self, connection: Connection) -> bool:
+        """A connection came; whether there is room for it."""
+        self._connections.add(connection)
+        return len(self._connections) <= self.limits.connections_max
+
+    def left(self, connection: Connection) -> None:
+        """A connection went."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            self.now = self.loop.time()
+            self.date_line = date_line()
+            for connection in [each for each in self._connections if each.deadline < self.now]:
+                connection.overdue()
+
+
+def listen(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A bound TCP socket.
+
+    ``shared``: other processes of this user may bind the same port, and the kernel spreads the clients.
+    Raises :class:`OSError` when the port is taken or the address is not ours.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind(address)
+        bound.setblocking(False)
+    except OSError:
+        bound.close()
+        raise
+    return bound
