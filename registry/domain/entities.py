@@ -5,12 +5,13 @@ Members come in Confluent's order; absent ones are left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import orjson
 
-from .model import DEFAULT_CONTEXT, Metadata, Reference, RuleSet, Subject
+from .model import DEFAULT_CONTEXT, Metadata, Reference, RuleSet, Subject, guid_text
 from .rows import VersionRow
 from .scope import Config
 
@@ -108,3 +109,30 @@ def config_update(config: Config) -> bytes:
 def mode_entity(mode: str | None) -> bytes:
     """``Mode``; an absent mode is left out."""
     return b"{}" if mode is None else orjson.dumps({"mode": mode})
+
+
+def shown(value: Metadata | RuleSet | None) -> str:
+    """Metadata or rules in a message."""
+    return "null" if value is None else msgspec.json.encode(value).decode()
+
+
+def registered_anew(
+    schema_id: int,
+    version: int,
+    md5: bytes,
+    schema_type: str,
+    schema: str,
+    listed: Sequence[Reference],
+    meta: Metadata | None,
+    rules: RuleSet | None,
+) -> bytes:
+    """``RegisterSchemaResponse`` of a version that has no row yet; so without ``ts`` and ``deleted``."""
+    front = b'{"id":%d,"version":%d,"guid":"%s"' % (schema_id, version, guid_text(md5).encode())
+    parts = [front, b',"schemaType":', orjson.dumps(schema_type)]
+    if listed:
+        parts += (b',"references":', msgspec.json.encode(listed))
+    if meta is not None:
+        parts += (b',"metadata":', msgspec.json.encode(meta))
+    if rules is not None:
+        parts += (b',"ruleSet":', msgspec.json.encode(rules))
+    return b"".join((*parts, b',"schema":', orjson.dumps(schema), b"}"))

@@ -58,6 +58,7 @@ INCOMPATIBLE = ErrorKind(
     40901,
     'Schema being registered is incompatible with an earlier schema for subject "%s", details: [%s]',
 )
+ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
 INVALID_SCHEMA = ErrorKind(42201, "%s")
 INVALID_VERSION = ErrorKind(
     42202,

@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-import orjson
-
 from . import entities, errors, rows, versions
 from .model import DEFAULT_CONTEXT, VERSION_MAX, Subject
 from .rows import View
@@ -147,19 +145,11 @@ def _aliases_under(view: View, prefix: str) -> dict[str, list[str]]:
     aliases: dict[str, list[str]] = {}
     for start, test in _ranges(view, rows.CONFIG, prefix):
         for key, value in rows.scan(view, start):
-            subject = _config_subject(key, value)
+            subject = rows.scope_of(key, value)
             target = aliased(view, subject)
             if test(subject) and target != subject:
                 aliases.setdefault(target.qualified, []).append(subject.qualified)
     return {target: sorted(names) for target, names in aliases.items()}
-
-
-def _config_subject(key: bytes, value: bytes) -> Subject:
-    context, _, name = key[1:-1].partition(b"\0")
-    context_text, name_text = rows.unpart(context), rows.unpart(name)
-    if context_text is None or name_text is None:
-        return Subject.parse(orjson.loads(value).get("subject", ""))
-    return Subject(context_text, name_text)
 
 
 def _subjects_under(view: View, prefix: str) -> Iterator[tuple[Subject, bytes]]:

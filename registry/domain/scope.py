@@ -14,11 +14,6 @@ from . import rows
 from .model import DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from .rows import View
 
-LEVELS = (
-    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
-)  # fmt: skip
-POLICIES = ("STRICT", "LENIENT", "LOGICAL")
-MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE"})
 TAKES_IDS = frozenset({"IMPORT", "FORWARD"})
 """Modes in which a registration brings its own id, and nothing is validated or compared."""
@@ -63,7 +58,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         )
 
 
-_decode = msgspec.json.Decoder(Config, strict=False).decode
+_decode = msgspec.json.Decoder(Config).decode
 _INHERITED = (
     "normalize", "validate_fields", "validate_new_schemas", "validate_rules",
     "compatibility_policy", "compatibility_group",
@@ -156,3 +151,9 @@ def aliased(view: View, subject: Subject) -> Subject:
     if config is None or not config.alias or subject.is_context:
         return subject
     return Subject.within(subject.context, config.alias)
+
+
+def exact_mode(view: View, scope: Subject) -> str | None:
+    """The mode of exactly this scope as ``GET /mode`` shows it; always one at the top."""
+    stored = stored_mode(view, scope)
+    return "READWRITE" if stored is None and scope in (TOP, EVERYWHERE) else stored

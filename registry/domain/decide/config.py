@@ -1,0 +1,98 @@
+"""Deciding changes of config (Confluent 8.x)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from registry.domain import entities, errors, records, values
+from registry.domain.commands import DeleteConfig, PutConfig
+from registry.domain.metadata import tidy_metadata, tidy_rules
+from registry.domain.model import TOP, Metadata, RuleSet, Subject
+from registry.domain.records import Entry
+from registry.domain.rows import View
+from registry.domain.scope import Config, Defaults, exact_config, stored_config
+
+from .decision import Decision, check_subject, check_writable
+
+
+def put_config(view: View, command: PutConfig) -> Decision:
+    """Merge a patch into a config. Raises 400, 42203, 42210, 42208, 42205, in this order after 400."""
+    patch = {name: _read_member(name, value) for name, value in command.patch.items() if name in _READ}
+    patch = {name: value for name, value in patch.items() if value is not _KEEP}
+    scope = TOP if command.subject is None else Subject.parse(command.subject)
+    if command.subject is not None:
+        check_subject(scope, command.subject, is_scope=True)
+    check_writable(view, scope, _shown(command.subject))
+    stored = stored_config(view, scope)
+    members: dict[str, Any] = {} if stored is None else msgspec.to_builtins(stored)
+    members = {name: value for name, value in (members | patch).items() if value is not None and value != ""}
+    merged = msgspec.convert(msgspec.to_builtins(members), Config)
+    value = values.config_value(scope, msgspec.to_builtins(merged))
+    return Decision([Entry(records.config_key(scope), value)], entities.config_update(merged))
+
+
+def delete_config(view: View, command: DeleteConfig, defaults: Defaults) -> Decision:
+    """Remove a config; the reply is the old one. Raises 40401, 42205."""
+    scope = TOP if command.subject is None else Subject.parse(command.subject)
+    old = exact_config(view, scope, defaults)
+    if old is None:
+        raise errors.SUBJECT_NOT_FOUND(scope.qualified)
+    check_writable(view, scope, _shown(command.subject))
+    return Decision([Entry(records.config_key(scope), None)], entities.config_entity(old))
+
+
+def _shown(subject: str | None) -> str:
+    return "null" if subject is None else subject
+
+
+_KEEP = object()
+"""The stored member stays, as if none had been sent."""
+
+
+def _level(value: Any) -> Any:
+    level = value.upper() if isinstance(value, str) else None
+    if level not in values.LEVELS:
+        raise errors.INVALID_COMPATIBILITY()
+    return level
+
+
+def _policy(value: Any) -> Any:
+    policy = value.upper() if isinstance(value, str) else None
+    return policy if policy in values.POLICIES else _KEEP  # an unknown one is dropped without a word
+
+
+def _of_type(expected: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        return msgspec.convert(msgspec.to_builtins(value), expected)
+
+    return read
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "compatibilityLevel": _level,
+    "defaultRuleSet": lambda value: tidy_rules(_of_type(RuleSet)(value)),
+    "overrideRuleSet": lambda value: tidy_rules(_of_type(RuleSet)(value)),
+    "defaultMetadata": lambda value: tidy_metadata(_of_type(Metadata)(value)),
+    "overrideMetadata": lambda value: tidy_metadata(_of_type(Metadata)(value)),
+    "alias": _of_type(str),
+    "aliasForDeks": _of_type(str),
+    "normalize": _of_type(bool),
+    "validateFields": _of_type(bool),
+    "validateNewSchemas": _of_type(bool),
+    "validateRules": _of_type(bool),
+    "compatibilityPolicy": _policy,
+    "compatibilityGroup": _of_type(str),
+}
+"""The members of a patch, in the order in which they may be refused."""
+
+
+def _read_member(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    try:
+        return _READ[name](value)
+    except msgspec.ValidationError as error:
+        raise errors.BAD_REQUEST(f"Cannot read '{name}': {error}") from None

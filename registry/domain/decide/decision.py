@@ -1,0 +1,47 @@
+"""What deciding a command gives, and checks that several commands share."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import NamedTuple
+
+from registry.domain import errors, scope
+from registry.domain.model import ALL_CONTEXTS, Subject
+from registry.domain.records import Entry
+from registry.domain.rows import View
+
+_NAMES_TAKEN = frozenset({"__GLOBAL", "__EMPTY"})
+
+
+class Decision(NamedTuple):
+    """The records of a command, in their order, and its reply. No records: nothing changes."""
+
+    entries: list[Entry]
+    reply: bytes
+    """JSON; empty where the answer has no body."""
+
+
+def check_subject(subject: Subject, text: str, *, is_scope: bool = False, reject_empty: bool = False) -> None:
+    """Refuse names that must not be written (42208); ``text`` is the name as the client gave it.
+
+    ``is_scope``: for config and mode, where the default of all contexts may be named.
+    """
+    taken = subject.name in _NAMES_TAKEN
+    everywhere = subject.context == ALL_CONTEXTS and not (is_scope and subject.is_context)
+    empty = reject_empty and subject.name in ("", "*")
+    control = not text.isprintable() and any(unicodedata.category(each) == "Cc" for each in text)
+    if taken or everywhere or empty or control:
+        raise errors.INVALID_SUBJECT(text)
+
+
+def check_writable(view: View, subject: Subject, text: str) -> None:
+    """Refuse writes where the mode is read-only (42205); ``text`` is how the subject prints."""
+    if scope.mode_in_scope(view, subject) in scope.READ_ONLY:
+        raise not_permitted(subject, text, "read-only")
+
+
+def not_permitted(subject: Subject, text: str, state: str) -> errors.RegistryError:
+    """The refusal of a write that the mode does not allow (42205)."""
+    context = scope.context_label(subject)
+    what = f"is in {state} mode" if state == "read-only" else f"is not in {state} mode"
+    return errors.NOT_PERMITTED(f"Subject {text} in context {context} {what}")

@@ -1,0 +1,98 @@
+"""Deciding deletes, soft and permanent (Confluent 8.x).
+
+Nothing that another version refers to goes away: a soft delete minds referrers that are not soft-deleted, a
+permanent one minds all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from registry.domain import errors, records, rows, scope, values, versions
+from registry.domain.commands import DeleteSubject, DeleteVersion
+from registry.domain.model import Subject
+from registry.domain.queries import LATEST
+from registry.domain.records import Entry
+from registry.domain.references import referrers
+from registry.domain.rows import View
+from registry.domain.versions import Registered
+
+from .associations import check_none
+from .decision import Decision, check_writable
+
+
+def delete_version(view: View, command: DeleteVersion) -> Decision:
+    """Delete one version. Raises 40406, 40401, 40402, 42205, 42206, 40407, in this order."""
+    subject = Subject.parse(command.subject)
+    found = _version(view, subject, command.version)
+    version, row = found.version, found.row
+    if row.deleted and not command.permanent:
+        raise errors.VERSION_SOFT_DELETED(subject.qualified, version)
+    check_writable(view, subject, subject.qualified)
+    if next(referrers(view, subject, version, deleted=command.permanent), None) is not None:
+        raise errors.REFERENCE_EXISTS(subject.qualified, version)
+    key, reply = records.schema_key(subject, version), b"%d" % version
+    if not command.permanent:
+        return Decision([Entry(key, values.schema_value_of(row, deleted=True))], reply)
+    if not row.deleted:
+        raise errors.VERSION_NOT_SOFT_DELETED(subject.qualified, version)
+    others = (each for each in versions.versions(view, subject, deleted=True) if each.version != version)
+    last = next(others, None) is None
+    return Decision([Entry(key, None), *(_scope_entries(view, subject) if last else ())], reply)
+
+
+def _version(view: View, subject: Subject, number: int) -> Registered:
+    if number == LATEST:
+        found = versions.latest(view, subject)
+    else:
+        row = versions.get(view, subject, number)
+        found = None if row is None else Registered(subject, number, row)
+    if found is None:
+        if versions.exists(view, subject, deleted=True):
+            raise errors.VERSION_NOT_FOUND(number)
+        raise errors.SUBJECT_NOT_FOUND(subject.qualified)
+    return found
+
+
+def delete_subject(view: View, command: DeleteSubject) -> Decision:
+    """Delete all versions of a subject. Raises 40401, 40404, 42205, 40904, 42206, 40405, in this order."""
+    subject = Subject.parse(command.subject)
+    everything = list(versions.versions(view, subject, deleted=True))
+    if not everything:
+        raise errors.SUBJECT_NOT_FOUND(subject.qualified)
+    gone = everything if command.permanent else [each for each in everything if not each.row.deleted]
+    if not gone:
+        raise errors.SUBJECT_SOFT_DELETED(subject.qualified)
+    check_writable(view, subject, subject.qualified)
+    check_none(view, subject)
+    for each in gone:
+        if next(_foreign_referrers(view, each, deleted=command.permanent), None) is not None:
+            raise errors.REFERENCE_EXISTS(subject.qualified, each.version)
+        if command.permanent and not each.row.deleted:
+            raise errors.SUBJECT_NOT_SOFT_DELETED(subject.qualified)
+    reply = orjson.dumps([each.version for each in gone])
+    if command.permanent:
+        nulls = [Entry(records.schema_key(subject, each.version), None) for each in reversed(gone)]
+        return Decision([*nulls, *_scope_entries(view, subject)], reply)
+    # The highest version that exists, soft-deleted ones included, so that a later mark covers an earlier one.
+    mark = values.delete_subject_value(subject, everything[-1].version)
+    return Decision([Entry(records.delete_subject_key(subject), mark)], reply)
+
+
+def _foreign_referrers(view: View, referenced: Registered, *, deleted: bool) -> Iterator[Registered]:
+    using = referrers(view, referenced.subject, referenced.version, deleted=deleted)
+    return (each for each in using if each.subject != referenced.subject)
+
+
+def _scope_entries(view: View, subject: Subject) -> list[Entry]:
+    """Tombstones of the mode and config of a subject whose last version goes; a context's own stay."""
+    if subject.is_context:
+        return []
+    entries = []
+    if view.get(rows.scope_key(rows.MODE, subject)) is not None:
+        entries.append(Entry(records.mode_key(subject), None))
+    if scope.stored_config(view, subject) is not None:
+        entries.append(Entry(records.config_key(subject), None))
+    return entries

@@ -1,0 +1,87 @@
+"""Deciding changes of mode (Confluent 8.x)."""
+
+from __future__ import annotations
+
+from registry.domain import entities, errors, queries, records, rows, scope, values, versions
+from registry.domain.commands import DeleteMode, PutMode
+from registry.domain.model import EVERYWHERE, TOP, Subject
+from registry.domain.records import Entry
+from registry.domain.references import referrers
+from registry.domain.rows import View
+from registry.domain.scope import Defaults, mode_in_scope
+from registry.domain.versions import Registered
+
+from .decision import Decision, check_subject
+
+
+def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
+    """Set or remove a mode. Raises 42208, 42204, 42205, 42206, in this order."""
+    subject = TOP if command.subject is None else Subject.parse(command.subject)
+    if command.subject is not None:
+        check_subject(subject, command.subject, is_scope=True)
+    mode = command.mode
+    if mode is not None and mode not in values.MODES:
+        raise errors.INVALID_MODE()
+    if mode == "FORWARD" and subject != EVERYWHERE:
+        raise errors.FORWARD_ONLY_GLOBAL()
+    _check_mutable(defaults)
+    reply, key = entities.mode_entity(command.echo), records.mode_key(subject)
+    if mode is None:
+        return Decision([Entry(key, None)], reply)
+    emptying = mode == "IMPORT" and not command.force and mode_in_scope(view, subject) != "IMPORT"
+    entries = _emptied(view, subject) if emptying else []
+    return Decision([*entries, Entry(key, values.mode_value(subject, mode))], reply)
+
+
+def _check_mutable(defaults: Defaults) -> None:
+    if not defaults.mode_mutability:
+        raise errors.NOT_PERMITTED("Mode changes are not allowed")
+
+
+def _emptied(view: View, subject: Subject) -> list[Entry]:
+    """Tombstones of all soft-deleted versions in a scope, and its clear; refused where there is any other.
+
+    The top level holds everything, the default of all contexts nothing.
+    """
+    if subject == EVERYWHERE:
+        return []
+    leftover: list[Registered] = []
+    for inside in _subjects_in(view, subject):
+        leftover += versions.versions(view, inside, deleted=True)
+    if not all(each.row.deleted for each in leftover):
+        raise errors.NOT_PERMITTED("Cannot import since found existing subjects")
+    places = {(each.subject, each.version) for each in leftover}
+    for each in leftover:
+        using = referrers(view, each.subject, each.version)
+        if any((other.subject, other.version) not in places for other in using):
+            raise errors.REFERENCE_EXISTS(each.subject.qualified, each.version)
+    nulls = [Entry(records.schema_key(each.subject, each.version), None) for each in leftover]
+    return [*nulls, Entry(records.clear_subject_key(subject), values.clear_subject_value(subject))]
+
+
+def _subjects_in(view: View, subject: Subject) -> list[Subject]:
+    if not subject.is_context:
+        return [subject]
+    prefix = ":*:" if subject == TOP else subject.qualified
+    return [Subject.parse(name) for name in queries.subjects(view, prefix, deleted=True)]
+
+
+def delete_mode(view: View, command: DeleteMode, defaults: Defaults) -> Decision:
+    """Remove a mode; the reply is the old one. Raises 40401, 42205.
+
+    ``recursive`` on a context: also those of its subjects, whether they have schemas or not.
+    """
+    subject = TOP if command.subject is None else Subject.parse(command.subject)
+    old = scope.exact_mode(view, subject)
+    if old is None and not command.recursive:
+        raise errors.SUBJECT_NOT_FOUND(subject.qualified)
+    _check_mutable(defaults)
+    entries = [Entry(records.mode_key(subject), None)]
+    if command.recursive and subject.is_context:
+        entries += [Entry(records.mode_key(each), None) for each in _modes_below(view, subject)]
+    return Decision(entries, entities.mode_entity(old))
+
+
+def _modes_below(view: View, context: Subject) -> list[Subject]:
+    found = rows.scan(view, rows.context_key(rows.MODE, context.context))
+    return [each for each in (rows.scope_of(key, value) for key, value in found) if not each.is_context]

@@ -1,0 +1,250 @@
+"""Deciding a registration (Confluent 8.x: the leader's steps, in its order)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from registry.domain import compatibility, entities, errors, lookup, parsing, records, rows, values, versions
+from registry.domain.commands import Register
+from registry.domain.errors import RegistryError
+from registry.domain.ids import Grant, Ids
+from registry.domain.metadata import (
+    VERSION_PROPERTY,
+    inherited,
+    property_of,
+    tidy_metadata,
+    tidy_rules,
+    with_version,
+)
+from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSet, Subject
+from registry.domain.parsing import Content, Parser
+from registry.domain.records import Entry
+from registry.domain.references import referrers
+from registry.domain.rows import View
+from registry.domain.scope import (
+    READ_ONLY,
+    TAKES_IDS,
+    Config,
+    Defaults,
+    config_in_scope,
+    context_label,
+    mode_in_scope,
+    validates_new_schemas,
+)
+from registry.domain.versions import Registered
+
+from .associations import check_not_strong
+from .decision import Decision, check_subject, not_permitted
+
+
+def register(view: View, command: Register, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
+    """Register a schema, or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order."""
+    if command.rule_set is not None or command.metadata is not None:
+        rules, meta = tidy_rules(command.rule_set), tidy_metadata(command.metadata)
+        command = msgspec.structs.replace(command, rule_set=rules, metadata=meta)
+    subject = Subject.parse(command.subject)
+    check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
+    config = config_in_scope(view, subject, defaults)
+    step = _Registration(view, parser, defaults, subject, command, config, mode_in_scope(view, subject))
+    wanted, refusal = step.read()
+    reply = step.shortcut(wanted)
+    if reply is not None:
+        return Decision([], reply)
+    step.check_mode()
+    if refusal is not None:
+        raise refusal
+    return step.decide(step.completed(wanted), ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """One registration on its way through the steps."""
+
+    view: View
+    parser: Parser
+    defaults: Defaults
+    subject: Subject
+    command: Register
+    config: Config
+    mode: str
+
+    @property
+    def takes_ids(self) -> bool:
+        """Whether ids are brought, and nothing is validated or compared."""
+        return self.mode in TAKES_IDS
+
+    def read(self) -> tuple[Content | None, RegistryError | None]:
+        """The content sent, or ``None`` for a blank text; and why it may not be registered as new."""
+        if not self.command.schema.strip():
+            return None, None
+        new = self.command.schema_id < 0 and not self.takes_ids
+        if new and validates_new_schemas(self.config, self.defaults):
+            try:
+                return self._read(new=True), None
+            except RegistryError as error:
+                return self._read(new=False), error
+        return self._read(new=False), None
+
+    def _read(self, *, new: bool) -> Content:
+        normalize = not self.takes_ids and bool(self.command.normalize or self.config.normalize)
+        return parsing.read(self.view, self.parser, self.subject, self.command, new=new, normalize=normalize)
+
+    def shortcut(self, wanted: Content | None) -> bytes | None:
+        """The reply where it is there already, whatever the mode."""
+        if wanted is None or self.config.adds:
+            return None
+        return lookup.shortcut(self.view, self.parser, self.subject, wanted, self.command)
+
+    def check_mode(self) -> None:
+        """Refuse what the mode does not allow (42205)."""
+        subject, text = self.subject, self.subject.qualified
+        if self.mode in READ_ONLY:
+            raise not_permitted(subject, text, "read-only")
+        if self.command.schema_id >= 0 and not self.takes_ids:
+            raise not_permitted(subject, text, "import")
+        if self.command.schema_id < 0 and self.takes_ids:
+            raise not_permitted(subject, text, "read-write")
+
+    def completed(self, wanted: Content | None) -> Content:
+        """The content with what it inherits from the latest version and the config; raises 42201."""
+        latest = None if self.takes_ids else versions.latest(self.view, self.subject)
+        if wanted is None:
+            if latest is None:
+                raise errors.INVALID_SCHEMA("Empty schema")
+            request = lookup.of_latest(self.command, latest)
+            wanted = parsing.read(self.view, self.parser, self.subject, request, new=False, normalize=False)
+        if self.takes_ids:
+            return wanted
+        earlier: tuple[Metadata | None, RuleSet | None] = (None, None)
+        if latest is not None:
+            earlier = (entities.metadata(latest.row), entities.rule_set(latest.row))
+        meta, rules = inherited(self.config, (wanted.metadata, wanted.rules), earlier)
+        if self.command.version != 0 or property_of(meta, VERSION_PROPERTY) is not None:
+            meta = with_version(meta, self.next_version())
+        return wanted.given(meta, rules)
+
+    def next_version(self) -> int:
+        """One above the highest, soft-deleted ones included."""
+        newest = versions.newest(self.view, self.subject)
+        return 1 if newest is None else newest.version + 1
+
+    def decide(self, content: Content, ids: Ids) -> Decision:
+        """The records of a version, unless it is there already."""
+        check_not_strong(self.view, self.subject, content.references)
+        own = lookup.of_same_content(self.view, self.subject, content)
+        schema_id = self._id_of_content(content, own)
+        found = self._found(content, own, schema_id)
+        if found is not None:
+            row = self.parser.formatted(self.view, found, self.command.format)
+            return Decision([], entities.registered(row, found.version))
+        self._check_compatible(content)
+        version = self._version()
+        grant = self._grant(content, ids, schema_id)
+        entries = [*grant.entries, *self._context_entries()]
+        entries += self._forgotten(own, grant.schema_id, version)
+        entries.append(self._entry(content, grant.schema_id, version))
+        reply = self._reply(content, grant.schema_id, version)
+        ids.take(grant)
+        return Decision(entries, reply)
+
+    def _id_of_content(self, content: Content, own: list[Registered]) -> int:
+        """The id asked for, or that of the same content in the context; -1 for a new one."""
+        same = [
+            each
+            for each in (*own, *versions.of_content(self.view, self.subject.context, content.md5))
+            if entities.schema_type(each.row) == content.schema_type
+        ]
+        wanted = self.command.schema_id
+        if not same or wanted >= 0:
+            return wanted
+        return max(same, key=lambda each: each.row.offset).row.schema_id
+
+    def _found(self, content: Content, own: list[Registered], schema_id: int) -> Registered | None:
+        if self.command.version != 0:
+            return None
+        for each in reversed(own):
+            if not each.row.deleted and each.row.schema_id == schema_id:
+                return each
+        for each in versions.versions(self.view, self.subject, newest_first=True):
+            wanted = schema_id < 0 or schema_id == each.row.schema_id
+            if wanted and lookup.equivalent(self.view, self.parser, content, each):
+                return each
+        return None
+
+    def _check_compatible(self, content: Content) -> None:
+        if self.takes_ids or self.command.force:
+            return
+        earlier = versions.versions(self.view, self.subject, newest_first=True)
+        messages = compatibility.check(self.view, self.parser, content, earlier, self.config, self.defaults)
+        if messages:
+            raise errors.INCOMPATIBLE(self.subject.qualified, ", ".join(messages))
+
+    def _version(self) -> int:
+        following, wanted = self.next_version(), self.command.version
+        if wanted > 0 and self.takes_ids:
+            return wanted
+        if wanted > 0 and wanted != following:
+            raise errors.INVALID_SCHEMA("Version is not one more than previous version")
+        if following > VERSION_MAX:
+            raise errors.INVALID_SCHEMA(f"Subject '{self.subject.qualified}' has the highest version already")
+        return following
+
+    def _grant(self, content: Content, ids: Ids, schema_id: int) -> Grant:
+        context = self.subject.context
+        if schema_id < 0:
+            return ids.grant(self.view, context)
+        bound = versions.by_id(self.view, context, schema_id)
+        if bound is not None:
+            bound_to = (bound.row.md5, entities.schema_type(bound.row))
+            if bound_to != (content.md5, content.schema_type):
+                label = context_label(self.subject)
+                refusal = f"Overwrite new schema with id {schema_id} in context {label} is not permitted."
+                raise errors.NOT_PERMITTED(refusal)
+        return ids.imported(self.view, context, schema_id)
+
+    def _context_entries(self) -> list[Entry]:
+        context = self.subject.context
+        if context == DEFAULT_CONTEXT or self.view.get(rows.context_key(rows.CONTEXT, context)) is not None:
+            return []
+        return [Entry(records.context_key(context), values.context_value(context))]
+
+    def _forgotten(self, own: list[Registered], schema_id: int, version: int) -> list[Entry]:
+        """Tombstones of older soft-deleted versions with the same id, unless something refers to them."""
+        return [
+            Entry(records.schema_key(self.subject, each.version), None)
+            for each in sorted(own, key=lambda each: each.version)
+            if each.row.deleted
+            and each.row.schema_id == schema_id
+            and each.version < version
+            and next(referrers(self.view, self.subject, each.version), None) is None
+        ]
+
+    def _entry(self, content: Content, schema_id: int, version: int) -> Entry:
+        value = values.schema_value(
+            self.subject,
+            version,
+            schema_id,
+            content.text,
+            schema_type=content.schema_type,
+            references=content.references,
+            metadata=content.metadata,
+            rule_set=content.rules,
+        )
+        return Entry(records.schema_key(self.subject, version), value)
+
+    def _reply(self, content: Content, schema_id: int, version: int) -> bytes:
+        text = content.text
+        if self.command.format.lower() not in ("", "default"):
+            text = content.parsed(self.parser).formatted(self.command.format)
+        return entities.registered_anew(
+            schema_id,
+            version,
+            content.md5,
+            content.schema_type,
+            text,
+            content.references,
+            content.metadata,
+            content.rules,
+        )

@@ -1,0 +1,143 @@
+"""Metadata and rule sets: what a registration inherits, how they merge, and which rule sets are valid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from . import errors, model
+from .model import Metadata, Rule, RuleSet
+from .scope import Config
+
+VERSION_PROPERTY = "confluent:version"
+RESERVED_PROPERTY = "confluent:reserved"
+
+_MIGRATION_MODES = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
+_DOMAIN_MODES = frozenset({"WRITE", "READ", "WRITEREAD"})
+_KINDS = frozenset({"TRANSFORM", "CONDITION"})
+
+
+def property_of(meta: Metadata | None, name: str) -> str | None:
+    """One property."""
+    return (meta.properties or {}).get(name) if meta is not None else None
+
+
+def without_version(meta: Metadata | None) -> Metadata:
+    """``meta`` without the property that repeats the version; no metadata counts as empty."""
+    if meta is None:
+        return Metadata()
+    properties = {name: value for name, value in (meta.properties or {}).items() if name != VERSION_PROPERTY}
+    return Metadata(meta.tags, properties or None, meta.sensitive)
+
+
+def with_version(meta: Metadata | None, version: int) -> Metadata:
+    """``meta`` with the property that repeats the version."""
+    repeated = Metadata(properties={VERSION_PROPERTY: str(version)})
+    return repeated if meta is None else _merge_two(meta, repeated)
+
+
+def inherited(
+    config: Config,
+    sent: tuple[Metadata | None, RuleSet | None],
+    latest: tuple[Metadata | None, RuleSet | None],
+) -> tuple[Metadata | None, RuleSet | None]:
+    """Metadata and rules of a registration, merged.
+
+    The config's defaults, then those sent or else the latest version's, then the config's overrides.
+    """
+    specific = sent[0] if sent[0] is not None else latest[0]
+    rules = sent[1] if sent[1] is not None else latest[1]
+    return (
+        merge(config.default_metadata, specific, config.override_metadata),
+        merge_rules(config.default_rule_set, rules, config.override_rule_set),
+    )
+
+
+def merge(*parts: Metadata | None) -> Metadata | None:
+    """Later properties and tags replace earlier ones of the same name; sensitive names are united."""
+    merged: Metadata | None = None
+    for part in parts:
+        if part is not None:
+            merged = part if merged is None else _merge_two(merged, part)
+    return merged
+
+
+def _merge_two(old: Metadata, new: Metadata) -> Metadata:
+    return model.metadata(
+        {
+            "tags": (old.tags or {}) | (new.tags or {}),
+            "properties": (old.properties or {}) | (new.properties or {}),
+            "sensitive": [*(old.sensitive or ()), *(new.sensitive or ())],
+        }
+    )
+
+
+def merge_rules(*parts: RuleSet | None) -> RuleSet | None:
+    """A later rule replaces an earlier one of its name and moves to the end; a later ``enableAt`` wins."""
+    merged: RuleSet | None = None
+    for part in parts:
+        if part is not None:
+            merged = part if merged is None else _merge_two_rule_sets(merged, part)
+    return merged
+
+
+def _merge_two_rule_sets(old: RuleSet, new: RuleSet) -> RuleSet:
+    return RuleSet(
+        _merge_group(old.migration_rules, new.migration_rules),
+        _merge_group(old.domain_rules, new.domain_rules),
+        _merge_group(old.encoding_rules, new.encoding_rules),
+        new.enable_at or old.enable_at,
+    )
+
+
+def _merge_group(old: list[Rule] | None, new: list[Rule] | None) -> list[Rule] | None:
+    names = {rule.name for rule in new or ()}
+    return [*(rule for rule in old or () if rule.name not in names), *(new or ())] or None
+
+
+def tidy_metadata(meta: Metadata | None) -> Metadata | None:
+    """Sorted, without empty parts, as it is stored."""
+    return None if meta is None else model.metadata(msgspec.to_builtins(meta))
+
+
+def tidy_rules(rules: RuleSet | None) -> RuleSet | None:
+    """With the defaults of kind and mode, sorted, without empty parts, as it is stored. Raises 42210."""
+    if rules is None:
+        return None
+    members: dict[str, Any] = msgspec.to_builtins(rules)
+    tidied = model.rule_set(members)
+    _check_group(
+        tidied.migration_rules, _MIGRATION_MODES, "Migration rules can only be UPGRADE, DOWNGRADE, UPDOWN"
+    )
+    _check_group(tidied.domain_rules, _DOMAIN_MODES, "Domain rules can only be WRITE, READ, WRITEREAD")
+    _check_group(tidied.encoding_rules, _DOMAIN_MODES, "Encoding rules can only be WRITE, READ, WRITEREAD")
+    return tidied
+
+
+def _check_group(group: list[Rule] | None, modes: frozenset[str], otherwise: str) -> None:
+    names: set[str | None] = set()
+    for rule in group or ():
+        if rule.name in names:
+            raise errors.INVALID_RULE_SET(f"Found rule with duplicate name '{rule.name}'")
+        names.add(rule.name)
+        reason = _fault(rule)
+        if reason is not None:
+            raise errors.INVALID_RULE_SET(reason)
+        if rule.mode not in modes:
+            raise errors.INVALID_RULE_SET(otherwise)
+
+
+def _fault(rule: Rule) -> str | None:
+    name = rule.name
+    if not name:
+        return "Missing rule name"
+    if not (name[0].isalpha() or name[0] == "_"):
+        return f"Illegal initial character in rule name: {name}"
+    if not all(letter.isalnum() or letter == "_" for letter in name):
+        return f"Illegal character in rule name: {name}"
+    if rule.type is None:
+        return "Missing rule type"
+    if rule.kind not in _KINDS:
+        return f"Unknown rule kind: {rule.kind}"
+    return None
