@@ -102,6 +102,8 @@ class Content:
 
     def given(self, metadata: Metadata | None, rules: RuleSet | None) -> Content:
         """The same schema with other metadata and rules."""
+        if metadata == self.metadata and rules == self.rules:
+            return self
         return Content(self.schema_type, self.text, self.references, self.dependencies, metadata, rules)
 
     def parsed(self, parser: Parser) -> Schema:

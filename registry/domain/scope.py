@@ -65,9 +65,17 @@ _INHERITED = (
 )  # fmt: skip
 
 
+_TOP_CONFIG, _EVERYWHERE_CONFIG = (rows.scope_key(rows.CONFIG, scope) for scope in (TOP, EVERYWHERE))
+_TOP_MODE, _EVERYWHERE_MODE = (rows.scope_key(rows.MODE, scope) for scope in (TOP, EVERYWHERE))
+
+
 def stored_config(view: View, scope: Subject) -> Config | None:
     """The config stored for exactly this scope."""
-    value = view.get(rows.scope_key(rows.CONFIG, scope))
+    return _config_at(view, rows.scope_key(rows.CONFIG, scope))
+
+
+def _config_at(view: View, key: bytes) -> Config | None:
+    value = view.get(key)
     return None if value is None else _decode(value)
 
 
@@ -81,12 +89,11 @@ def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
     """
     own = stored_config(view, subject)
     if own is not None:
-        top = None if subject == TOP else stored_config(view, TOP)
+        top = None if subject == TOP else _config_at(view, _TOP_CONFIG)
         return _with_level(own if top is None else _inherit(own, top), defaults)
-    context = Subject(subject.context, "")
-    config = None if context == subject else stored_config(view, context)
+    config = None if subject.is_context else _config_at(view, _context_key(rows.CONFIG, subject, _TOP_CONFIG))
     if config is None and subject != EVERYWHERE:
-        config = stored_config(view, EVERYWHERE)
+        config = _config_at(view, _EVERYWHERE_CONFIG)
     return _with_level(config or Config(), defaults)
 
 
@@ -121,12 +128,16 @@ def stored_mode(view: View, scope: Subject) -> str | None:
 
 def mode_in_scope(view: View, subject: Subject) -> str:
     """The mode that holds for a subject: its own, its context's, that of all contexts, else ``READWRITE``."""
-    scopes = (subject, Subject(subject.context, ""), EVERYWHERE)
-    for scope in scopes:
-        mode = stored_mode(view, scope)
-        if mode is not None:
-            return mode
+    own = rows.scope_key(rows.MODE, subject)
+    for key in (own, _context_key(rows.MODE, subject, _TOP_MODE), _EVERYWHERE_MODE):
+        value = view.get(key)
+        if value is not None:
+            return rows.mode_of(value)
     return "READWRITE"
+
+
+def _context_key(table: bytes, subject: Subject, top: bytes) -> bytes:
+    return top if subject.context == DEFAULT_CONTEXT else rows.scope_key(table, Subject(subject.context, ""))
 
 
 def validates_fields(config: Config, defaults: Defaults) -> bool:

@@ -47,7 +47,8 @@ def register(view: View, command: Register, ids: Ids, defaults: Defaults, parser
     subject = Subject.parse(command.subject)
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
     config = config_in_scope(view, subject, defaults)
-    step = _Registration(view, parser, defaults, subject, command, config, mode_in_scope(view, subject))
+    mode, newest = mode_in_scope(view, subject), versions.newest(view, subject)
+    step = _Registration(view, parser, defaults, subject, command, config, mode, newest)
     wanted, refusal = step.read()
     reply = step.shortcut(wanted)
     if reply is not None:
@@ -69,6 +70,8 @@ class _Registration:
     command: Register
     config: Config
     mode: str
+    newest: Registered | None
+    """The highest version, soft-deleted or not. Without one, nothing under the subject need be compared."""
 
     @property
     def takes_ids(self) -> bool:
@@ -93,7 +96,7 @@ class _Registration:
 
     def shortcut(self, wanted: Content | None) -> bytes | None:
         """The reply where it is there already, whatever the mode."""
-        if wanted is None or self.config.adds:
+        if wanted is None or self.config.adds or self.newest is None:
             return None
         return lookup.shortcut(self.view, self.parser, self.subject, wanted, self.command)
 
@@ -109,7 +112,8 @@ class _Registration:
 
     def completed(self, wanted: Content | None) -> Content:
         """The content with what it inherits from the latest version and the config; raises 42201."""
-        latest = None if self.takes_ids else versions.latest(self.view, self.subject)
+        known = self.newest is not None and not self.takes_ids
+        latest = versions.latest(self.view, self.subject) if known else None
         if wanted is None:
             if latest is None:
                 raise errors.INVALID_SCHEMA("Empty schema")
@@ -127,13 +131,12 @@ class _Registration:
 
     def next_version(self) -> int:
         """One above the highest, soft-deleted ones included."""
-        newest = versions.newest(self.view, self.subject)
-        return 1 if newest is None else newest.version + 1
+        return 1 if self.newest is None else self.newest.version + 1
 
     def decide(self, content: Content, ids: Ids) -> Decision:
         """The records of a version, unless it is there already."""
         check_not_strong(self.view, self.subject, content.references)
-        own = lookup.of_same_content(self.view, self.subject, content)
+        own = lookup.of_same_content(self.view, self.subject, content) if self.newest is not None else []
         schema_id = self._id_of_content(content, own)
         found = self._found(content, own, schema_id)
         if found is not None:
@@ -162,7 +165,7 @@ class _Registration:
         return max(same, key=lambda each: each.row.offset).row.schema_id
 
     def _found(self, content: Content, own: list[Registered], schema_id: int) -> Registered | None:
-        if self.command.version != 0:
+        if self.command.version != 0 or self.newest is None:
             return None
         for each in reversed(own):
             if not each.row.deleted and each.row.schema_id == schema_id:
@@ -176,7 +179,8 @@ class _Registration:
     def _check_compatible(self, content: Content) -> None:
         if self.takes_ids or self.command.force:
             return
-        earlier = versions.versions(self.view, self.subject, newest_first=True)
+        known = self.newest is not None
+        earlier = versions.versions(self.view, self.subject, newest_first=True) if known else ()
         messages = compatibility.check(self.view, self.parser, content, earlier, self.config, self.defaults)
         if messages:
             raise errors.INCOMPATIBLE(self.subject.qualified, ", ".join(messages))
