@@ -24,16 +24,18 @@ What follows from that, and what it costs:
 
 from __future__ import annotations
 
+import re
 import struct
+from binascii import hexlify
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 
 from . import rows, values
 from .jackson import dumps
-from .model import Subject, guid_text
+from .model import DEFAULT_CONTEXT, Subject
 from .records import (
     BARRIER,
     SNAPSHOT,
@@ -59,6 +61,10 @@ FOLD_VERSION = 1
 
 _KEY_SHOWN_MAX = 4096
 _MARK = struct.Struct(">qi")
+_PLAIN = re.compile(
+    rb'\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":([1-9][0-9]{0,8}),"magic":1\}'
+).fullmatch
+"""Nearly every key of a large log: one of ours or Confluent's whose subject stands in rows as it is written."""
 _REFERENCES = len(b',"references":')
 _KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
 
@@ -68,12 +74,19 @@ def apply(view: View, record: Record) -> list[Change]:
 
     Records come in the order of their offsets, at least those of one owner. Never raises.
     """
+    raw = record.key
+    plain = None if raw is None else _PLAIN(raw)
+    if plain is not None:
+        name, digits = plain.groups()
+        end, head = name + b"\0" + number(int(digits)), b'{"subject":"%b","version":%b' % (name, digits)
+        return _version(view, record, _Place(DEFAULT_CONTEXT, b".\0", end, head))
     try:
-        key = decode_key(record.key)
+        key = decode_key(raw)
     except UnreadableKey as error:
-        if record.value is not None:
-            return [(rows.quarantine_key(record.key), _quarantine(record, error.reason))]
-        return _deletes(view, rows.quarantine_key(record.key))
+        row_key = rows.unreadable_key(raw)
+        if record.value is None:
+            return _deletes(view, row_key)
+        return [(row_key, _quarantine(record, error.reason))]
     return _FOLDS[type(key)](view, key, record)
 
 
@@ -96,69 +109,89 @@ def _owner(key: Key) -> Subject | None:
     return key.subject
 
 
+class _Place(NamedTuple):
+    """Where a version stands, in the forms that its rows need."""
+
+    context_name: str
+    context: bytes
+    """The packed context."""
+    end: bytes
+    """The packed name and the version's number, which end the keys of the version's rows."""
+    head: bytes
+    """The first piece of the version row."""
+
+
 def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
-    (context_name, name), version = key
-    context, place = part(context_name), part(name) + number(version)
-    row_key = b"V" + context + place
+    subject, version = key
+    name = subject.qualified
+    head = b'{"subject":%b,"version":%d' % (dumps(name), version) if name else b'{"version":%d' % version
+    place = _Place(subject.context, part(subject.context), part(subject.name) + number(version), head)
+    return _version(view, record, place)
+
+
+def _version(view: View, record: Record, place: _Place) -> list[Change]:
+    row_key = b"V" + place.context + place.end
+    quarantine = b"Q" + row_key
     old, value = view.get(row_key), record.value
-    changes: dict[bytes, bytes | None]
-    if old is not None:
-        changes = dict.fromkeys((row_key, *_index(key.subject, context + place, VersionRow.unpack(old))))
+    if old is None:
+        gone = _deletes(view, quarantine)
     else:
-        changes = dict(_deletes(view, rows.quarantine_key(canonical_key(key))))
+        gone = [(row_key, None), *((key, None) for key, _ in _index_of(place, VersionRow.unpack(old)))]
     if value is None:
-        return list(changes.items())
+        return gone
     try:
-        row = _version_row(key, values.read_schema(value), record)
+        content = values.read_schema(value)
     except BadValue as error:
-        changes[rows.quarantine_key(canonical_key(key))] = _quarantine(record, error.reason)
-    else:
-        changes[row_key] = row.pack()
-        changes.update(_index(key.subject, context + place, row))
-    return list(changes.items())
+        return [*gone, (quarantine, _quarantine(record, error.reason))]
+    referenced = [(each.subject, each.version) for each in content.references]
+    new = _index(place, content.schema_id, content.md5, record.offset, referenced)
+    new.append((row_key, _row(place, content, record)))
+    return list(dict(gone + new).items()) if gone else new
 
 
-def _version_row(key: SchemaKey, content: SchemaContent, record: Record) -> VersionRow:
+def _row(place: _Place, content: SchemaContent, record: Record) -> bytes:
     schema_id, md5, md5_stored, kind, references, metadata, rule_set, schema, deleted = content
-    name = key.subject.qualified
-    head = (
-        b'{"subject":%s,"version":%d' % (dumps(name), key.version) if name else b'{"version":%d' % key.version
-    )
-    listed = b""
-    if references:
-        listed = b',"references":' + dumps([msgspec.to_builtins(each) for each in references])
-    return VersionRow(
+    guid = hexlify(md5, b"-", 2)
+    return rows.pack_version(
         schema_id, deleted, deleted, record.offset, record.ts, md5,
-        head,
-        b',"guid":"%s","schemaType":%s' % (guid_text(md5).encode(), _KINDS.get(kind) or dumps(kind)),
+        place.head,
+        b',"guid":"%b%b%b%b","schemaType":%b' % (
+            guid[:4], guid[5:29], guid[30:34], guid[35:], _KINDS.get(kind) or dumps(kind)
+        ),
         b',"schema":' + dumps(schema),
-        listed,
+        b',"references":' + dumps(msgspec.to_builtins(references)) if references else b"",
         b',"metadata":' + dumps(msgspec.to_builtins(metadata)) if metadata is not None else b"",
         b',"ruleSet":' + dumps(msgspec.to_builtins(rule_set)) if rule_set is not None else b"",
         md5_stored,
     )  # fmt: skip
 
 
-def _index(subject: Subject, place: bytes, row: VersionRow) -> dict[bytes, bytes]:
-    """The index rows of a version: by id, by content, and of what it refers to; ``place`` ends their keys."""
-    context_end = place.index(b"\0") + 1
-    context, rest = place[:context_end], place[context_end:]
-    schema_id = number(row.schema_id)
-    index = {
-        b"".join((b"I", context, schema_id, row.offset.to_bytes(8, "big"), rest)): b"",
-        b"".join((b"G", context, row.md5, rest)): schema_id,
-    }
-    if row.references:
-        for each in orjson.loads(row.references[_REFERENCES:]):
-            referenced = Subject.within(subject.context, each["subject"])
-            index[rows.referrer_prefix(referenced, each["version"]) + place] = b""
+def _index(
+    place: _Place, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
+) -> list[Change]:
+    """The index rows of a version: by content, by id, and one for each version it refers to."""
+    context_name, context, end, _ = place
+    packed = number(schema_id)
+    index: list[Change] = [
+        (b"".join((b"G", context, md5, end)), packed),
+        (b"".join((b"I", context, packed, offset.to_bytes(8, "big"), end)), b""),
+    ]
+    for subject, version in referenced:
+        prefix = rows.referrer_prefix(Subject.within(context_name, subject), version)
+        index.append((prefix + context + end, b""))
     return index
+
+
+def _index_of(place: _Place, row: VersionRow) -> list[Change]:
+    listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
+    referenced = [(each["subject"], each["version"]) for each in listed]
+    return _index(place, row.schema_id, row.md5, row.offset, referenced)
 
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
     row_key = rows.scope_key(rows.DELETE_MARK, key.subject)
     old = view.get(row_key)
-    changes = _single(view, key, record, row_key, lambda value: _marks(old or b"", record.offset, value))
+    changes = _single(view, record, row_key, lambda value: _marks(old or b"", record.offset, value))
     marks = dict(changes).get(row_key)
     if marks is not None:
         _, upto = _MARK.unpack(marks[-_MARK.size :])
@@ -196,19 +229,17 @@ def _clear_subject(view: View, key: ClearSubjectKey, record: Record) -> list[Cha
         values.read_object(value)
         return record.offset.to_bytes(8, "big")
 
-    return _single(view, key, record, rows.scope_key(rows.CLEAR, key.subject), row)
+    return _single(view, record, rows.scope_key(rows.CLEAR, key.subject), row)
 
 
 def _config(view: View, key: ConfigKey, record: Record) -> list[Change]:
     row_key = rows.scope_key(rows.CONFIG, key.subject)
-    return _single(view, key, record, row_key, lambda value: values.read_config(key.subject, value))
+    return _single(view, record, row_key, lambda value: values.read_config(key.subject, value))
 
 
 def _mode(view: View, key: ModeKey, record: Record) -> list[Change]:
     row_key = rows.scope_key(rows.MODE, key.subject)
-    return _single(
-        view, key, record, row_key, lambda value: rows.mode_row(key.subject, values.read_mode(value))
-    )
+    return _single(view, record, row_key, lambda value: rows.mode_row(key.subject, values.read_mode(value)))
 
 
 def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
@@ -216,12 +247,12 @@ def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
         values.read_object(value)
         return rows.context_row(key.context)
 
-    return _single(view, key, record, rows.context_key(rows.CONTEXT, key.context), row)
+    return _single(view, record, rows.context_key(rows.CONTEXT, key.context), row)
 
 
 def _association(view: View, key: AssociationKey, record: Record) -> list[Change]:
     row_key = rows.association_key(key.subject, canonical_key(key))
-    return _single(view, key, record, row_key, lambda value: values.read_association(key, value, record.ts))
+    return _single(view, record, row_key, lambda value: values.read_association(key, value, record.ts))
 
 
 def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
@@ -230,17 +261,15 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
 
     if key.context is not None:
         row_key = rows.context_key(rows.RESERVATION, key.context)
-        return _single(view, key, record, row_key, lambda value: number(values.read_reservation(value)))
+        return _single(view, record, row_key, lambda value: number(values.read_reservation(value)))
     if key.registrar in (BARRIER, SNAPSHOT):
-        return _single(view, key, record, rows.cluster_key(key.registrar), cluster_row)
+        return _single(view, record, rows.cluster_key(key.registrar), cluster_row)
     return []  # other writers' no-ops say nothing, whatever their value
 
 
-def _single(
-    view: View, key: Key, record: Record, row_key: bytes, read: Callable[[bytes], bytes]
-) -> list[Change]:
+def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], bytes]) -> list[Change]:
     """The changes of a record that makes one row: its value is what ``read`` gives for the record's."""
-    quarantine = rows.quarantine_key(canonical_key(key))
+    quarantine = rows.quarantine_key(row_key)
     if record.value is None:
         return _deletes(view, row_key, quarantine)
     try:

@@ -14,7 +14,8 @@ table  key after the letter                 value
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see
 ``M``  context subject                      mode, upper case; a blank and the full name follow where the key is cut
 ``N``  context                              highest reserved id
-``Q``  hash(record key)                     quarantine: JSON with offset, ts, reason, key
+``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
+``Q``  ``?`` hash(record key)               the same for a key that cannot be read
 ``R``  context subject version (referenced) empty; then context subject version of the referrer
 ``V``  context subject version              version row, below
 ``X``  context                              the context exists; its full name where the key is cut, else empty
@@ -50,6 +51,7 @@ _CUT_MARK = b"\x01\xff"
 ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
 GUID, ID, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"M", b"N", b"Q"
 REFERRER, VERSION, CONTEXT = b"R", b"V", b"X"
+_UNREADABLE = b"?"
 
 
 class View(Protocol):
@@ -190,11 +192,16 @@ def referrer_key(referenced: Subject, referenced_version: int, subject: Subject,
     return referrer_prefix(referenced, referenced_version) + owner
 
 
-def quarantine_key(record_key: bytes | None) -> bytes:
-    """The key of the quarantine row of a record's key: the canonical one if it can be read, else as it is."""
+def quarantine_key(key: bytes) -> bytes:
+    """The key of the quarantine row that stands for the row ``key``, whose record has a value that is bad."""
+    return QUARANTINE + key
+
+
+def unreadable_key(record_key: bytes | None) -> bytes:
+    """The key of the quarantine row of a record whose key cannot be read."""
     if record_key is None:
-        return QUARANTINE + bytes(16)
-    return QUARANTINE + hashlib.blake2b(record_key, digest_size=16).digest()
+        return QUARANTINE + _UNREADABLE
+    return QUARANTINE + _UNREADABLE + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
 def association_key(subject: Subject, record_key: bytes) -> bytes:
@@ -202,23 +209,20 @@ def association_key(subject: Subject, record_key: bytes) -> bytes:
     return scope_key(ASSOCIATION, subject) + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
-def owner_of(key: bytes) -> bytes | None:
-    """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster.
-
-    ``None`` for quarantine rows, whose keys do not say it.
-    """
+def owner_of(key: bytes) -> bytes:
+    """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster."""
     table, rest = key[:1], key[1:]
-    if table in (QUARANTINE, CLUSTER):
-        return None if table == QUARANTINE else b""
+    if table == QUARANTINE:
+        return owner_of(rest)
+    if table in (CLUSTER, _UNREADABLE):
+        return b""
     context, _, after_context = rest.partition(b"\0")
     if table in (RESERVATION, CONTEXT):
         return context + b"\0\0"
     if table in (ID, GUID):
         return context + b"\0" + after_context[12 if table == ID else 16 : -4]
-    if table == REFERRER:
-        after_version = after_context[after_context.index(b"\0") + 5 :]
-        return after_version[:-4]
-    return context + b"\0" + after_context[: after_context.index(b"\0") + 1]
+    name, _, after_name = after_context.partition(b"\0")
+    return after_name[4:-4] if table == REFERRER else context + b"\0" + name + b"\0"
 
 
 def mode_row(subject: Subject, mode: str) -> bytes:
@@ -269,6 +273,35 @@ def is_own_deleted(value: bytes) -> bool:
     return bool(value[_FLAGS] & _OWN_DELETED)
 
 
+def pack_version(
+    schema_id: int,
+    deleted: bool,
+    own_deleted: bool,
+    offset: int,
+    ts: int,
+    md5: bytes,
+    head: bytes,
+    kind: bytes,
+    schema: bytes,
+    references: bytes,
+    metadata: bytes,
+    rules: bytes,
+    md5_stored: bool,
+) -> bytes:
+    """The value of a version row, from the members of :class:`VersionRow`."""
+    a = len(head)
+    b = a + len(kind)
+    c = b + len(schema)
+    d = c + len(references)
+    e = d + len(metadata)
+    f = e + len(rules)
+    flags = deleted * _DELETED | own_deleted * _OWN_DELETED | md5_stored * _MD5_STORED
+    return b"%b%b%b%b%b%b%b,\"ts\":%d,\"deleted\":%b}" % (
+        _HEADER.pack(schema_id, flags, offset, ts, md5, a, b, c, d, e, f),
+        head, kind, schema, references, metadata, rules, ts, b"true" if deleted else b"false",
+    )  # fmt: skip
+
+
 class VersionRow(NamedTuple):
     """A registered version. JSON pieces keep their leading comma and name, so that entities are joins of them."""
 
@@ -298,19 +331,11 @@ class VersionRow(NamedTuple):
 
     def pack(self) -> bytes:
         """The row's value."""
-        a = len(self.head)
-        b = a + len(self.kind)
-        c = b + len(self.schema)
-        d = c + len(self.references)
-        e = d + len(self.metadata)
-        f = e + len(self.rules)
-        flags = self.deleted * _DELETED | self.own_deleted * _OWN_DELETED | self.md5_stored * _MD5_STORED
-        header = _HEADER.pack(self.schema_id, flags, self.offset, self.ts, self.md5, a, b, c, d, e, f)
-        return b"".join((header, *self[6:12], self.tail))
+        return pack_version(*self)
 
     @property
     def tail(self) -> bytes:
-        """``,"ts":…,"deleted":…}``"""
+        """``,"ts":…,"deleted":…}``."""
         return b',"ts":%d,"deleted":%s}' % (self.ts, b"true" if self.deleted else b"false")
 
     @classmethod

@@ -10,19 +10,20 @@ else.
 
 from __future__ import annotations
 
-import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import orjson
 
 from . import model
 from .jackson import dumps
-from .model import ID_MAX, VERSION_MAX, Metadata, Reference, RuleSet, Subject
+from .model import ID_MAX, VERSION_MAX, Metadata, Reference, RuleSet, Subject, identity
 from .records import TENANT, AssociationKey
 from .rows import VersionRow
+
+_T = TypeVar("_T")
 
 LEVELS = (
     "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
@@ -150,20 +151,37 @@ def read_object(raw: bytes) -> dict[str, Any]:
     return fields
 
 
+class _SchemaValue(msgspec.Struct):
+    schema: str
+    id: Annotated[int, msgspec.Meta(ge=0, le=ID_MAX)]
+    md5: str | None = None
+    schemaType: str | None = None
+    references: list[Reference] | None = None
+    metadata: dict[str, Any] | None = None
+    ruleSet: dict[str, Any] | None = None
+    deleted: bool | None = None
+
+
+_schema_value = msgspec.json.Decoder(_SchemaValue).decode
+
+
 def read_schema(raw: bytes) -> SchemaContent:
     """The content of a version. A missing type is AVRO; a text, an id and a fitting ``md5`` are needed."""
-    fields = read_object(raw)
-    get = fields.get
-    schema, schema_id = get("schema"), read_integer(fields, "id", 0, ID_MAX)
-    if type(schema) is not str:
-        raise BadValue("schema is not a text")
-    kind = _optional_text(fields, "schemaType") or "AVRO"
-    references = _references(get("references"))
-    meta, rules = _convert(fields, "metadata", model.metadata), _convert(fields, "ruleSet", model.rule_set)
-    md5 = get("md5")
-    content = model.identity(schema, references, meta, rules) if md5 is None else _read_md5(md5)
-    deleted = _optional_flag(fields, "deleted") or False
-    return SchemaContent(schema_id, content, md5 is not None, kind, references, meta, rules, schema, deleted)
+    try:
+        value = _schema_value(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadValue(str(error)) from None
+    schema, references, metadata, rule_set = value.schema, value.references or [], None, None
+    if references:
+        _check_versions(references)
+    if value.metadata is not None:
+        metadata = _convert("metadata", value.metadata, model.metadata)
+    if value.ruleSet is not None:
+        rule_set = _convert("ruleSet", value.ruleSet, model.rule_set)
+    stored = value.md5 is not None
+    md5 = _read_md5(value.md5) if value.md5 is not None else identity(schema, references, metadata, rule_set)
+    kind, deleted = value.schemaType or "AVRO", value.deleted or False
+    return SchemaContent(value.id, md5, stored, kind, references, metadata, rule_set, schema, deleted)
 
 
 def read_integer(fields: dict[str, Any], name: str, least: int, most: int) -> int:
@@ -217,32 +235,22 @@ def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
     return dumps({name: value for name, value in out.items() if value is not None and value != ""})
 
 
-def _references(listed: Any) -> list[Reference]:
-    if listed is None:
-        return []
-    try:
-        references = msgspec.convert(listed, list[Reference])
-    except msgspec.ValidationError as error:
-        raise BadValue(f"references: {error}") from None
+def _check_versions(references: list[Reference]) -> None:
     if any(not -(2**31) <= each.version <= VERSION_MAX for each in references):
         raise BadValue("references: a version is out of range")
-    return references
 
 
-def _convert(fields: dict[str, Any], name: str, build: Callable[[Any], Any]) -> Any:
-    value = fields.get(name)
-    if value is None:
-        return None
+def _convert(name: str, value: Any, build: Callable[[Any], _T]) -> _T:
     try:
         return build(value)
     except msgspec.ValidationError as error:
         raise BadValue(f"{name}: {error}") from None
 
 
-def _read_md5(text: Any) -> bytes:
+def _read_md5(text: str) -> bytes:
     try:
         md5 = b64decode(text, validate=True)
-    except (TypeError, ValueError, binascii.Error):
+    except ValueError:
         md5 = b""
     if len(md5) != 16:
         raise BadValue("md5 is not 16 bytes in base64")
@@ -274,11 +282,13 @@ def _one_of(*names: str) -> Callable[[dict[str, Any], str], str | None]:
 
 
 def _metadata(fields: dict[str, Any], name: str) -> Any:
-    return _convert(fields, name, model.metadata)
+    value = fields.get(name)
+    return None if value is None else _convert(name, value, model.metadata)
 
 
 def _rule_set(fields: dict[str, Any], name: str) -> Any:
-    return _convert(fields, name, model.rule_set)
+    value = fields.get(name)
+    return None if value is None else _convert(name, value, model.rule_set)
 
 
 _CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
