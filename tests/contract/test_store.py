@@ -1,0 +1,388 @@
+"""What every place for rows promises: views in order, and in LMDB one moment, one commit, one digest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.domain import digest
+from registry.domain.rows import Change, View, scan, scan_back
+from registry.domain.views import DictView, OverlayView
+from registry.lmdbfile import module_command
+from registry.store import layout
+from registry.store.layout import DamagedStore, StoreError, StoreMissing
+from registry.store.lmdb import Store
+from registry.store.opening import known_log, open_store, peek_applied
+from registry.store.reader import StoreReader
+
+MAP = 64 << 20
+LOG = "a-log"
+
+
+def opened(path: Path, log: str = LOG, log_end: int = 1000, fold: int = 1) -> Store:
+    store, _ = open_store(path / "store", log, log_end, map_bytes=MAP, fold=fold)
+    return store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = opened(tmp_path)
+    yield made
+    made.close()
+
+
+Commit = Callable[[list[Change]], None]
+
+
+@pytest.fixture(params=["dict", "overlay", "lmdb", "reader"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Callable[[], View], Commit]]:
+    """How to see rows and how to change them."""
+    if request.param == "dict":
+        rows = DictView()
+        yield lambda: rows, rows.commit
+        return
+    if request.param == "overlay":
+        overlay = OverlayView(DictView([(b"under", b"covered"), (b"b", b"under")]))
+        overlay.commit([(b"under", None), (b"b", None)])
+        yield lambda: overlay, overlay.commit
+        return
+    if request.param == "lmdb":
+        store = opened(tmp_path)
+        yield store.view, lambda changes: store.commit(changes, store.applied + 1)
+        store.close()
+        return
+    reader = StoreReader(tmp_path / "store")
+
+    def commit(changes: list[Change]) -> None:
+        # A process has an environment open only once, so the two take turns.
+        reader.close()
+        store = opened(tmp_path)
+        store.commit(changes, store.applied + 1)
+        store.close()
+
+    def view() -> View:
+        assert reader.refresh()
+        return reader.view()
+
+    yield view, commit
+    reader.close()
+
+
+def test_rows_are_found_by_key_and_in_order(place: tuple[Callable[[], View], Commit]) -> None:
+    view, commit = place
+    commit([(b"b", b"2"), (b"a", b"1"), (b"ab", b""), (b"c", b"x" * 5000)])
+    seen = view()
+    assert (seen.get(b"a"), seen.get(b"ab"), seen.get(b"aa")) == (b"1", b"", None)
+    assert seen.seek(b"") == (b"a", b"1")
+    assert seen.seek(b"aa") == (b"ab", b"")
+    assert seen.seek(b"ab") == (b"ab", b"")
+    assert seen.seek(b"d") is None
+    assert seen.seek_back(b"a") is None
+    assert seen.seek_back(b"b") == (b"ab", b"")
+    assert seen.seek_back(b"zz") == (b"c", b"x" * 5000)
+    assert [key for key, _ in scan(seen, b"a")] == [b"a", b"ab"]
+    assert [key for key, _ in scan_back(seen, b"a")] == [b"ab", b"a"]
+
+
+def test_the_last_change_of_a_key_counts(place: tuple[Callable[[], View], Commit]) -> None:
+    view, commit = place
+    commit([(b"a", b"1"), (b"a", b"2"), (b"b", b"1"), (b"b", None), (b"none", None)])
+    commit([(b"c", b"1"), (b"a", b"3")])
+    commit([(b"c", None)])
+    seen = view()
+    assert seen.seek(b"") == (b"a", b"3")
+    assert seen.seek(b"b") is None
+    assert seen.seek_back(b"z") == (b"a", b"3")
+
+
+CHANGES = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from([b"a", b"b", b"ba", b"c", b"d"]), st.none() | st.binary(max_size=2)),
+        max_size=5,
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches=CHANGES, data=st.data())
+def test_store_and_dict_agree_and_every_digest_is_that_of_the_rows(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[Change]], data: st.DataObject
+) -> None:
+    """Rows, digest and the digest summed up while commits go on, against the plain dict."""
+    oracle = DictView()
+    store = _fresh(tmp_path_factory)
+    applied = store.applied
+    for batch in batches:
+        applied += len(batch)
+        store.commit(batch, applied)
+        oracle.commit(batch)
+        for _ in range(data.draw(st.integers(0, 2))):
+            store.verify_step(data.draw(st.integers(1, 3)))
+    rows = list(oracle.rows())
+    with store.view() as view:
+        assert list(scan(view, b"", b"")) == rows
+        assert (view.applied(), view.state()) == (applied, store.state)
+    assert store.digest == digest.of_rows(rows)
+    assert store.stat().rows == len(rows)
+    while not store.verify_step(1):
+        pass
+
+
+_KEPT: dict[str, Store] = {}
+
+
+def _fresh(factory: pytest.TempPathFactory) -> Store:
+    """One store for all examples, emptied: opening one costs more than an example."""
+    if "store" not in _KEPT:
+        _KEPT["store"] = opened(factory.mktemp("agree"))
+    store = _KEPT["store"]
+    with store.view() as view:
+        gone = [(key, None) for key, _ in scan(view, b"", b"")]
+    store.commit(gone, 0)
+    assert store.digest == digest.EMPTY
+    return store
+
+
+def test_rows_offset_and_digest_are_there_after_a_restart(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    assert store.applied == 0
+    store.commit([(b"a", b"1")], 7)
+    state = store.state
+    store.close()
+    store.close()
+    again = opened(tmp_path)
+    assert again.state == state
+    with again.view() as view:
+        assert view.get(b"a") == b"1"
+    again.close()
+    assert peek_applied(tmp_path / "store") == 7
+    assert known_log(tmp_path / "store") == LOG
+
+
+def test_a_view_keeps_its_moment(store: Store) -> None:
+    store.commit([(b"a", b"1")], 1)
+    with store.view() as before:
+        store.commit([(b"a", b"2")], 2)
+        assert (before.get(b"a"), before.applied()) == (b"1", 1)
+        with store.view() as after:
+            assert (after.get(b"a"), after.applied()) == (b"2", 2)
+
+
+def test_views_are_opened_by_many_threads_while_commits_go_on(store: Store) -> None:
+    torn: list[object] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            with store.view() as view:
+                expected = b"%d" % view.applied()
+                torn.extend({view.get(b"a"), view.get(b"b")} - {expected})
+
+    store.commit([(b"a", b"1"), (b"b", b"1")], 1)
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for n in range(2, 200):
+        store.commit([(b"a", b"%d" % n), (b"b", b"%d" % n)], n)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert not torn
+
+
+def test_a_full_map_changes_nothing(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path / "store", LOG, 0, map_bytes=1 << 20)
+    store.commit([(b"a", b"1")], 1)
+    state = store.state
+    with pytest.raises(StoreError, match="map size"):
+        store.commit([(b"%d" % n, b"x" * 100_000) for n in range(30)], 2)
+    assert store.state == state
+    store.commit([(b"a", b"2")], 2)
+    assert store.applied == 2
+    store.close()
+
+
+def test_changed_rows_are_found_by_the_digest(store: Store) -> None:
+    store.commit([(b"%03d" % n, b"v") for n in range(100)], 1)
+    store._state = store.state._replace(digest=store.digest + 1)
+    assert not store.verify_step(60)
+    assert not store.verify_step(60)
+    with pytest.raises(DamagedStore, match="digest"):
+        store.verify_step(60)
+
+
+# Stores that cannot be used
+
+
+@pytest.mark.parametrize(
+    ("log", "log_end", "fold", "reason"),
+    [
+        ("another", 1000, 1, "was made from another log"),
+        (LOG, 6, 1, "has applied the log up to offset 7, but the log ends at 6"),
+        (LOG, 1000, 2, "has rows of fold 1; this is fold 2"),
+    ],
+)
+def test_a_store_that_does_not_fit_is_set_aside_and_another_begun(
+    tmp_path: Path, log: str, log_end: int, fold: int, reason: str
+) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.close()
+    again, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
+    aside = tmp_path / "store" / "store-1.damaged"
+    (message,) = messages
+    assert message.startswith(
+        f"The store {tmp_path / 'store' / 'store-1'} {reason}. It was set aside as {aside}."
+    )
+    assert message.endswith("The rows are made again from the log.")
+    assert again.state == (0, digest.EMPTY)
+    with again.view() as view:
+        assert view.seek(b"") is None
+    again.close()
+    same, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
+    assert (messages, same.path.name) == ([], "store-2")
+    same.close()
+
+
+def test_only_the_last_store_that_was_set_aside_is_kept(tmp_path: Path) -> None:
+    for log in ("a", "b", "c"):
+        opened(tmp_path, log).close()
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [
+        "current",
+        "lock",
+        "store-2.damaged",
+        "store-3",
+    ]
+
+
+def test_what_a_killed_opening_left_is_cleared_away(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    (tmp_path / "store" / "store-9").mkdir()
+    opened(tmp_path).close()
+    assert not (tmp_path / "store" / "store-9").exists()
+
+
+def test_a_store_that_was_open_when_the_machine_went_down_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = [b"one"]
+    monkeypatch.setattr(layout, "boot_id", lambda: boot[0])
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 1)
+    _kill(store)
+    store, messages = open_store(tmp_path / "store", LOG, 9, map_bytes=MAP, fold=1)
+    assert (messages, store.applied) == ([], 1), "the same boot: what was committed is whole"
+    store.close()
+    boot[0] = b"two"
+    store, messages = open_store(tmp_path / "store", LOG, 9, map_bytes=MAP, fold=1)
+    assert (messages, store.applied) == ([], 1), "another boot, but it was closed before"
+    _kill(store)
+    boot[0] = b"three"
+    store, messages = open_store(tmp_path / "store", LOG, 9, map_bytes=MAP, fold=1)
+    assert store.applied == 0
+    assert "was open when the machine went down" in messages[0]
+    store.close()
+
+
+def _kill(store: Store) -> None:
+    """Let go of everything as the death of the process would: nothing is synced or marked."""
+    store._closed = True
+    store._env.close()
+    os.close(store._lock_fd)  # type: ignore[attr-defined]
+
+
+def test_a_second_process_is_refused_and_told_who_has_the_store(tmp_path: Path, store: Store) -> None:
+    with pytest.raises(StoreError, match=f"open for writing by process {os.getpid()}"):
+        opened(tmp_path)
+
+
+# Readers
+
+
+class Child:
+    """Another process, in which one statement after the other is executed."""
+
+    PROGRAM = """
+import sys
+from pathlib import Path
+from registry.store.opening import open_store
+from registry.store.reader import StoreReader
+path = Path(sys.argv[1])
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+    def __init__(self, path: Path) -> None:
+        _, environment = module_command("registry")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self.PROGRAM, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+        )
+
+    def __call__(self, statement: str) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(statement + "\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "done\n"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Child]:
+    made = Child(tmp_path / "store")
+    yield made
+    made.kill()
+
+
+def test_a_reader_waits_for_a_store_and_follows_another(tmp_path: Path, child: Child) -> None:
+    reader = StoreReader(tmp_path / "store")
+    assert not reader.refresh()
+    with pytest.raises(StoreMissing):
+        reader.view()
+    child("store, _ = open_store(path, 'a', 9)")
+    assert reader.refresh()
+    child("store.commit([(b'a', b'1')], 1)")
+    with reader.view() as view:
+        assert (view.get(b"a"), view.applied()) == (b"1", 1)
+    assert reader.state() == (1, digest.of_rows([(b"a", b"1")]))
+    child("store.close(); store, _ = open_store(path, 'another', 9)")
+    with reader.view() as view:
+        assert view.get(b"a") == b"1", "until it is told, a reader keeps what it has"
+    assert reader.refresh()
+    with reader.view() as view:
+        assert view.get(b"a") is None
+    reader.close()
+
+
+def test_a_killed_reader_is_forgotten(store: Store, child: Child) -> None:
+    child("reader = StoreReader(path); view = reader.view()")
+    assert store.reader_check() == 0
+    child.kill()
+    assert store.reader_check() == 1
+    assert store.reader_check() == 0
+
+
+def test_a_killed_node_leaves_what_it_committed(tmp_path: Path, child: Child) -> None:
+    child("store, _ = open_store(path, 'a-log', 9); store.commit([(b'a', b'1')], 3)")
+    child.kill()
+    store = opened(tmp_path)
+    assert (store.applied, store.path.name) == (3, "store-1")
+    assert store.verify_step() or store.verify_step()
+    store.close()
