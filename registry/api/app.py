@@ -42,7 +42,8 @@ def create_app(
     settings, parser = settings or ApiSettings(), Parser()
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
     resources = [
-        Resource(path, each, backend, settings, parser) for path, each in groupby(table, lambda each: each.path)
+        Resource(path, each, backend, settings, parser)
+        for path, each in groupby(table, lambda each: each.path)
     ]
     # Starlette takes the first route that matches, so fixed words must come before variable parts.
     resources.sort(key=lambda each: [part.startswith("{") for part in each.path.split("/")])

@@ -44,9 +44,7 @@ def get_associations(call: Call, view: View) -> Answer:
 def change_associations(call: Call, view: View) -> Answer:
     """``POST /associations:batchMutate``: each request is refused by itself; 207."""
     error = _refused()
-    results = [
-        {"error": {"error_code": error.code, "message": error.message}} for _ in _requests(call.body)
-    ]
+    results = [{"error": {"error_code": error.code, "message": error.message}} for _ in _requests(call.body)]
     return json_answer({"results": results}, 207)
 
 

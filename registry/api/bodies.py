@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import orjson
 
 from registry.domain.commands import Register
-from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA
-from registry.domain.model import Metadata, Reference, Rule, RuleSet
+from registry.domain.errors import INVALID_SCHEMA
+from registry.domain.model import Metadata, Reference, RuleSet
 from registry.domain.model import metadata as sorted_metadata
+from registry.domain.model import rule_set as sorted_rule_set
 
 from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
 
@@ -61,50 +61,41 @@ def metadata(value: Any, member: str) -> Metadata | None:
         "properties": mapping(text)(source.get("properties"), f"{member}.properties"),
         "sensitive": listing(text)(source.get("sensitive"), f"{member}.sensitive"),
     }
-    try:
-        return sorted_metadata(wanted)
-    except msgspec.ValidationError as error:
-        raise BAD_REQUEST(f"Cannot read '{member}': {error}") from None
+    return sorted_metadata(wanted)
 
 
 def rule_set(value: Any, member: str) -> RuleSet | None:
-    """Migration, domain and encoding rules; whether they make sense is decided later."""
+    """Migration, domain and encoding rules, sorted; whether they make sense is decided later."""
     source = members(value, member)
     if source is None:
         return None
-    groups = {
-        field: listing(_rule)(source.get(name), f"{member}.{name}")
-        for field, name in (
-            ("migration_rules", "migrationRules"),
-            ("domain_rules", "domainRules"),
-            ("encoding_rules", "encodingRules"),
-        )
-    }
-    return RuleSet(**groups, enable_at=text(source.get("enableAt"), f"{member}.enableAt"))
+    rules = listing(_rule)
+    found = {name: rules(source.get(name), f"{member}.{name}") for name in _RULE_GROUPS}
+    return sorted_rule_set({**found, "enableAt": text(source.get("enableAt"), f"{member}.enableAt")})
 
 
-_RULE_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {
-    "name": ("name", text),
-    "doc": ("doc", text),
-    "kind": ("kind", text),
-    "mode": ("mode", text),
-    "type": ("type", text),
-    "tags": ("tags", listing(text)),
-    "params": ("params", mapping(text)),
-    "expr": ("expr", text),
-    "onSuccess": ("on_success", text),
-    "onFailure": ("on_failure", text),
+def _rule(value: Any, member: str) -> dict[str, Any] | None:
+    source = members(value, member)
+    if source is None:
+        return None
+    found = {name: read(source.get(name), f"{member}.{name}") for name, read in _RULE_MEMBERS.items()}
+    return {**found, "disabled": bool(found["disabled"])}
+
+
+_RULE_GROUPS = ("migrationRules", "domainRules", "encodingRules")
+_RULE_MEMBERS: dict[str, Reader[Any]] = {
+    "name": text,
+    "doc": text,
+    "kind": text,
+    "mode": text,
+    "type": text,
+    "tags": listing(text),
+    "params": mapping(text),
+    "expr": text,
+    "onSuccess": text,
+    "onFailure": text,
+    "disabled": boolean,
 }
-
-
-def _rule(value: Any, member: str) -> Rule | None:
-    source = members(value, member)
-    if source is None:
-        return None
-    found = {
-        field: read(source.get(name), f"{member}.{name}") for name, (field, read) in _RULE_MEMBERS.items()
-    }
-    return Rule(**found, disabled=bool(boolean(source.get("disabled"), f"{member}.disabled")))
 
 
 def _references(value: Any, member: str) -> list[Reference] | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from registry.domain import queries
-from registry.domain.errors import RegistryError
+from registry.domain import compatibility, queries
 from registry.domain.rows import View
 
-from .answers import Answer, json_answer
+from .answers import Answer
 from .bodies import schema_request
 from .operations import Call
 
@@ -17,9 +16,11 @@ def check_version(call: Call, view: View) -> Answer:
 
 
 def check_all(call: Call, view: View) -> Answer:
-    """``POST /compatibility/subjects/{subject}/versions``."""
+    """``POST /compatibility/subjects/{subject}/versions``: against the versions that the level names."""
     return _check(call, view, None)
 
 
-def _check(call: Call, view: View, version: int | None) -> Answer:
-    raise NotImplementedError
+def _check(call: Call, view: View, number: int | None) -> Answer:
+    request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
+    defaults, verbose = call.settings.defaults, call.args["verbose"]
+    return Answer(compatibility.answer(view, call.parser, request, number, defaults, verbose=verbose))

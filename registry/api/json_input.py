@@ -128,7 +128,10 @@ def listing(read: Reader[T | None]) -> Reader[list[T] | None]:
             return None
         if not isinstance(value, list):
             refuse(member, "an array", value)
-        return [_present(read(item, f"{member}[{place}]"), f"{member}[{place}]") for place, item in enumerate(value)]
+        return [
+            _present(read(item, f"{member}[{place}]"), f"{member}[{place}]")
+            for place, item in enumerate(value)
+        ]
 
     return read_list
 
@@ -140,7 +143,9 @@ def mapping(read: Reader[T | None]) -> Reader[dict[str, T] | None]:
         found = members(value, member)
         if found is None:
             return None
-        return {key: _present(read(item, f"{member}.{key}"), f"{member}.{key}") for key, item in found.items()}
+        return {
+            key: _present(read(item, f"{member}.{key}"), f"{member}.{key}") for key, item in found.items()
+        }
 
     return read_map
 

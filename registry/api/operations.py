@@ -9,8 +9,8 @@ from typing import Any
 
 from registry.domain.commands import Command
 from registry.domain.errors import ErrorKind
-from registry.domain.parsing import Parser
 from registry.domain.model import Subject
+from registry.domain.parsing import Parser
 from registry.domain.rows import View
 
 from .answers import Answer

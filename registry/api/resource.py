@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers
@@ -20,8 +20,8 @@ from registry.domain.errors import (
     UNAVAILABLE,
     RegistryError,
 )
-from registry.domain.parsing import Parser
 from registry.domain.model import Subject
+from registry.domain.parsing import Parser
 from registry.domain.rows import View
 
 from . import media
@@ -43,7 +43,12 @@ class Resource:
     """All operations of one path, as an ASGI application."""
 
     def __init__(
-        self, path: str, operations: Iterable[Operation], backend: Backend, settings: ApiSettings, parser: Parser
+        self,
+        path: str,
+        operations: Iterable[Operation],
+        backend: Backend,
+        settings: ApiSettings,
+        parser: Parser,
     ) -> None:
         self.path = path
         self.operations = {operation.method: operation for operation in operations}

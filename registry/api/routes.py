@@ -9,7 +9,7 @@ import orjson
 
 from registry.domain import errors as e
 
-from . import associations, compatibility, openapi, scopes, schemas, server, subjects
+from . import associations, compatibility, openapi, schemas, scopes, server, subjects
 from .answers import Answer
 from .backend import Backend
 from .operations import Call, Fresh, NodeHandler, Operation

@@ -59,7 +59,9 @@ def get_by_id(call: Call, view: View) -> Answer:
 
 def get_text_by_id(call: Call, view: View) -> Answer:
     """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
-    return _lasting(call, entities.text(call.parser.formatted(view, _by_id(call, view), call.args["format"])).encode())
+    return _lasting(
+        call, entities.text(call.parser.formatted(view, _by_id(call, view), call.args["format"])).encode()
+    )
 
 
 def list_subjects_of_id(call: Call, view: View) -> Answer:
@@ -79,7 +81,9 @@ def get_by_guid(call: Call, view: View) -> Answer:
     found = versions.by_guid(view, md5) if md5 else None
     if found is None:
         raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
-    return _lasting(call, entities.schema_string(call.parser.formatted(view, found, call.args["format"]), named=False))
+    return _lasting(
+        call, entities.schema_string(call.parser.formatted(view, found, call.args["format"]), named=False)
+    )
 
 
 def list_ids_of_guid(call: Call, view: View) -> Answer:

@@ -17,7 +17,9 @@ from .parameters import page
 def get_config(call: Call, view: View) -> Answer:
     """``GET /config`` and ``GET /config/{subject}``."""
     if call.args["defaultToGlobal"]:
-        return Answer(entities.config_entity(scope.config_in_scope(view, call.subject, call.settings.defaults)))
+        return Answer(
+            entities.config_entity(scope.config_in_scope(view, call.subject, call.settings.defaults))
+        )
     config = scope.exact_config(view, call.subject, call.settings.defaults)
     if config is None:
         raise NO_SUBJECT_COMPATIBILITY(call.subject.qualified)
@@ -36,9 +38,9 @@ def delete_config(call: Call, view: View) -> Command:
 
 def get_mode(call: Call, view: View) -> Answer:
     """``GET /mode`` and ``GET /mode/{subject}``."""
-    if call.args["defaultToGlobal"] or call.subject == TOP:
+    if call.args["defaultToGlobal"]:
         return Answer(entities.mode_entity(scope.mode_in_scope(view, call.subject)))
-    mode = scope.stored_mode(view, call.subject)
+    mode = scope.exact_mode(view, call.subject)
     if mode is None:
         raise NO_SUBJECT_MODE(call.subject.qualified)
     return Answer(entities.mode_entity(mode))

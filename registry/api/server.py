@@ -68,7 +68,9 @@ async def ready(call: Call, backend: Backend) -> Answer:
         "records_per_s": round(status.records_per_s, 1),
         "eta_s": status.eta_s,
     }
-    return _health("ready" if status.ready else "not ready", 200 if status.ready else 503, status.reasons, progress)
+    return _health(
+        "ready" if status.ready else "not ready", 200 if status.ready else 503, status.reasons, progress
+    )
 
 
 def _health(word: str, status: int, reasons: list[str], more: dict[str, object] | None = None) -> Answer:
@@ -97,6 +99,8 @@ def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
     """``GET /metrics``, printed by ``metrics``."""
 
     async def metrics_text(call: Call, backend: Backend) -> Answer:
-        return Answer(await metrics(), headers=_NO_STORE, media_type=b"text/plain; version=0.0.4; charset=utf-8")
+        return Answer(
+            await metrics(), headers=_NO_STORE, media_type=b"text/plain; version=0.0.4; charset=utf-8"
+        )
 
     return metrics_text

@@ -8,6 +8,8 @@ import msgspec
 
 from registry.domain import entities, lookup, queries, references
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
+from registry.domain.decide.decision import check_subject
+from registry.domain.metadata import tidy_rules
 from registry.domain.rows import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.versions import Registered
@@ -95,8 +97,12 @@ def look_up(call: Call, view: View) -> Answer:
 
 def register(call: Call, view: View) -> Answer | Command:
     """``POST /subjects/{subject}/versions``: answered here when the schema is registered already."""
-    request = _parsed(call, _request(call, force=call.args["force"]))
-    reply = lookup.already_registered(view, call.parser, request, call.settings.defaults)
+    defaults = call.settings.defaults
+    request = _request(call, force=call.args["force"])
+    tidy_rules(request.rule_set)
+    check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
+    request = _parsed(call, request)
+    reply = lookup.already_registered(view, call.parser, request, defaults)
     return request if reply is None else Answer(reply)
 
 

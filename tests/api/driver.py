@@ -13,12 +13,13 @@ from starlette.types import Message
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings
 from registry.api.status import NodeStatus
+from registry.domain import digest
 from registry.domain.commands import Command, Done, Outcome, Refused
 from registry.domain.decide import decide
-from registry.domain import digest
 from registry.domain.errors import RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
+from registry.domain.parsing import Parser
 from registry.domain.records import Record
 from registry.domain.rows import scan
 from registry.domain.views import DictView
@@ -36,6 +37,7 @@ class ListBackend:
         self.submitted: list[Command] = []
         self.confirmed = 0
         self.ids = Ids()
+        self.parser = Parser()
         self.reasons: list[str] = []
 
     @contextmanager
@@ -45,7 +47,7 @@ class ListBackend:
     async def submit(self, command: Command) -> Outcome:
         self.submitted.append(command)
         try:
-            decision = decide(self.rows, command, self.ids, self.settings.defaults)
+            decision = decide(self.rows, command, self.ids, self.settings.defaults, self.parser)
         except RegistryError as error:
             return Refused(error.code, error.message)
         for entry in decision.entries:
@@ -135,7 +137,10 @@ class Api:
     ) -> Reply:
         raw = target if isinstance(target, bytes) else target.encode()
         path, _, query = raw.partition(b"?")
-        given = [(name.replace("_", "-").lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        given = [
+            (name.replace("_", "-").lower().encode(), value.encode("latin-1"))
+            for name, value in headers.items()
+        ]
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
             "path": path.decode(errors="replace"), "raw_path": path, "query_string": query, "root_path": "",

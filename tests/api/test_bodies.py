@@ -61,7 +61,10 @@ def test_scalars_become_numbers(given: Any, wanted: int) -> None:
 
 @pytest.mark.parametrize("given", [True, "x", "1.5", [], {}, 2**31, 10**30, "9" * 5000, 1e300])
 def test_what_is_no_number_is_400(given: Any) -> None:
-    assert code_of(b'{"version":' + (str(given).encode() if given == 10**30 else orjson.dumps(given)) + b"}") == 400
+    assert (
+        code_of(b'{"version":' + (str(given).encode() if given == 10**30 else orjson.dumps(given)) + b"}")
+        == 400
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,8 @@ def test_wrong_types_are_400(members: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "reference", [None, {}, {"name": "n", "subject": "s"}, {"name": "n", "version": 1}, {"subject": "s", "version": 1}]
+    "reference",
+    [None, {}, {"name": "n", "subject": "s"}, {"name": "n", "version": 1}, {"subject": "s", "version": 1}],
 )
 def test_an_incomplete_reference_is_42201(reference: Any) -> None:
     assert code_of(orjson.dumps({"references": [reference]})) == 42201
@@ -93,7 +97,7 @@ def test_references_metadata_and_rules_are_read() -> None:
     )
     assert found.references == [Reference("n", "s", 2)]
     assert found.metadata == Metadata({"a": [], "b": ["x", "y"]}, {"p": "1"}, ["y", "z"])
-    rule = Rule(name="r", kind="CONDITION", tags=["t"], on_failure="NONE")
+    rule = Rule(name="r", kind="CONDITION", mode="WRITEREAD", tags=["t"], on_failure="NONE")
     assert found.rule_set == RuleSet(domain_rules=[rule])
 
 

@@ -55,7 +55,9 @@ def test_a_foreign_content_type_is_415(api: Api) -> None:
     assert api.put("/config", {}, content_type="application/octet-stream").status == 200
 
 
-@pytest.mark.parametrize("target", ["/nowhere", "/subjects/s/versions/1/nothing", "/schemas/ids", "/contexts/c/x"])
+@pytest.mark.parametrize(
+    "target", ["/nowhere", "/subjects/s/versions/1/nothing", "/schemas/ids", "/contexts/c/x"]
+)
 def test_an_unknown_path_is_404(api: Api, target: str) -> None:
     assert api.get(target).error == (404, 404, "HTTP 404 Not Found")
 
@@ -88,13 +90,17 @@ def test_the_request_id_comes_back_if_there_is_exactly_one(api: Api) -> None:
     assert uuid.UUID(api.get("/", x_request_id="  ").headers["x-request-id"]).version == 4
 
 
-@pytest.mark.parametrize("target", ["/subjects/%", "/subjects/%zz", "/subjects/%ff/versions", "/subjects?deleted=%"])
+@pytest.mark.parametrize(
+    "target", ["/subjects/%", "/subjects/%zz", "/subjects/%ff/versions", "/subjects?deleted=%"]
+)
 def test_broken_encoding_is_400(api: Api, target: str) -> None:
     status, code, _ = api.get(target).error
     assert (status, code) == (400, 400)
 
 
-@pytest.mark.parametrize("target", ["/subjects?limit=x", "/schemas?offset=1.5", "/schemas/ids/abc", "/schemas/ids/99999999999"])
+@pytest.mark.parametrize(
+    "target", ["/subjects?limit=x", "/schemas?offset=1.5", "/schemas/ids/abc", "/schemas/ids/99999999999"]
+)
 def test_numbers_that_are_none_are_404(api: Api, target: str) -> None:
     assert api.get(target).error == (404, 404, "HTTP 404 Not Found")
 

@@ -33,7 +33,9 @@ def test_the_best_type_is_chosen(accept: bytes, kind: bytes) -> None:
     assert negotiated(accept) == kind
 
 
-@pytest.mark.parametrize("accept", [b"text/html", b"*/anything", b"*/json", b"application/json;q=0", b"application/xml"])
+@pytest.mark.parametrize(
+    "accept", [b"text/html", b"*/anything", b"*/json", b"application/json;q=0", b"application/xml"]
+)
 def test_none_that_fits_is_406(accept: bytes) -> None:
     with pytest.raises(RegistryError) as caught:
         negotiated(accept)
@@ -47,12 +49,16 @@ def test_what_is_no_list_of_types_is_400(accept: bytes) -> None:
     assert caught.value.code == 400
 
 
-@pytest.mark.parametrize("kind", [None, V1, VENDOR, JSON, b"application/octet-stream", b"Application/JSON; charset=utf-8"])
+@pytest.mark.parametrize(
+    "kind", [None, V1, VENDOR, JSON, b"application/octet-stream", b"Application/JSON; charset=utf-8"]
+)
 def test_types_that_are_taken(kind: bytes | None) -> None:
     check_consumed(kind)
 
 
-@pytest.mark.parametrize("kind", [b"text/plain", b"application/x-www-form-urlencoded", b"application/xml", b"json"])
+@pytest.mark.parametrize(
+    "kind", [b"text/plain", b"application/x-www-form-urlencoded", b"application/xml", b"json"]
+)
 def test_other_types_are_415(kind: bytes) -> None:
     with pytest.raises(RegistryError) as caught:
         check_consumed(kind)

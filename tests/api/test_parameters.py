@@ -12,7 +12,15 @@ PARAMETERS = (flag("deleted", ""), number("limit", "", -1), text("format", ""), 
 
 @pytest.mark.parametrize(
     ("given", "value"),
-    [("true", True), ("TRUE", True), ("tRuE", True), ("1", False), ("yes", False), ("", False), (" true", False)],
+    [
+        ("true", True),
+        ("TRUE", True),
+        ("tRuE", True),
+        ("1", False),
+        ("yes", False),
+        ("", False),
+        (" true", False),
+    ],
 )
 def test_only_the_word_true_is_true(given: str, value: bool) -> None:
     assert arguments(PARAMETERS, [("deleted", given)])["deleted"] is value
@@ -41,7 +49,14 @@ def test_what_is_no_int_does_not_exist(given: str) -> None:
 
 @pytest.mark.parametrize(
     ("offset", "limit", "found"),
-    [(0, -1, [0, 1, 2, 3]), (1, 2, [1, 2]), (0, 0, [0, 1, 2, 3]), (9, 1, []), (0, 5, [0, 1, 2, 3]), (2, 1, [2])],
+    [
+        (0, -1, [0, 1, 2, 3]),
+        (1, 2, [1, 2]),
+        (0, 0, [0, 1, 2, 3]),
+        (9, 1, []),
+        (0, 5, [0, 1, 2, 3]),
+        (2, 1, [2]),
+    ],
 )
 def test_a_page_is_cut_out(offset: int, limit: int, found: list[int]) -> None:
     assert list(range(6))[page({"offset": offset, "limit": limit}, 4)] == [

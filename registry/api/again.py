@@ -1,0 +1,150 @@
+"""``POST /subjects/{subject}/versions`` before any routing: a schema that is registered already, sent again.
+
+This is what every producer does at its start, always with the same bytes. So bodies are remembered together
+with what they say, and the answer is spliced from the version's row. A case is plain when the body holds a
+schema and nothing else that counts, no config in scope changes what is stored, and the subject holds the
+content in exactly one version that is not soft-deleted. Everything else is left to the application, which
+would give the same answer in every case.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from registry.domain import entities, rows
+from registry.domain.commands import Register
+from registry.domain.errors import RegistryError
+from registry.domain.model import EVERYWHERE, TOP, Subject, identity
+from registry.domain.rows import VersionRow, View
+from registry.domain.schemas import FORMATS, InvalidSchema
+from registry.domain.scope import Config
+
+from .bodies import schema_request
+from .target import parse
+
+_AVRO = b'"AVRO"'
+_BODY_OVERHEAD_BYTES = 200
+
+
+class Bodies:
+    """Request bodies and the content they say, the last ones used within ``bytes_max``."""
+
+    def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def md5(self, body: bytes) -> bytes:
+        """The guid of the content of a plain body; empty for any other."""
+        kept = self._kept.get(body)
+        if kept is None:
+            kept = _md5(body)
+            self._kept[body] = kept
+            self._bytes += len(body) + _BODY_OVERHEAD_BYTES
+            while self._bytes > self._bytes_max:
+                dropped, _ = self._kept.popitem(last=False)
+                self._bytes -= len(dropped) + _BODY_OVERHEAD_BYTES
+        else:
+            self._kept.move_to_end(body)
+        return kept
+
+
+def _md5(body: bytes) -> bytes:
+    try:
+        request = schema_request(body, "")
+        if request != Register("", request.schema, request.schema_type, request.references or None):
+            return b""
+        if request.references or request.schema_type not in (None, "AVRO") or not request.schema.strip():
+            return b""
+        # Read as a lookup reads it: what is registered need not be valid as new.
+        return identity(FORMATS["AVRO"].parse(request.schema).canonical)
+    except (RegistryError, InvalidSchema):
+        return b""
+
+
+def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies) -> bytes | None:
+    """The body of the answer, or ``None`` when this is not a plain case.
+
+    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is
+    POST, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request has no
+    ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
+    """
+    place = _place(path)
+    if place is None or (query and not _plain_query(query)):
+        return None
+    md5 = bodies.md5(body)
+    if not md5:
+        return None
+    for key in place.configs:
+        config = view.get(key)
+        if config is not None and not _plain_config(config):
+            return None
+    prefix = place.contents + md5 + place.name
+    row = view.seek(prefix)
+    if row is None or not row[0].startswith(prefix):
+        return None
+    version = row[0][len(prefix) :]
+    second = view.seek(row[0] + b"\0")
+    if second is not None and second[0].startswith(prefix):
+        return None
+    value = view.get(place.versions + version)
+    if value is None or rows.is_deleted(value):
+        return None
+    found = VersionRow.unpack(value)
+    return entities.registered(found, rows.unnumber(version)) if found.kind.endswith(_AVRO) else None
+
+
+class _Place(NamedTuple):
+    """Where a subject's rows are, as parts of their keys."""
+
+    configs: tuple[bytes, ...]
+    contents: bytes
+    name: bytes
+    versions: bytes
+
+
+@lru_cache(maxsize=16_384)
+def _place(path: bytes) -> _Place | None:
+    if len(path) > 1024:
+        return None
+    try:
+        segments = parse(path, b"").segments
+    except RegistryError:
+        return None
+    if len(segments) != 3 or (segments[0], segments[2]) != ("subjects", "versions"):
+        return None
+    subject = Subject.parse(segments[1])
+    if subject.is_context or not subject.name.isprintable():
+        return None
+    scopes = dict.fromkeys((subject, Subject(subject.context, ""), EVERYWHERE, TOP))
+    return _Place(
+        tuple(rows.scope_key(rows.CONFIG, scope) for scope in scopes),
+        rows.context_key(rows.GUID, subject.context),
+        rows.part(subject.name),
+        rows.scope_key(rows.VERSION, subject),
+    )
+
+
+@lru_cache(maxsize=256)
+def _plain_query(query: bytes) -> bool:
+    if len(query) > 512:
+        return False
+    try:
+        pairs = parse(b"/", query).query
+    except RegistryError:
+        return False
+    # "force" skips a check that a registered schema does not meet.
+    return all(name == "force" or (name == "normalize" and value.lower() != "true") for name, value in pairs)
+
+
+_decode = msgspec.json.Decoder(Config, strict=False).decode
+
+
+@lru_cache(maxsize=4096)
+def _plain_config(value: bytes) -> bool:
+    config = _decode(value)
+    return not (config.adds or config.normalize or config.alias)

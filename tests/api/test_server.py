@@ -1,0 +1,104 @@
+"""What the server says about itself, and associations, of which there are none."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from registry.api.backend import ApiSettings
+from tests.api.driver import Api
+
+
+def test_metadata_of_the_server() -> None:
+    api = Api(settings=ApiSettings(cluster_id="mine", version="8.2.0", commit="abc"))
+    clusters = {"kafka-cluster": "log-1", "schema-registry-cluster": "mine"}
+    assert api.get("/v1/metadata/id").json == {"scope": {"path": [], "clusters": clusters}}
+    assert api.get("/v1/metadata/version").json == {"version": "8.2.0", "commitId": "abc"}
+    assert api.get("/v1/metadata/deployment").json == {"attributes": []}
+    api.close()
+
+
+def test_health(api: Api) -> None:
+    assert api.get("/health/live").json == {"status": "live", "reasons": []}
+    assert api.get("/health/started").status == 200
+    ready = api.get("/health/ready")
+    assert (ready.status, ready.json["status"], ready.json["eta_s"]) == (200, "ready", None)
+    api.backend.reasons = ["the log is being read"]
+    for target in ("/health/started", "/health/ready"):
+        reply = api.get(target)
+        assert (reply.status, reply.json["reasons"]) == (503, ["the log is being read"])
+        assert reply.headers["retry-after"] == "1"
+        assert reply.headers["content-type"] == "application/json"
+    assert api.get("/health/live").status == 200
+
+
+def test_own_resources_answer_any_accept(api: Api) -> None:
+    for target in ("/health/live", "/node", "/quarantine", "/openapi.json"):
+        reply = api.get(target, accept="text/html", content_type="text/plain")
+        assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+
+
+def test_node(api: Api) -> None:
+    api.put("/config", {})
+    found = api.get("/node").json
+    assert (found["role"], found["epoch"], found["applied"], found["end"]) == ("primary", 0, 1, 1)
+    assert found["digest"] == api.backend.digest()
+
+
+def test_quarantine_lists_what_could_not_be_read(api: Api) -> None:
+    assert api.get("/quarantine").json == []
+    api.backend.append(b'{"keytype":"CONFIG","magic":0}', b"nonsense")
+    api.backend.append(b"\xff", b"{}")
+    found = api.get("/quarantine").json
+    assert [each["offset"] for each in found] == [0, 1]
+    assert found[0]["key"] == '{"keytype":"CONFIG","magic":0}'
+    assert all(each["reason"] for each in found)
+    api.put("/config", {})
+    assert [each["offset"] for each in api.get("/quarantine").json] == [1]
+
+
+def test_metrics_are_served_where_they_are_kept(api: Api) -> None:
+    async def metrics() -> bytes:
+        return b"one 1\n"
+
+    assert api.get("/metrics").status == 404
+    measured = Api(metrics=metrics)
+    reply = measured.get("/metrics", accept="text/plain")
+    measured.close()
+    assert (reply.status, reply.body) == (200, b"one 1\n")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+@pytest.mark.parametrize("path", ["subjects/s", "resources/r", "resources/ns/n", "resources/-/-"])
+def test_there_are_no_associations(api: Api, path: str) -> None:
+    assert api.get(f"/associations/{path}?associationType=key&associationType=value").json == []
+
+
+def test_associations_are_not_made(api: Api) -> None:
+    body = {"resourceName": "n", "resourceId": "r", "associations": [{"subject": "s"}]}
+    text = (
+        "The association specified an invalid value for property: 'associations', "
+        "detail: this server does not keep associations"
+    )
+    for reply in (api.post("/associations", body), api.put("/associations/resources/r", body)):
+        assert reply.error == (422, 42212, text)
+    assert api.delete("/associations/resources/r").error == (404, 40410, "Association for 'r' not found.")
+    assert api.backend.log == []
+
+
+def test_batches_of_associations(api: Api) -> None:
+    requests = [{"resourceName": "n", "resourceNamespace": "ns", "resourceType": "topic"}, {"resourceId": 5}]
+    reply = api.post("/associations:batchGet", {"requests": requests})
+    assert reply.status == 207
+    assert reply.json == {
+        "results": [
+            {"result": {**requests[0], "associations": []}},
+            {"result": {"resourceId": "5", "associations": []}},
+        ]
+    }
+    reply = api.post("/associations:batchMutate", {"requests": requests})
+    assert reply.status == 207
+    assert [each["error"]["error_code"] for each in reply.json["results"]] == [42212, 42212]
+    for bad in ({"requests": "x"}, {"requests": [None]}, {"requests": [{"associations": 1}]}):
+        assert api.post("/associations:batchGet", bad).error[:2] == (400, 400)
+    assert orjson.loads(api.post("/associations:batchGet", {}).body) == {"results": []}
