@@ -90,7 +90,7 @@ class Settings:
         "registrar",
         text(r"[A-Za-z0-9._-]{1,255}", "1 to 255 letters, digits, dots, dashes and underscores"),
         "where",
-        "Id that /v1/metadata/id reports",
+        "Id of this registry in /v1/metadata/id",
     )
 
     compatibility: str = _setting(

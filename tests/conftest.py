@@ -6,18 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.running import Registry
+from tests.running import Registry, Served
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--rewrite", action="store_true", help="write what the docs should say instead of comparing"
     )
+    parser.addoption(
+        "--registry", metavar="URL", help="try the clients against the server at URL instead of ours"
+    )
 
 
 @pytest.fixture(scope="session")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One registry with two readers for every test that keeps to subjects and contexts of its own."""
+    if url := request.config.getoption("--registry"):
+        yield Served(url.rstrip("/"))
+        return
     running = Registry(tmp_path_factory.mktemp("registry") / "data", "--readers", "2").wait()
     yield running
     assert running.stop() == 0, running.output

@@ -36,8 +36,15 @@ def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
     return answer
 
 
-class Registry:
-    """A running registry. ``url`` has no slash at its end; ``output`` is what the process has printed."""
+class Served:
+    """A registry that somebody runs; ``url`` has no slash at its end."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+class Registry(Served):
+    """A registry that runs here; ``output`` is what the process has printed."""
 
     def __init__(
         self,
@@ -47,7 +54,7 @@ class Registry:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.port = free_port() if port is None else port
-        self.url = f"http://127.0.0.1:{self.port}"
+        super().__init__(f"http://127.0.0.1:{self.port}")
         self.data = data
         self.printed = data.with_name(f"{data.name}-{self.port}.txt")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}

@@ -17,7 +17,7 @@ from registry import VERSION
 from registry.__main__ import main
 from registry.config import table
 from tests.generated_docs import example_file, settings_table
-from tests.running import ROOT, Registry
+from tests.running import ROOT, Served
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -119,7 +119,7 @@ def test_the_changelog_tells_of_this_version() -> None:
     assert f"## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_curl_example_runs(registry: Registry) -> None:
+def test_the_curl_example_runs(registry: Served) -> None:
     script = block("sh", 1).replace("http://127.0.0.1:8081", registry.url)
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -127,7 +127,7 @@ def test_the_curl_example_runs(registry: Registry) -> None:
     assert '\\"name\\":\\"User\\"' in done.stdout
 
 
-def test_the_python_example_runs(registry: Registry) -> None:
+def test_the_python_example_runs(registry: Served) -> None:
     script = block("python").replace("http://127.0.0.1:8081", registry.url)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients.javascript import JavaScript
-from tests.running import Registry
+from tests.running import Served
 
 _numbers = itertools.count()
 
@@ -20,7 +20,7 @@ def topic(request: pytest.FixtureRequest) -> str:
     return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())}-{next(_numbers)}"
 
 
-def _javascript(script: str, registry: Registry) -> Iterator[JavaScript]:
+def _javascript(script: str, registry: Served) -> Iterator[JavaScript]:
     client = JavaScript(script, registry.url)
     try:
         yield client
@@ -29,12 +29,12 @@ def _javascript(script: str, registry: Registry) -> Iterator[JavaScript]:
 
 
 @pytest.fixture(scope="session")
-def kafkajs(registry: Registry) -> Iterator[JavaScript]:
+def kafkajs(registry: Served) -> Iterator[JavaScript]:
     """@kafkajs/confluent-schema-registry."""
     yield from _javascript("kafkajs.js", registry)
 
 
 @pytest.fixture(scope="session")
-def confluent_javascript(registry: Registry) -> Iterator[JavaScript]:
+def confluent_javascript(registry: Served) -> Iterator[JavaScript]:
     """@confluentinc/schemaregistry."""
     yield from _javascript("confluent.js", registry)

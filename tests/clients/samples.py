@@ -22,7 +22,7 @@ USER_WITH_EMAIL = user({"name": "email", "type": ["null", "string"], "default": 
 USER_WITH_EMAIL_TEXT = json.dumps(USER_WITH_EMAIL)
 USER_WITH_AGE = user({"name": "age", "type": "int"})  # no default: a reader of old data cannot fill it in
 USER_WITH_AGE_TEXT = json.dumps(USER_WITH_AGE)
-ADA = {"id": 7, "name": "Ada"}
+ADA = {"id": 7, "name": "Ada Lovelace"}
 
 ADDRESS_TEXT = json.dumps(
     {

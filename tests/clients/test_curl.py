@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.clients.samples import USER, USER_TEXT, USER_WITH_AGE_TEXT
-from tests.running import Registry
+from tests.running import Served
 
 V1 = "application/vnd.schemaregistry.v1+json"
 
@@ -52,11 +52,11 @@ class Curl:
         return Answer(done.stdout)
 
     def post(self, path: str, body: object, *options: str) -> Answer:
-        return self(path, "--json", json.dumps(body), "--header", f"Content-Type: {V1}", *options)
+        return self(path, "--data", json.dumps(body), "--header", f"Content-Type: {V1}", *options)
 
 
 @pytest.fixture
-def curl(registry: Registry) -> Curl:
+def curl(registry: Served) -> Curl:
     return Curl(registry.url)
 
 
@@ -74,6 +74,11 @@ def test_registers_and_fetches(curl: Curl, topic: str) -> None:
     assert curl(f"/subjects/{topic}/versions").json == [1]
     assert curl(f"/subjects/{topic}/versions/latest").json["id"] == schema_id
     assert curl.post(f"/subjects/{topic}", {"schema": USER_TEXT}).json["id"] == schema_id
+
+
+def test_json_as_curl_sends_it(curl: Curl, topic: str) -> None:
+    registered = curl(f"/subjects/{topic}/versions", "--json", json.dumps({"schema": USER_TEXT}))
+    assert (registered.status, registered.headers["content-type"]) == (200, "application/json")
 
 
 def test_curls_own_content_type_is_refused_with_415(curl: Curl, topic: str) -> None:
@@ -170,5 +175,7 @@ def test_own_resources(curl: Curl) -> None:
     assert curl("/quarantine").json == []
     assert curl("/openapi.json").json["openapi"].startswith("3.")
     assert b"registrar_applied_offset" in curl("/metrics").body
-    assert curl("/v1/metadata/id").json["scope"]["clusters"]["kafka-cluster"] == "registrar"
+    clusters = curl("/v1/metadata/id").json["scope"]["clusters"]
+    assert clusters["schema-registry-cluster"] == "registrar"
+    assert clusters["kafka-cluster"]
     assert curl("/").json == {}

@@ -23,19 +23,19 @@ from tests.clients.samples import (
     USER_WITH_EMAIL,
     USER_WITH_EMAIL_TEXT,
 )
-from tests.running import Registry
+from tests.running import Served
 
 AVRO = {"schemaType": "AVRO"}
 
 
-def python_writes(registry: Registry, topic: str) -> bytes:
+def python_writes(registry: Served, topic: str) -> bytes:
     with SchemaRegistryClient({"url": registry.url}) as client:
         serializer = AvroSerializer(client, USER_TEXT)
         message: bytes = serializer(ADA, SerializationContext(topic, MessageField.VALUE))
         return message
 
 
-def python_reads(registry: Registry, topic: str, message: bytes) -> list[object]:
+def python_reads(registry: Served, topic: str, message: bytes) -> list[object]:
     """What each of the two Python libraries makes of ``message``."""
     with SchemaRegistryClient({"url": registry.url}) as client:
         first = AvroDeserializer(client)(message, SerializationContext(topic, MessageField.VALUE))
@@ -87,10 +87,10 @@ class TestKafkajs:
         kafkajs.forget()
         assert kafkajs.decode(message) == EVE
 
-    def test_reads_what_python_wrote(self, kafkajs: JavaScript, registry: Registry, topic: str) -> None:
+    def test_reads_what_python_wrote(self, kafkajs: JavaScript, registry: Served, topic: str) -> None:
         assert kafkajs.decode(python_writes(registry, topic)) == ADA
 
-    def test_writes_what_python_reads(self, kafkajs: JavaScript, registry: Registry, topic: str) -> None:
+    def test_writes_what_python_reads(self, kafkajs: JavaScript, registry: Served, topic: str) -> None:
         schema_id = kafkajs.register(USER, {"subject": f"{topic}-value"})["id"]
         assert python_reads(registry, topic, kafkajs.encode(schema_id, ADA)) == [ADA, ADA]
 
@@ -159,10 +159,10 @@ class TestConfluentJavaScript:
         client.forget()
         assert client.deserialize(topic, message) == EVE
 
-    def test_reads_what_python_wrote(self, client: JavaScript, registry: Registry, topic: str) -> None:
+    def test_reads_what_python_wrote(self, client: JavaScript, registry: Served, topic: str) -> None:
         assert client.deserialize(topic, python_writes(registry, topic)) == ADA
 
-    def test_writes_what_python_reads(self, client: JavaScript, registry: Registry, topic: str) -> None:
+    def test_writes_what_python_reads(self, client: JavaScript, registry: Served, topic: str) -> None:
         client.register(f"{topic}-value", {**AVRO, "schema": USER_TEXT})
         message = client.serialize(topic, ADA, {"useLatestVersion": True})
         assert python_reads(registry, topic, message) == [ADA, ADA]

@@ -13,7 +13,7 @@ from schema_registry.client.schema import AvroSchema
 from schema_registry.serializers import AsyncAvroMessageSerializer, AvroMessageSerializer
 
 from tests.clients.samples import ADA, USER, USER_WITH_AGE, USER_WITH_EMAIL
-from tests.running import Registry
+from tests.running import Served
 
 Call = Callable[..., Any]
 
@@ -24,7 +24,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def new_client(kind: str, registry: Registry) -> Callable[[], Any]:
+def new_client(kind: str, registry: Served) -> Callable[[], Any]:
     """Makes a client with empty caches, whose every method blocks."""
 
     def make() -> Any:
@@ -68,9 +68,8 @@ def test_registers_and_fetches(client: Any, new_client: Callable[[], Any], topic
     assert other.register(topic, AvroSchema(USER)) == schema_id
     assert other.get_versions(topic) == [1]
     assert topic in other.get_subjects()
-    assert [(entry.subject, entry.version) for entry in other.get_schema_subject_versions(schema_id)] == [
-        (topic, 1)
-    ]
+    versions = other.get_schema_subject_versions(schema_id)
+    assert (topic, 1) in [(each.subject, each.version) for each in versions]
 
 
 def test_what_is_missing(client: Any, topic: str) -> None:
@@ -109,7 +108,7 @@ def test_deletes(client: Any, new_client: Callable[[], Any], topic: str) -> None
     assert client.delete_subject(f"{topic}-b") == [1]
 
 
-def test_writes_and_reads_a_message(kind: str, registry: Registry, topic: str) -> None:
+def test_writes_and_reads_a_message(kind: str, registry: Served, topic: str) -> None:
     if kind == "blocking":
         serializer = AvroMessageSerializer(SchemaRegistryClient({"url": registry.url}))
         message = serializer.encode_record_with_schema(topic, AvroSchema(USER), ADA)
