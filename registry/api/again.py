@@ -70,8 +70,8 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
     """The body of the answer, or ``None`` when this is not a plain case.
 
     ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is
-    POST, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request has no
-    ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
+    POST, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request
+    has no ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
     """
     place = _place(path)
     if place is None or (query and not _plain_query(query)):

@@ -38,7 +38,7 @@ def schema_request(body: bytes, subject: str, **options: Any) -> Register:
 
 
 def config_patch(body: bytes) -> dict[str, Any]:
-    """Read a ``ConfigUpdateRequest`` as a patch: only the members that were sent, under their names in the log."""
+    """Read a ``ConfigUpdateRequest`` as a patch: the members that were sent, under their names in the log."""
     source = document(body)
     return {
         name: read(source[sent], sent) for sent, (name, read) in _CONFIG_MEMBERS.items() if sent in source

@@ -32,11 +32,11 @@ class _Plain(NamedTuple):
 
 
 def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
-    """The body of the answer, or ``None`` when this is not a plain case. At most four reads, two without subject.
+    """The body of the answer, or ``None`` when this is not a plain case. Two reads; four with a subject.
 
-    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is GET and
-    that the request has none of ``If-None-Match`` and ``X-Registry-Min-Offset``, and an ``Accept`` for which
-    :func:`~registry.api.media.negotiated` names a type.
+    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is
+    GET, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request has
+    neither ``If-None-Match`` nor ``X-Registry-Min-Offset``.
     """
     if not path.startswith(_PATH):
         return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from registry.domain import compatibility, queries
+from registry.domain import errors as e
 from registry.domain.rows import View
 
 from .answers import Answer
 from .bodies import schema_request
-from .operations import Call
+from .operations import BODY_ERRORS, Call, Operation
+from .parameters import NORMALIZE, VERBOSE
 
 
 def check_version(call: Call, view: View) -> Answer:
@@ -24,3 +26,27 @@ def _check(call: Call, view: View, number: int | None) -> Answer:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     defaults, verbose = call.settings.defaults, call.args["verbose"]
     return Answer(compatibility.answer(view, call.parser, request, number, defaults, verbose=verbose))
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/compatibility/subjects/{subject}/versions/{version}",
+        summary="Whether a schema is compatible with one version",
+        handler=check_version,
+        takes="RegisterSchemaRequest",
+        gives="CompatibilityCheckResponse",
+        parameters=(NORMALIZE, VERBOSE),
+        errors=(e.INVALID_VERSION, e.VERSION_NOT_FOUND, e.INVALID_SCHEMA, *BODY_ERRORS),
+    ),
+    Operation(
+        method="POST",
+        path="/compatibility/subjects/{subject}/versions",
+        summary="Whether a schema is compatible with the versions that the level names",
+        handler=check_all,
+        takes="RegisterSchemaRequest",
+        gives="CompatibilityCheckResponse",
+        parameters=(NORMALIZE, VERBOSE),
+        errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+    ),
+)

@@ -39,6 +39,10 @@ def _nullable(schema: Json) -> Json:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+def _all_nullable(members: Json) -> Json:
+    return {name: _nullable(each) for name, each in members.items()}
+
+
 _CONTENT: Json = {
     "schemaType": _TEXT,
     "references": _list(_ref("SchemaReference")),
@@ -89,7 +93,7 @@ SCHEMAS: dict[str, Json] = {
         "guid schemaType schema", subject=_TEXT, version=_INT, guid=_TEXT, **_CONTENT, maxId=_INT, **_TIMES
     ),
     "RegisterSchemaRequest": _object(
-        version=_nullable(_INT), id=_nullable(_INT), **{name: _nullable(each) for name, each in _CONTENT.items()}
+        version=_nullable(_INT), id=_nullable(_INT), **_all_nullable(_CONTENT)
     ),
     "RegisterSchemaResponse": _object(
         "id version guid schemaType schema", id=_INT, version=_INT, guid=_TEXT, **_CONTENT, **_TIMES
@@ -99,7 +103,7 @@ SCHEMAS: dict[str, Json] = {
     "CompatibilityCheckResponse": _object("is_compatible", is_compatible=_BOOL, messages=_list(_TEXT)),
     "Config": _object(compatibilityLevel={"enum": _LEVELS}, **_CONFIG),
     "ConfigUpdateRequest": _object(
-        compatibility=_nullable({"enum": _LEVELS}), **{name: _nullable(each) for name, each in _CONFIG.items()}
+        compatibility=_nullable({"enum": _LEVELS}), **_all_nullable(_CONFIG)
     ),
     "Mode": _object(mode={"enum": _MODES}),
     "ModeUpdateRequest": _object("mode", mode=_nullable({"enum": _MODES})),

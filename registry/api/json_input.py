@@ -97,7 +97,7 @@ def integer(value: Any, member: str) -> int | None:
 
 
 def boolean(value: Any, member: str) -> bool | None:
-    """A boolean; 0 is false and other integers true, ``true`` and ``false`` may be text, empty text is null."""
+    """A boolean; 0 is false, other integers are true, both words may be text, empty text is null."""
     match value:
         case None | bool():
             return value

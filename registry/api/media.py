@@ -19,7 +19,7 @@ CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 
 @lru_cache(maxsize=512)
 def negotiated(accept: bytes) -> bytes:
-    """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list of types."""
+    """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list."""
     best: tuple[float, int] | None = None
     for item in accept.split(b","):
         media_range, quality = _media_range(item)

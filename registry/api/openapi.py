@@ -21,7 +21,7 @@ _KINDS: dict[str, Json] = {
 }
 _PATH_PARAMETERS: dict[str, Json] = {
     "subject": {
-        "description": "A subject, qualified as :.ctx:name outside the default context; for config and mode also "
+        "description": "A subject, as :.ctx:name outside the default context; for config and mode also "
         "a context, :.ctx:, or the default of all contexts, :.__GLOBAL:",
         "schema": {"type": "string", "minLength": 1},
     },

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from registry.domain import errors
 from registry.domain.commands import Command
 from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
@@ -69,3 +70,20 @@ class Operation:
     own: bool = False
     """A resource of this registry alone: it answers plain JSON and negotiates nothing."""
     tag: str = ""
+
+
+VERSION_MISSING = (errors.INVALID_VERSION, errors.SUBJECT_NOT_FOUND, errors.VERSION_NOT_FOUND)
+WRITE_ERRORS = (
+    errors.NOT_PERMITTED,
+    errors.STORE_FAILED,
+    errors.OUTCOME_UNKNOWN,
+    errors.FORWARD_FAILED,
+    errors.NO_PRIMARY,
+)
+BODY_ERRORS = (
+    errors.BAD_REQUEST,
+    errors.BODY_TOO_LARGE,
+    errors.BODY_TIMEOUT,
+    errors.UNSUPPORTED_MEDIA_TYPE,
+    errors.UNPROCESSABLE,
+)

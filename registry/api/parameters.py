@@ -34,12 +34,12 @@ def number(name: str, meaning: str, default: int) -> Parameter:
     return Parameter(name, "number", meaning, default)
 
 
-def text(name: str, meaning: str, default: str = "") -> Parameter:
+def word(name: str, meaning: str, default: str = "") -> Parameter:
     """A word."""
     return Parameter(name, "text", meaning, default)
 
 
-def texts(name: str, meaning: str) -> Parameter:
+def words(name: str, meaning: str) -> Parameter:
     """A word that may be given several times."""
     return Parameter(name, "texts", meaning, ())
 
@@ -88,3 +88,20 @@ def page(args: Mapping[str, Any], limit_max: int = _INT_MAX) -> slice:
     if offset < 0:
         raise UNPROCESSABLE("offset must not be negative")
     return slice(offset, offset + (limit if 0 < limit <= limit_max else limit_max))
+
+
+OFFSET = number("offset", "How many to leave out at the start", 0)
+LIMIT = number("limit", "How many at most; -1: as many as the server allows", -1)
+PAGE = (OFFSET, LIMIT)
+DELETED = flag("deleted", "Soft-deleted ones too")
+DELETED_ONLY = flag("deletedOnly", "Only soft-deleted ones; wins over deleted")
+PERMANENT = flag("permanent", "Delete for good what is already soft-deleted")
+NORMALIZE = flag("normalize", "Normalise the schema first")
+FORMAT = word("format", "Form of the schema text, such as resolved")
+REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
+VERBOSE = flag("verbose", "Say why it is incompatible")
+SCOPE = word("subject", "The subject, or the context as :.ctx:, in which the id is sought")
+DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "What holds, instead of what is stored")
+FORCE = flag("force", "Skip the check")
+DRY_RUN = flag("dryRun", "Check only")
+CONTEXT = word("context", "The context of unqualified subjects")

@@ -11,14 +11,29 @@ from typing import TypeVar
 import orjson
 
 from registry.domain import entities, queries, scope, versions
+from registry.domain import errors as e
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND
 from registry.domain.model import Subject
 from registry.domain.rows import View
+from registry.domain.schemas import FORMATS
 from registry.domain.versions import Registered
 
 from .answers import Answer, Header, json_answer
-from .operations import Call
-from .parameters import LIST_MAX, page, path_number
+from .operations import Call, Fresh, Operation
+from .parameters import (
+    DELETED,
+    FORMAT,
+    LIST_MAX,
+    PAGE,
+    REFERENCE_FORMAT,
+    SCOPE,
+    flag,
+    page,
+    path_number,
+    word,
+)
+
+_TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
 
 T = TypeVar("T")
 _GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
@@ -93,6 +108,11 @@ def list_ids_of_guid(call: Call, view: View) -> Answer:
     return json_answer([{"context": context, "id": schema_id} for context, schema_id in pairs])
 
 
+def list_types(call: Call, view: View) -> Answer:
+    """``GET /schemas/types``: the formats that can be registered."""
+    return json_answer([name for name in _TYPES if name in FORMATS])
+
+
 def etag(body: bytes) -> bytes:
     """The entity tag of a body; weak, because the compressed form carries the same."""
     return b'W/"%s"' % blake2b(body, digest_size=8).hexdigest().encode()
@@ -127,3 +147,90 @@ def _scope(call: Call, view: View) -> str:
 def _md5(call: Call) -> bytes | None:
     text = call.path["guid"]
     return bytes.fromhex(text.replace("-", "")) if _GUID.fullmatch(text) else None
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/schemas",
+        summary="List schemas by subject and version",
+        handler=list_schemas,
+        gives="Schemas",
+        parameters=(
+            word("subjectPrefix", "Beginning of the qualified name; nothing: the default context"),
+            flag("aliases", "With the subjects that aliases lead to"),
+            DELETED,
+            flag("latestOnly", "Only the latest version of each subject"),
+            word("ruleType", "Only those that have a rule of this type"),
+            *PAGE,
+        ),
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/types",
+        summary="The schema types that can be registered",
+        handler=list_types,
+        gives="Names",
+        fresh=Fresh.NEVER,
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/ids/{id}",
+        summary="A schema by its id",
+        handler=get_by_id,
+        gives="SchemaString",
+        fresh=Fresh.ON_MISS,
+        parameters=(
+            SCOPE,
+            FORMAT,
+            REFERENCE_FORMAT,
+            flag("fetchMaxId", "With the highest id of the context"),
+        ),
+        errors=(e.SCHEMA_ID_NOT_FOUND,),
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/ids/{id}/schema",
+        summary="The bare text of a schema by its id",
+        handler=get_text_by_id,
+        gives="SchemaText",
+        fresh=Fresh.ON_MISS,
+        parameters=(SCOPE, FORMAT),
+        errors=(e.SCHEMA_ID_NOT_FOUND,),
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/ids/{id}/subjects",
+        summary="The subjects that hold an id",
+        handler=list_subjects_of_id,
+        gives="Names",
+        parameters=(SCOPE, DELETED, *PAGE),
+        errors=(e.SCHEMA_NOT_FOUND,),
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/ids/{id}/versions",
+        summary="The versions that hold an id, one a subject",
+        handler=list_versions_of_id,
+        gives="SubjectVersions",
+        parameters=(SCOPE, DELETED, *PAGE),
+        errors=(e.SCHEMA_NOT_FOUND,),
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/guids/{guid}",
+        summary="A schema by its guid",
+        handler=get_by_guid,
+        gives="SchemaString",
+        fresh=Fresh.ON_MISS,
+        parameters=(FORMAT,),
+        errors=(e.SCHEMA_ID_NOT_FOUND,),
+    ),
+    Operation(
+        method="GET",
+        path="/schemas/guids/{guid}/ids",
+        summary="Every context and id of a guid",
+        handler=list_ids_of_guid,
+        gives="ContextIds",
+    ),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from registry.domain import entities, queries, scope
+from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteConfig, DeleteContext, DeleteMode, PutConfig, PutMode
 from registry.domain.errors import NO_SUBJECT_COMPATIBILITY, NO_SUBJECT_MODE, UNPROCESSABLE
 from registry.domain.model import TOP, Subject
@@ -10,8 +11,8 @@ from registry.domain.rows import View
 
 from .answers import Answer, json_answer
 from .bodies import config_patch, mode_request
-from .operations import Call
-from .parameters import page
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Operation
+from .parameters import DEFAULT_TO_GLOBAL, FORCE, PAGE, flag, page, word
 
 
 def get_config(call: Call, view: View) -> Answer:
@@ -47,7 +48,7 @@ def get_mode(call: Call, view: View) -> Answer:
 
 
 def put_mode(call: Call, view: View) -> Command:
-    """``PUT /mode`` and ``PUT /mode/{subject}``. A body without ``mode`` is 422, where Confluent answers 500."""
+    """``PUT /mode`` and ``PUT /mode/{subject}``. A body without ``mode`` is 422; Confluent answers 500."""
     given, mode = mode_request(call.body)
     if not given:
         raise UNPROCESSABLE("mode must not be missing; null removes it")
@@ -71,3 +72,98 @@ def delete_context(call: Call, view: View) -> Command:
 
 def _owner(call: Call) -> str | None:
     return None if call.subject == TOP else call.subject.qualified
+
+
+def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
+    """Config and mode at ``path``, a template for both words."""
+    config, mode = path.format("config"), path.format("mode")
+    one = "{" in config
+    return (
+        Operation(
+            method="GET",
+            path=config,
+            summary=f"The config of {whose}",
+            handler=get_config,
+            gives="Config",
+            parameters=(DEFAULT_TO_GLOBAL,),
+            errors=(e.NO_SUBJECT_COMPATIBILITY,) if one else (),
+        ),
+        Operation(
+            method="PUT",
+            path=config,
+            summary=f"Change the config of {whose}",
+            handler=put_config,
+            takes="ConfigUpdateRequest",
+            gives="ConfigUpdateRequest",
+            errors=(
+                e.INVALID_COMPATIBILITY,
+                e.INVALID_RULE_SET,
+                e.INVALID_SUBJECT,
+                *WRITE_ERRORS,
+                *BODY_ERRORS,
+            ),
+        ),
+        Operation(
+            method="DELETE",
+            path=config,
+            summary=f"Remove the config of {whose}",
+            handler=delete_config,
+            gives="Config",
+            errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
+        ),
+        Operation(
+            method="GET",
+            path=mode,
+            summary=f"The mode of {whose}",
+            handler=get_mode,
+            gives="Mode",
+            parameters=(DEFAULT_TO_GLOBAL,),
+            errors=(e.NO_SUBJECT_MODE,) if one else (),
+        ),
+        Operation(
+            method="PUT",
+            path=mode,
+            summary=f"Set the mode of {whose}",
+            handler=put_mode,
+            takes="ModeUpdateRequest",
+            gives="ModeUpdateRequest",
+            parameters=(FORCE,),
+            errors=(
+                e.INVALID_SUBJECT,
+                e.INVALID_MODE,
+                e.FORWARD_ONLY_GLOBAL,
+                e.REFERENCE_EXISTS,
+                *WRITE_ERRORS,
+                *BODY_ERRORS,
+            ),
+        ),
+        Operation(
+            method="DELETE",
+            path=mode,
+            summary=f"Remove the mode of {whose}",
+            handler=delete_mode,
+            gives="Mode",
+            parameters=(flag("recursive", "The modes of a context's subjects too"),),
+            errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
+        ),
+    )
+
+
+CONTEXT_OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/contexts",
+        summary="List the contexts",
+        handler=list_contexts,
+        gives="Names",
+        parameters=(word("contextPrefix", "Beginning of the name, which starts with a dot"), *PAGE),
+    ),
+    Operation(
+        method="DELETE",
+        path="/contexts/{context}",
+        summary="Forget an empty context",
+        handler=delete_context,
+        status=204,
+        errors=(e.CONTEXT_NOT_EMPTY, *WRITE_ERRORS),
+    ),
+)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 import orjson
 
+from registry.domain import errors as e
 from registry.domain import rows
 from registry.domain.rows import View
-from registry.domain.schemas import FORMATS
 
 from .answers import Answer, Header, json_answer
 from .backend import Backend
-from .operations import Call, NodeHandler
+from .operations import Call, Fresh, NodeHandler, Operation
 
 _JSON = b"application/json"
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
-_TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
 QUARANTINE_MAX = 10_000
 
 
 def root(call: Call, view: View) -> Answer:
     """``GET /`` and ``POST /``: an empty object."""
     return Answer(b"{}")
-
-
-def schema_types(call: Call, view: View) -> Answer:
-    """``GET /schemas/types``: the formats that can be registered."""
-    return json_answer([name for name in _TYPES if name in FORMATS])
 
 
 async def cluster_id(call: Call, backend: Backend) -> Answer:
@@ -60,7 +54,7 @@ async def started(call: Call, backend: Backend) -> Answer:
 
 
 async def ready(call: Call, backend: Backend) -> Answer:
-    """``GET /health/ready``: 200 when everything can be served, else 503 with the reasons and the progress."""
+    """``GET /health/ready``: 200 when everything can be served, else 503; with reasons and progress."""
     status = await backend.status()
     progress = {
         "applied": status.applied,
@@ -73,7 +67,7 @@ async def ready(call: Call, backend: Backend) -> Answer:
     )
 
 
-def _health(word: str, status: int, reasons: list[str], more: dict[str, object] | None = None) -> Answer:
+def _health(word: str, status: int, reasons: list[str], more: Mapping[str, object] | None = None) -> Answer:
     body = orjson.dumps({"status": word, "reasons": reasons, **(more or {})})
     retry: tuple[Header, ...] = ((b"retry-after", b"1"),) if status == 503 else ()
     return Answer(body, status, (*_NO_STORE, *retry), _JSON)
@@ -104,3 +98,73 @@ def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
         )
 
     return metrics_text
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/", summary="Nothing", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(method="POST", path="/", summary="Nothing", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(
+        method="GET",
+        path="/v1/metadata/id",
+        summary="The ids of the clusters",
+        node_handler=cluster_id,
+        gives="ServerClusterId",
+    ),
+    Operation(
+        method="GET",
+        path="/v1/metadata/version",
+        summary="The version of the server",
+        handler=version,
+        gives="SchemaRegistryServerVersion",
+        fresh=Fresh.NEVER,
+    ),
+    Operation(
+        method="GET",
+        path="/v1/metadata/deployment",
+        summary="Attributes of the deployment: none",
+        handler=deployment,
+        gives="SchemaRegistryDeployment",
+        fresh=Fresh.NEVER,
+    ),
+)
+
+
+OWN_OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/health/live",
+        summary="This process answers",
+        node_handler=live,
+        gives="Health",
+    ),
+    Operation(
+        method="GET",
+        path="/health/started",
+        summary="The log was read once; 503 until then",
+        node_handler=started,
+        gives="Health",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/health/ready",
+        summary="Everything can be served; else 503 with the reasons",
+        node_handler=ready,
+        gives="Health",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/node",
+        summary="Role, epoch, offsets and digest of the node",
+        node_handler=node,
+        gives="Node",
+    ),
+    Operation(
+        method="GET",
+        path="/quarantine",
+        summary="The records of the log that could not be read",
+        handler=quarantine,
+        gives="Quarantine",
+    ),
+)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from registry.domain import entities, lookup, queries, references
+from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
 from registry.domain.decide.decision import check_subject
 from registry.domain.metadata import tidy_rules
@@ -16,8 +17,22 @@ from registry.domain.versions import Registered
 
 from .answers import Answer, json_answer
 from .bodies import schema_request
-from .operations import Call
-from .parameters import LIST_MAX, page
+from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Operation
+from .parameters import (
+    DELETED,
+    DELETED_ONLY,
+    FORCE,
+    FORMAT,
+    LIST_MAX,
+    NORMALIZE,
+    PAGE,
+    PERMANENT,
+    REFERENCE_FORMAT,
+    flag,
+    page,
+    word,
+    words,
+)
 
 
 def list_subjects(call: Call, view: View) -> Answer:
@@ -125,3 +140,133 @@ def _parsed(call: Call, request: Register) -> Register:
     except InvalidSchema:
         return request
     return msgspec.structs.replace(request, schema=schema.canonical, canonical=True)
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/subjects",
+        summary="List the subjects of all contexts, sorted",
+        handler=list_subjects,
+        gives="Names",
+        parameters=(
+            word("subjectPrefix", "Beginning of the qualified name", ":*:"),
+            DELETED,
+            DELETED_ONLY,
+            *PAGE,
+        ),
+    ),
+    Operation(
+        method="POST",
+        path="/subjects/{subject}",
+        summary="Find a schema under a subject",
+        handler=look_up,
+        takes="RegisterSchemaRequest",
+        gives="Schema",
+        parameters=(NORMALIZE, FORMAT, DELETED),
+        errors=(e.INVALID_SCHEMA, e.SUBJECT_NOT_FOUND, e.SCHEMA_NOT_FOUND, *BODY_ERRORS),
+    ),
+    Operation(
+        method="DELETE",
+        path="/subjects/{subject}",
+        summary="Delete all versions of a subject",
+        handler=delete_subject,
+        gives="Numbers",
+        parameters=(PERMANENT,),
+        errors=(
+            e.SUBJECT_NOT_FOUND,
+            e.SUBJECT_SOFT_DELETED,
+            e.SUBJECT_NOT_SOFT_DELETED,
+            e.REFERENCE_EXISTS,
+            *WRITE_ERRORS,
+        ),
+    ),
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/metadata",
+        summary="The highest version with these properties",
+        handler=find_by_metadata,
+        gives="Schema",
+        parameters=(
+            words("key", "Name of a property; paired with value"),
+            words("value", "Value of a property"),
+            FORMAT,
+            DELETED,
+        ),
+        errors=(e.SUBJECT_NOT_FOUND, e.SCHEMA_NOT_FOUND),
+    ),
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions",
+        summary="List the versions of a subject",
+        handler=list_versions,
+        gives="Numbers",
+        parameters=(
+            DELETED,
+            DELETED_ONLY,
+            flag("deletedAsNegative", "Soft-deleted ones as negative numbers"),
+            *PAGE,
+        ),
+        errors=(e.SUBJECT_NOT_FOUND,),
+    ),
+    Operation(
+        method="POST",
+        path="/subjects/{subject}/versions",
+        summary="Register a schema under a subject",
+        handler=register,
+        takes="RegisterSchemaRequest",
+        gives="RegisterSchemaResponse",
+        parameters=(NORMALIZE, FORMAT, FORCE),
+        errors=(
+            e.INVALID_SCHEMA,
+            e.INVALID_SUBJECT,
+            e.SCHEMA_TOO_LARGE,
+            e.INVALID_RULE_SET,
+            e.INCOMPATIBLE,
+            *WRITE_ERRORS,
+            *BODY_ERRORS,
+        ),
+    ),
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions/{version}",
+        summary="A version of a subject",
+        handler=get_version,
+        gives="Schema",
+        parameters=(FORMAT, REFERENCE_FORMAT, DELETED),
+        errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
+    ),
+    Operation(
+        method="DELETE",
+        path="/subjects/{subject}/versions/{version}",
+        summary="Delete a version",
+        handler=delete_version,
+        gives="Id",
+        parameters=(PERMANENT,),
+        errors=(
+            *VERSION_MISSING,
+            e.VERSION_SOFT_DELETED,
+            e.VERSION_NOT_SOFT_DELETED,
+            e.REFERENCE_EXISTS,
+            *WRITE_ERRORS,
+        ),
+    ),
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions/{version}/schema",
+        summary="The bare text of a version",
+        handler=get_version_text,
+        gives="SchemaText",
+        parameters=(FORMAT, DELETED),
+        errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
+    ),
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions/{version}/referencedby",
+        summary="The ids of the schemas that refer to a version",
+        handler=list_referrers,
+        gives="Numbers",
+        parameters=(DELETED, *PAGE),
+        errors=VERSION_MISSING,
+    ),
+)

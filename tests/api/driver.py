@@ -142,7 +142,8 @@ class Api:
             for name, value in headers.items()
         ]
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
+            "scheme": "http",
             "path": path.decode(errors="replace"), "raw_path": path, "query_string": query, "root_path": "",
             "headers": given, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8081),
         }  # fmt: skip

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.parameters import arguments, flag, number, page, path_number, text, texts
+from registry.api.parameters import arguments, flag, number, page, path_number, word, words
 from registry.domain.errors import RegistryError
 
-PARAMETERS = (flag("deleted", ""), number("limit", "", -1), text("format", ""), texts("key", ""))
+PARAMETERS = (flag("deleted", ""), number("limit", "", -1), word("format", ""), words("key", ""))
 
 
 @pytest.mark.parametrize(
