@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         if not self._server.joined(self):
             self._refuse_rest(UNAVAILABLE("There are too many connections"))
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio names it)
+    def connection_lost(self, exc: Exception | None) -> None:
         """Forget everything; what is being served runs to its end, unheard."""
         self.closed = True
         self._deaf = True

@@ -1,0 +1,130 @@
+"""The node's end of the unix socket on which its readers call it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from pathlib import Path
+
+from registry.domain.commands import Outcome, Refused
+from registry.domain.errors import UNAVAILABLE
+
+from .messages import (
+    AskStatus,
+    Decided,
+    Framed,
+    Hello,
+    Metrics,
+    Report,
+    State,
+    Status,
+    Submit,
+    decode_from_reader,
+)
+from .node import Node
+
+FULL = UNAVAILABLE("Too many writes are waiting")
+NOT_STARTED = UNAVAILABLE("The node is still reading the log")
+_log = logging.getLogger(__name__)
+
+
+class Endpoint:
+    """Listens for readers and answers them."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.readers: set[ReaderCall] = set()
+        self.numbers = itertools.count(1)
+        self._server: asyncio.AbstractServer | None = None
+        self._alone = asyncio.Event()
+        self._alone.set()
+
+    async def start(self, path: Path) -> None:
+        """Listen on the socket ``path``, whose folder only this user may enter."""
+        loop = asyncio.get_running_loop()
+        path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
+        self._server = await loop.create_unix_server(lambda: ReaderCall(self), str(path))
+        self.node.when_started(self._tell_state)
+
+    def _tell_state(self) -> None:
+        for reader in self.readers:
+            reader.tell_state()
+
+    def joined(self, reader: ReaderCall) -> None:
+        """A reader has connected."""
+        self.readers.add(reader)
+        self._alone.clear()
+
+    def left(self, reader: ReaderCall) -> None:
+        """A reader has gone."""
+        self.readers.discard(reader)
+        self.node.reader_ended(reader.number)
+        if not self.readers:
+            self._alone.set()
+
+    async def drained(self, timeout_s: float) -> None:
+        """Wait until no reader is left, which is how they say that they have finished."""
+        try:
+            await asyncio.wait_for(self._alone.wait(), timeout_s)
+        except TimeoutError:
+            _log.warning("%d readers did not finish in time", len(self.readers))
+
+    def stop(self) -> None:
+        """Listen no more and hang up."""
+        if self._server is not None:
+            self._server.close()
+        for reader in list(self.readers):
+            reader.transport.close()
+
+
+class ReaderCall(Framed):
+    """One reader on the line."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+        self._node = endpoint.node
+        self._replies: list[Decided] = []
+        self.number = next(endpoint.numbers)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say at once how things stand."""
+        super().connection_made(transport)
+        self._endpoint.joined(self)
+        self.tell_state()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The reader has ended; what it asked for is still decided."""
+        self._endpoint.left(self)
+
+    def tell_state(self) -> None:
+        """Tell what a reader must know to serve."""
+        self.tell(State(self._node.started, self._node.log.identity))
+
+    def heard(self, message: bytes) -> None:
+        """Do what the reader asks."""
+        match decode_from_reader(message):
+            case Submit(number, command):
+                if not self._node.started:
+                    self._decided(number, Refused(NOT_STARTED.code, NOT_STARTED.message))
+                elif not self._node.submit(command, lambda outcome: self._decided(number, outcome)):
+                    self._decided(number, Refused(FULL.code, FULL.message))
+            case AskStatus(number):
+                self.tell(Status(number, self._node.status()))
+            case Report(tally, number):
+                self._node.processes.report(self.number, tally)
+                if number:
+                    self.tell(Metrics(number, self._node.metrics()))
+            case Hello(pid):
+                _log.debug("reader %d is on the line", pid)
+
+    def _decided(self, number: int, outcome: Outcome) -> None:
+        # The answers of one batch come one after another: they go out together.
+        self._replies.append(Decided(number, outcome))
+        if len(self._replies) == 1:
+            asyncio.get_running_loop().call_soon(self._send_replies)
+
+    def _send_replies(self) -> None:
+        replies, self._replies = self._replies, []
+        self.tell(*replies)

@@ -1,0 +1,141 @@
+"""What readers and their node say to each other over a unix socket.
+
+Frames of msgpack, each with its length before it. A reader numbers its calls; the node answers each under its
+number, in any order. Without being asked the node only tells its :class:`State`, first of all and whenever it
+changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TypeVar, cast
+
+import msgspec
+
+from registry.api.status import NodeStatus
+from registry.domain.commands import (
+    DeleteConfig,
+    DeleteContext,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    Done,
+    PutConfig,
+    PutMode,
+    Refused,
+    Register,
+)
+from registry.observe.metrics import Tally
+
+AnyCommand = (
+    Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext
+)
+
+
+class Hello(msgspec.Struct, tag=True, frozen=True):
+    """A reader's first frame."""
+
+    pid: int
+
+
+class Submit(msgspec.Struct, tag=True, frozen=True):
+    """Decide a command; the answer is an outcome."""
+
+    number: int
+    command: AnyCommand
+
+
+class AskStatus(msgspec.Struct, tag=True, frozen=True):
+    """Answered by :class:`Status`."""
+
+    number: int
+
+
+class Report(msgspec.Struct, tag=True, frozen=True):
+    """What the reader has counted; answered by :class:`Metrics` if it has a number."""
+
+    tally: Tally
+    number: int = 0
+
+
+class State(msgspec.Struct, tag=True, frozen=True):
+    """What the node tells by itself."""
+
+    started: bool
+    """Whether the store holds what the log held when the node started."""
+    log: str
+    """The log's identity."""
+
+
+class Decided(msgspec.Struct, tag=True, frozen=True):
+    """The outcome of a command."""
+
+    number: int
+    outcome: Done | Refused
+
+
+class Status(msgspec.Struct, tag=True, frozen=True):
+    """The node's state."""
+
+    number: int
+    status: NodeStatus
+
+
+class Metrics(msgspec.Struct, tag=True, frozen=True):
+    """The metrics of all processes of the host."""
+
+    number: int
+    text: bytes
+
+
+FromReader = Hello | Submit | AskStatus | Report
+FromNode = State | Decided | Status | Metrics
+
+encode = msgspec.msgpack.Encoder().encode
+decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode
+decode_from_node = msgspec.msgpack.Decoder(FromNode).decode
+
+_LENGTH_BYTES = 4
+T = TypeVar("T")
+
+
+def frames(messages: Iterable[msgspec.Struct]) -> bytes:
+    """The messages as they go over the socket."""
+    packed = [encode(each) for each in messages]
+    return b"".join(part for each in packed for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
+
+
+class Framed(asyncio.Protocol):
+    """A protocol that hears whole messages; what is to be heard is the subclass's matter."""
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Cut what came into messages."""
+        pending = self._pending
+        pending += data
+        at = 0
+        while len(pending) - at >= _LENGTH_BYTES:
+            end = at + _LENGTH_BYTES + int.from_bytes(pending[at : at + _LENGTH_BYTES], "big")
+            if end > len(pending):
+                break
+            self.heard(bytes(pending[at + _LENGTH_BYTES : end]))
+            at = end
+        del pending[:at]
+
+    def heard(self, message: bytes) -> None:
+        """One message came."""
+        raise NotImplementedError
+
+    def tell(self, *messages: msgspec.Struct) -> None:
+        """Send messages, unless the other side is gone."""
+        if not self.transport.is_closing():
+            self.transport.write(frames(messages))

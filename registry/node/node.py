@@ -1,0 +1,247 @@
+"""The node: log, store, follower and writer of one host, and what it says about itself.
+
+Threads: the caller's event loop, one that follows, one that writes, one that keeps house. Their steps are
+plain functions; only :meth:`Node.start` makes threads. A failure that cannot be survived ends the process,
+because its parent starts it again, and starting examines everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from registry.api.backend import ApiSettings
+from registry.api.status import NodeStatus
+from registry.config import Settings
+from registry.domain import digest
+from registry.domain.commands import Command, Outcome
+from registry.domain.scope import Defaults
+from registry.log.embedded import EmbeddedLog, now_ms
+from registry.observe.metrics import Gauge, Processes, text
+from registry.store.lmdb import Store
+from registry.store.opening import known_log, open_store, peek_applied
+
+from .follower import Follower
+from .following import Following
+from .housekeeping import Housekeeping
+from .writer import Answer, Writer, Writing
+
+_log = logging.getLogger(__name__)
+
+
+def defaults(settings: Settings) -> Defaults:
+    """What holds where nothing is configured."""
+    return Defaults(
+        compatibility=settings.compatibility,
+        validate_fields=settings.validate_fields,
+        validate_new_schemas=settings.validate_new_schemas,
+        mode_mutability=settings.mode_mutability,
+        reject_empty_subject=settings.reject_empty_subject,
+    )
+
+
+def api_settings(settings: Settings, version: str) -> ApiSettings:
+    """What the API takes from the settings."""
+    return ApiSettings(
+        defaults=defaults(settings),
+        body_bytes_max=settings.body_bytes_max,
+        body_timeout_s=settings.body_timeout_s,
+        request_timeout_s=settings.request_timeout_s,
+        cluster_id=settings.cluster_id,
+        version=version,
+        cache_max_age_s=settings.cache_max_age_s,
+    )
+
+
+class Node:
+    """One host's node over the embedded log. Made, started and stopped by the thread of the event loop."""
+
+    def __init__(self, settings: Settings, *, failed: Callable[[str], None]) -> None:
+        """Open log and store. ``failed`` is called, from any thread, with the reason why the node must end.
+
+        Raises the errors of the log and the store, whose texts are for the user.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._failed = failed
+        self.log, self.store = _open(settings)
+        self._follower = Follower(self.log, self.store)
+        self.following = Following(self.log, self.store, self._follower, self._caught_up)
+        self._writer = Writer(
+            self.log,
+            self.store,
+            Writing(defaults(settings), settings.id_batch, settings.queue_max),
+            follow=self.following.reach,
+            deliver=self._deliver,
+            now=now_ms,
+        )
+        self._housekeeping = Housekeeping(self.log, self.store, self.following, settings)
+        self._threads: list[threading.Thread] = []
+        self._on_started: list[Callable[[], None]] = []
+        self.processes = Processes()
+        self.restarts: dict[str, int] = {}
+        """How often the parent had to start each kind of process again."""
+
+    @property
+    def started(self) -> bool:
+        """Whether the log was read up to its end once."""
+        return self.following.started
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        """Have ``call`` called on the event loop once the log was read; at once if it was."""
+        if self.started:
+            call()
+        else:
+            self._on_started.append(call)
+
+    def start(self) -> None:
+        """Follow, write and keep house."""
+        for name, run in (
+            ("follow", self.following.run),
+            ("write", self._write),
+            ("house", self._housekeeping.run),
+        ):
+            thread = threading.Thread(target=self._guarded, args=(name, run), name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Decide what waits, then close log and store. Blocks."""
+        self._writer.close()
+        self.following.stop()
+        self._housekeeping.stop()
+        for thread in self._threads:
+            thread.join(2.0)
+        self._follower.close()
+        self.store.close()
+        self.log.close()
+
+    def submit(self, command: Command, answer: Answer) -> bool:
+        """Queue a command; ``answer`` is called on the event loop. ``False``: too many wait."""
+        return self._writer.offer(command, answer)
+
+    def reader_ended(self, number: int) -> None:
+        """A reader has gone, perhaps killed in the middle of a view."""
+        self.processes.ended(number)
+        self._housekeeping.readers_gone()
+
+    def _deliver(self, answers: list[tuple[Answer, Outcome]]) -> None:
+        self._loop.call_soon_threadsafe(_answer_all, answers)
+
+    def _caught_up(self) -> None:
+        self._loop.call_soon_threadsafe(self._tell_started)
+
+    def _tell_started(self) -> None:
+        calls, self._on_started = self._on_started, []
+        for call in calls:
+            call()
+
+    def _write(self) -> None:
+        while self._writer.wait():
+            self._writer.step()
+
+    def _guarded(self, name: str, run: Callable[[], Any]) -> None:
+        try:
+            run()
+        except Exception as error:
+            _log.exception("the thread that should %s has failed", name)
+            self._failed(str(error) or repr(error))
+
+    def status(self) -> NodeStatus:
+        """The state at this moment."""
+        progress = self._follower.progress()
+        state = self.store.state
+        reasons = []
+        if not self.started:
+            left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
+            reasons.append(f"reading the log: {progress.applied} of {progress.end} records, left: {left}")
+        if self.following.trouble:
+            reasons.append(self.following.trouble)
+        return NodeStatus(
+            role="primary" if self.started else "following",
+            epoch=0 if self.started else -1,
+            applied=state.applied,
+            end=progress.end,
+            digest=digest.text(state.digest),
+            started=self.started,
+            ready=not reasons,
+            reasons=reasons,
+            records_per_s=progress.records_per_s,
+            eta_s=progress.eta_s,
+            quarantined=self._housekeeping.quarantined(),
+            log=self.log.identity,
+        )
+
+    def metrics(self) -> bytes:
+        """What all processes of the host have counted, in Prometheus' text format."""
+        status, store, writer = self.status(), self.store.stat(), self._writer.stat()
+        gauges = [
+            Gauge("registrar_log_end_offset", "Offset of the log's next record", status.end),
+            Gauge("registrar_applied_offset", "Offset up to which the store holds the log", status.applied),
+            Gauge("registrar_ready", "1 while everything can be served", float(status.ready)),
+            Gauge("registrar_quarantined_records", "Records that could not be read", status.quarantined),
+            Gauge("registrar_store_rows", "Rows in the store", store.rows),
+            Gauge("registrar_store_bytes", "Bytes used by the store", store.bytes_used),
+            Gauge("registrar_store_map_bytes", "Bytes the store may use", store.map_bytes),
+            Gauge("registrar_writes_waiting", "Commands that wait for the writer", writer.waiting),
+            Gauge("registrar_writer_batches", "Batches decided", writer.batches, counter=True),
+            Gauge("registrar_writer_commands", "Commands decided", writer.commands, counter=True),
+            Gauge("registrar_writer_records", "Records appended", writer.records, counter=True),
+            Gauge("registrar_schemas_registered", "Versions written", writer.versions, counter=True),
+            Gauge(
+                "kafka_schema_registry_registered_count",
+                "Versions that are there",
+                self._housekeeping.versions(),
+            ),
+            Gauge(
+                "kafka_schema_registry_master_slave_role",
+                "1 for the primary",
+                float(status.role == "primary"),
+            ),
+        ]
+        gauges += [
+            Gauge(
+                "registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind}
+            )
+            for kind, count in self.restarts.items()
+        ]
+        return text(self.processes.total(), gauges)
+
+
+def _answer_all(answers: list[tuple[Answer, Outcome]]) -> None:
+    for answer, outcome in answers:
+        answer(outcome)
+
+
+def _what_is_left(store_path: Path) -> str:
+    applied = peek_applied(store_path)
+    return "" if applied is None else f"The store beside it holds the rows up to offset {applied}."
+
+
+def _open(settings: Settings) -> tuple[EmbeddedLog, Store]:
+    store_path = settings.data / "store"
+    known = known_log(store_path)
+    began = time.monotonic()
+    log = EmbeddedLog(
+        settings.data / "log",
+        map_bytes=settings.log_map_bytes,
+        record_bytes_max=settings.record_bytes_max,
+        must_exist=known is not None,
+        advice=lambda: _what_is_left(store_path),
+    )
+    try:
+        if known is not None and known != log.identity:
+            _log.warning("the store was made from another log than the one that is there")
+        store, messages = open_store(store_path, log.identity, log.end(), map_bytes=settings.store_map_bytes)
+    except BaseException:
+        log.close()
+        raise
+    for message in messages:
+        _log.warning("%s", message)
+    _log.info("log and store opened in %.2f s: log at %d, store at %d",
+              time.monotonic() - began, log.end(), store.applied)  # fmt: skip
+    return log, store

@@ -1,0 +1,87 @@
+"""The node's process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import uvloop
+
+from registry import VERSION
+from registry.api.app import create_app
+from registry.child import REFUSED, Parent, started_by_parent
+from registry.http1.server import Server, listen
+from registry.log.contract import LogError
+from registry.reader.observed import Observed, limits, route_of
+from registry.reader.quick import Quick
+from registry.store.layout import StoreError
+
+from .backend import NodeBackend
+from .endpoint import Endpoint
+from .node import Node, api_settings
+
+STOP_SERVING_S = 3.0
+"""How long requests under way may take when the process stops."""
+
+
+def main() -> None:
+    """Run until the parent says stop or ends."""
+    parent = started_by_parent("node")
+    sys.exit(uvloop.run(_run(parent)))
+
+
+async def _run(parent: Parent) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    failure: list[str] = []
+
+    def failed(reason: str) -> None:
+        failure.append(reason)
+        loop.call_soon_threadsafe(stopping.set)
+
+    try:
+        node = Node(parent.settings, failed=failed)
+    except (LogError, StoreError, OSError) as error:
+        parent.tell(refused=str(error))
+        return REFUSED
+    parent.listen(stopping.set, lambda said: node.restarts.update(said.get("restarts", {})))
+    endpoint = Endpoint(node)
+    await endpoint.start(parent.endpoint)
+    server = None
+    try:
+        if parent.settings.readers == 0:
+            server = await _serve(parent, node)
+        node.when_started(lambda: parent.tell(ready=True))
+        node.start()
+        parent.tell(listening=True)
+        await stopping.wait()
+    except OSError as error:
+        parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
+        return REFUSED
+    finally:
+        if server is not None:
+            await server.stop(STOP_SERVING_S)
+        await endpoint.drained(STOP_SERVING_S)
+        endpoint.stop()
+        await asyncio.to_thread(node.stop)
+    return 1 if failure else 0
+
+
+async def _serve(parent: Parent, node: Node) -> Server:
+    settings = parent.settings
+    backend = NodeBackend(node)
+    observed = Observed(access_log=settings.access_log)
+
+    async def metrics() -> bytes:
+        node.processes.report(0, observed.tally(server.connections))
+        return node.metrics()
+
+    app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
+    quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
+    server = Server(app, limits=limits(settings), quick=quick, observe=observed, route_of=route_of)
+    await server.start(listen(settings.host, settings.port, shared=parent.shares_port))
+    return server
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""A reader's process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import uvloop
+
+from registry import VERSION
+from registry.api.app import create_app
+from registry.child import REFUSED, Parent, started_by_parent
+from registry.http1.server import Server, listen
+from registry.node.node import api_settings
+from registry.reader.observed import Observed, limits, route_of
+from registry.store.reader import StoreReader
+
+from .backend import ReaderBackend
+from .link import Link
+from .quick import Quick
+
+STOP_SERVING_S = 2.5
+NODE_WAIT_S = 10.0
+"""How long a call waits for a node that is away: a little longer than starting one takes."""
+REPORT_EVERY_S = 1.0
+
+
+def main() -> None:
+    """Run until the parent says stop or ends."""
+    parent = started_by_parent("reader")
+    sys.exit(uvloop.run(_run(parent)))
+
+
+async def _run(parent: Parent) -> int:
+    settings = parent.settings
+    stopping = asyncio.Event()
+    parent.listen(stopping.set)
+    try:
+        listener = listen(settings.host, settings.port, shared=parent.shares_port)
+    except OSError as error:
+        parent.tell(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
+        return REFUSED
+    backend = ReaderBackend(StoreReader(settings.data / "store"))
+    backend.link = Link(
+        parent.endpoint,
+        timeout_s=settings.request_timeout_s,
+        wait_s=NODE_WAIT_S,
+        calls_max=settings.queue_max,
+        changed=backend.changed,
+    )
+    observed = Observed(access_log=settings.access_log)
+
+    async def metrics() -> bytes:
+        return await backend.link.metrics(observed.tally(server.connections))
+
+    app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
+    quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
+    server = Server(app, limits=limits(settings), quick=quick, observe=observed, route_of=route_of)
+    backend.link.start()
+    await server.start(listener)
+    parent.tell(listening=True)
+    reporting = asyncio.get_running_loop().create_task(_report(backend.link, observed, server))
+    await stopping.wait()
+    await server.stop(STOP_SERVING_S)
+    reporting.cancel()
+    backend.link.report(observed.tally(0))
+    backend.link.stop()
+    await asyncio.sleep(0)
+    return 0
+
+
+async def _report(link: Link, observed: Observed, server: Server) -> None:
+    while True:
+        await asyncio.sleep(REPORT_EVERY_S)
+        link.report(observed.tally(server.connections))
+
+
+if __name__ == "__main__":
+    main()

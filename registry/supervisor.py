@@ -1,0 +1,260 @@
+"""The parent of all processes: starts a node and its readers, starts dead ones again, stops all in order.
+
+It does nothing else, so that nothing else can bring it down. A child that refuses to start, because its data
+are damaged or its port is taken, would refuse again: then all ends with the child's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import pickle
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from . import VERSION
+from .child import REFUSED
+from .config import Settings
+from .http1.server import listen
+from .observe.logs import start_logging
+
+STOP_READERS_S = 3.0
+STOP_NODE_S = 1.7
+"""Together less than the five seconds in which everything has stopped."""
+_PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
+_STEADY_S = 30.0
+_SOCKET_PATH_BYTES_MAX = 104
+
+_log = logging.getLogger(__name__)
+
+
+def serve(settings: Settings) -> int:
+    """Run until a signal; the exit code. What refuses the start is printed on standard error."""
+    start_logging(settings.log_level, settings.log_format, "parent")
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        reserved = _reserve(settings)
+    except _Refused as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"the folder {settings.data} cannot be used: {error.strerror or error}")
+    folder = Path(tempfile.mkdtemp(prefix="registrar-"))
+    try:
+        with reserved:
+            return asyncio.run(_Supervisor(settings, _endpoint(folder)).run())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Refused(Exception):
+    """The start is refused; the text is for the user."""
+
+
+def _refuse(reason: str) -> int:
+    print(f"registrar: {reason}", file=sys.stderr, flush=True)  # noqa: T201
+    return 1
+
+
+def _reserve(settings: Settings) -> socket.socket:
+    """Keep the port for this parent's children; raises when anybody else has it.
+
+    A shared port could be joined by any process of the same user: so it is bound alone first, which fails
+    when somebody listens, and then held by a socket that never listens.
+    """
+    try:
+        listen(settings.host, settings.port, shared=False).close()
+        return listen(settings.host, settings.port, shared=True)
+    except OSError as error:
+        raise _Refused(f"cannot listen on {settings.listen}: {error.strerror or error}") from error
+
+
+def _endpoint(folder: Path) -> Path:
+    path = folder / "node.sock"
+    if len(os.fsencode(path)) > _SOCKET_PATH_BYTES_MAX:
+        raise _Refused(f"the path {path} is too long for a socket; set TMPDIR to a shorter one")
+    return path
+
+
+class _Child:
+    """One process, over all its lives."""
+
+    def __init__(self, kind: str, module: str, given: bytes) -> None:
+        self.kind = kind
+        self.restarts = 0
+        self.refused = ""
+        self.listening = asyncio.Event()
+        self.ready = asyncio.Event()
+        self.process: asyncio.subprocess.Process | None = None
+        self._module = module
+        self._given = given
+        self._line: socket.socket | None = None
+
+    async def live(self) -> int:
+        """Start it and wait for its end; the exit code."""
+        ours, theirs = socket.socketpair()
+        began = time.monotonic()
+        with theirs:
+            environment = dict(os.environ)
+            root = str(Path(__file__).parents[1])
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", self._module, str(theirs.fileno()),
+                pass_fds=(theirs.fileno(),), env=environment, stdin=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+        ours.setblocking(True)
+        ours.sendall(len(self._given).to_bytes(4, "big") + self._given)
+        self._line = ours
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            async for line in reader:
+                self._heard(orjson.loads(line))
+        except (OSError, ValueError):
+            pass
+        code = await self.process.wait()
+        writer.close()
+        self._line = None
+        self.lived_s = time.monotonic() - began
+        return code
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        self.refused = said.get("refused", self.refused)
+        if said.get("listening"):
+            self.listening.set()
+        if said.get("ready"):
+            self.ready.set()
+
+    def tell(self, **fact: Any) -> None:
+        """Tell the child something; one that is gone hears nothing."""
+        if self._line is not None:
+            with contextlib.suppress(OSError):
+                self._line.send(orjson.dumps(fact) + b"\n")
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+
+
+class _Supervisor:
+    """Keeps the children alive until it is told to stop."""
+
+    def __init__(self, settings: Settings, endpoint: Path) -> None:
+        self._settings = settings
+        given = pickle.dumps(
+            {"settings": settings, "endpoint": str(endpoint), "parent": os.getpid(), "shares_port": True}
+        )
+        self._node = _Child("node", "registry.node.run", given)
+        self._readers = [_Child("reader", "registry.reader.run", given) for _ in range(settings.readers)]
+        self._keepers: dict[_Child, asyncio.Task[None]] = {}
+        self._stopping = asyncio.Event()
+        self._signals = 0
+        self._refused = ""
+
+    async def run(self) -> int:
+        """Until a signal, or until a child refuses to start."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signalled)
+        for child in (self._node, *self._readers):
+            self._keepers[child] = loop.create_task(self._keep(child))
+        announcing = loop.create_task(self._announce())
+        await self._stopping.wait()
+        announcing.cancel()
+        await self._stop()
+        if self._refused:
+            return _refuse(self._refused)
+        return 0 if self._signals == 1 else 1
+
+    def _signalled(self) -> None:
+        self._signals += 1
+        if self._signals > 1:
+            for child in self._keepers:
+                child.kill()
+        self._stopping.set()
+
+    async def _keep(self, child: _Child) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            code = await child.live()
+            if self._stopping.is_set():
+                return
+            if code == REFUSED:
+                self._refused = child.refused or f"the {child.kind} refused to start"
+                self._stopping.set()
+                return
+            failures = 0 if child.lived_s > _STEADY_S else failures + 1
+            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
+            _log.error("the %s has ended (%s); starting it again in %g s", child.kind, _how(code), pause_s)
+            child.restarts += 1
+            self._tell_restarts()
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
+            except TimeoutError:
+                pass
+
+    def _tell_restarts(self) -> None:
+        counts = {"node": self._node.restarts, "reader": sum(each.restarts for each in self._readers)}
+        self._node.tell(restarts=counts)
+
+    async def _stop(self) -> None:
+        """Readers first: they finish what is under way, for which they need the node."""
+        await self._end(self._readers, STOP_READERS_S)
+        await self._end([self._node], STOP_NODE_S)
+
+    async def _end(self, children: Iterable[_Child], timeout_s: float) -> None:
+        keepers = []
+        for child in children:
+            child.tell(stop=True)
+            keepers.append(self._keepers[child])
+        if not keepers:
+            return
+        _, late = await asyncio.wait(keepers, timeout=timeout_s)
+        if late:
+            for child in children:
+                child.kill()
+            await asyncio.wait(late)
+
+    async def _announce(self) -> None:
+        for child in self._readers or [self._node]:
+            await child.listening.wait()
+        await self._node.ready.wait()
+        self._tell_restarts()
+        print(_banner(self._settings), flush=True)  # noqa: T201
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _banner(settings: Settings) -> str:
+    host = settings.host
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    url = f"http://{reachable}:{settings.port}"
+    processes = "the node alone" if not settings.readers else f"{settings.readers} readers and the node"
+    return f"""\
+Registrar {VERSION} serves a schema registry (Confluent's REST API, Avro) on {url}
+  data      {settings.data.resolve()}
+  processes {processes}; one signal (Ctrl-C) stops all
+
+Register a first schema:
+  curl -X POST -H 'Content-Type: application/vnd.schemaregistry.v1+json' \\
+    -d '{{"schema": "\\"string\\""}}' {url}/subjects/first-value/versions
+and fetch it:
+  curl {url}/subjects/first-value/versions/latest"""
