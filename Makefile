@@ -12,6 +12,8 @@ JS      = tests/clients/js
 LISTEN  ?=
 DATA    ?=
 ARGS    ?=
+# What "make lock" renews; UPGRADE= keeps the versions that still fit.
+UPGRADE ?= --upgrade
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
 
@@ -93,8 +95,8 @@ docs: $(VENV)/dev.stamp
 
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv
-	$(LOCK) --upgrade --group build -o requirements.txt pyproject.toml
-	$(LOCK) --upgrade --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
+	$(LOCK) $(UPGRADE) --group build -o requirements.txt pyproject.toml
+	$(LOCK) $(UPGRADE) --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ ALLOWED = {
     "registry.store": ("registry.domain", "registry.lmdbfile", "registry.store"),
     "registry.api": ("registry.__init__", "registry.domain", "registry.api"),
     "registry.http1": ("registry.domain", "registry.http1"),
+    "registry.child": ("registry.config", "registry.observe"),
     "registry.observe": ("registry.observe",),
     "registry.node": ("registry",),
     "registry.reader": ("registry",),
@@ -183,3 +186,10 @@ def _own_calls(function: ast.AST) -> Iterator[ast.Call]:
         if isinstance(node, ast.Call):
             yield node
         yield from _own_calls(node)
+
+
+def test_the_requirements_are_what_is_imported() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    imported = {name.split(".")[0] for path in modules(*PACKAGES) for name in imports(path)}
+    needed = imported - set(sys.stdlib_module_names) - set(PACKAGES)
+    assert needed == {re.split(r"[^\w-]", requirement)[0] for requirement in declared}
