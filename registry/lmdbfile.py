@@ -58,6 +58,15 @@ def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
     return findings
 
 
+def ask(module: str, *arguments: str) -> str | None:
+    """What ``python -m module`` prints; ``None`` when it fails, whatever the reason."""
+    command, environment = module_command(module, *arguments)
+    child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
+        command, capture_output=True, env=environment, check=False
+    )
+    return None if child.returncode else child.stdout.decode().strip()
+
+
 def progress(text: str) -> None:
     """Said by the child: what it has read so far, should it crash next."""
     os.write(1, b"P %s\n" % text.encode())

@@ -7,12 +7,26 @@ never changes. The log's last record always stays, so that the check at the star
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import lmdb
 
 from . import format as layout
 from .format import State
+
+
+class Bounds(NamedTuple):
+    """What one step may take."""
+
+    offset: int
+    """Only records below."""
+    replaced_ts: int
+    """Records appended until then, ms since the epoch, take the earlier ones of their keys away."""
+    tombstone_ts: int
+    """Tombstones appended until then go themselves."""
+    limit: int
+    """Records to look at."""
 
 
 class Compaction:
@@ -21,35 +35,26 @@ class Compaction:
     def __init__(self, records: Any, keys: Any, graves: Any) -> None:
         self._records, self._keys, self._graves = records, keys, graves
 
-    def step(
-        self,
-        txn: lmdb.Transaction[bytes],
-        state: State,
-        now: int,
-        min_lag_ms: int,
-        retention_ms: int,
-        limit: int,
-    ) -> tuple[State, int]:
-        """The state afterwards and the number of records removed. Times in ms."""
-        cleaned, superseded = self._look(txn, state, now - min_lag_ms, limit)
-        buried = self._bury(txn, now - retention_ms, limit)
-        removed = superseded + buried
-        return State(state.end, state.records - removed, cleaned), removed
+    def step(self, txn: lmdb.Transaction[bytes], state: State, bounds: Bounds) -> tuple[State, int]:
+        """The state afterwards, and how many records were looked at or buried; 0 when all is done."""
+        cleaned, superseded = self._look(txn, state.cleaned, bounds)
+        buried = self._bury(txn, bounds)
+        done = cleaned - state.cleaned + buried
+        return State(state.end, state.records - superseded - buried, cleaned), done
 
-    def _look(self, txn: lmdb.Transaction[bytes], state: State, before: int, limit: int) -> tuple[int, int]:
-        """Look at records appended at ``before`` or earlier; the new ``cleaned``, and how many went."""
-        cleaned, removed = state.cleaned, 0
-        while limit > 0 and cleaned < state.end - 1:
-            raw_offset = layout.pack_offset(cleaned)
+    def _look(self, txn: lmdb.Transaction[bytes], cleaned: int, bounds: Bounds) -> tuple[int, int]:
+        """Look at the next records; the new ``cleaned``, and how many went."""
+        removed = 0
+        for offset in range(cleaned, min(bounds.offset, cleaned + bounds.limit)):
+            raw_offset = layout.pack_offset(offset)
             raw = txn.get(raw_offset, db=self._records)
             if raw is None:
-                raise layout.BadRecord(cleaned)
+                raise layout.BadRecord(offset)
             record = layout.unpack(raw_offset, raw)
-            if record.ts > before:
+            if record.ts > bounds.replaced_ts:
                 break
             removed += self._supersede(txn, raw_offset, record.key or b"", record.value is None)
-            cleaned += 1
-            limit -= 1
+            cleaned = offset + 1
         return cleaned, removed
 
     def _supersede(self, txn: lmdb.Transaction[bytes], raw_offset: bytes, key: bytes, tombstone: bool) -> int:
@@ -62,20 +67,16 @@ class Compaction:
         txn.delete(earlier, db=self._graves)
         return int(txn.delete(earlier, db=self._records))
 
-    def _bury(self, txn: lmdb.Transaction[bytes], before: int, limit: int) -> int:
-        """Remove tombstones appended at ``before`` or earlier; table graves lists those that stand alone."""
+    def _bury(self, txn: lmdb.Transaction[bytes], bounds: Bounds) -> int:
+        """Remove old tombstones; table graves lists those that stand alone."""
         removed = 0
         with txn.cursor(self._graves) as cursor:
-            graves = []
-            for grave in cursor:
-                graves.append(grave)
-                if len(graves) >= limit:
-                    break
+            graves = list(islice(cursor, bounds.limit))
         for raw_offset, name in graves:
             raw = txn.get(raw_offset, db=self._records)
             if raw is None:
                 raise layout.BadRecord(layout.unpack_offset(raw_offset))
-            if layout.unpack(raw_offset, raw).ts > before:
+            if layout.unpack(raw_offset, raw).ts > bounds.tombstone_ts:
                 break
             txn.delete(raw_offset, db=self._graves)
             txn.delete(name, db=self._keys)

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lmdb
 
@@ -27,12 +27,14 @@ from registry.domain.records import Entry, Record
 
 from . import format as layout
 from .check import check
-from .compaction import Compaction
+from .compaction import Bounds, Compaction
 from .contract import DamagedLog, LogError, OutcomeUnknown, RecordTooLarge
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_ROOM_BYTES = 16 << 20
+"""With less room an I/O error means a full disk: LMDB says so of the short write with which the disk ends."""
 
 
 def now_ms() -> int:
@@ -45,7 +47,7 @@ class EmbeddedLog:
 
     ``map_bytes`` is the most the log can grow to; the file is sparse and only as large as its content.
     ``must_exist``: the caller knows of this log (a store was made from it), so a missing one is damage.
-    ``advice`` ends the text of :class:`DamagedLog`: what the user still has.
+    ``advice`` gives the end of the text of :class:`DamagedLog`: what the user still has.
 
     Raises :class:`DamagedLog` when the files are not what was written, :class:`LogError` when another
     process has the log open or it cannot be opened.
@@ -59,7 +61,7 @@ class EmbeddedLog:
         record_bytes_max: int = RECORD_BYTES_MAX,
         clock: Callable[[], int] = now_ms,
         must_exist: bool = False,
-        advice: str = "",
+        advice: Callable[[], str] = str,
     ) -> None:
         self._path = path
         self._clock = clock
@@ -160,27 +162,34 @@ class EmbeddedLog:
         except lmdb.Error as error:
             self._failed(error, state)
 
-    def _failed(self, error: lmdb.Error, wanted: layout.State) -> None:
+    def _stored(self) -> layout.State | None:
+        """The state that the environment says; ``None`` when it says nothing."""
+        try:
+            with self._env.begin(self._tables[3]) as txn:
+                return layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
+        except (lmdb.Error, ValueError):
+            return None
+
+    def _failed(self, error: lmdb.Error, wanted: layout.State) -> NoReturn:
         """Raise what a failed commit means: what the environment now says decides.
 
         In doubt the log takes nothing more: only opening it again shows what is on disk.
         """
-        found: layout.State | None
-        try:
-            with self._env.begin(self._tables[3]) as txn:
-                found = layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
-        except (lmdb.Error, ValueError):
-            found = None
+        found = self._stored()
         if found is None or found == wanted:
             self._doubt = f"writing the log in {self._path} failed ({error}): start the node again"
             raise OutcomeUnknown(self._doubt) from error
         if isinstance(error, lmdb.MapFullError):
-            raise LogError(
-                f"the log in {self._path} is full: it has reached its map size; nothing was appended"
-            ) from error
-        if isinstance(error, lmdb.DiskError) or error.code in _FULL:
-            raise LogError(f"the disk under the log in {self._path} is full; nothing was appended") from error
-        raise LogError(f"the log in {self._path} cannot be written: {error}; nothing was appended") from error
+            why = f"the log in {self._path} has reached its map size (setting log_map_bytes)"
+        elif error.code in _FULL or (error.code == errno.EIO and self._free_bytes() < _ROOM_BYTES):
+            why = f"the disk under the log in {self._path} is full"
+        else:
+            why = f"the log in {self._path} cannot be written: {error}"
+        raise LogError(f"{why}; nothing was appended") from error
+
+    def _free_bytes(self) -> int:
+        room = os.statvfs(self._path)
+        return room.f_bavail * room.f_frsize
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """See :meth:`.contract.Log.wait`."""
@@ -189,29 +198,37 @@ class EmbeddedLog:
         self._alive()
         return self._state.end > offset
 
-    def compact(self, now: int, min_lag_ms: int, tombstone_retention_ms: int, limit: int = 1000) -> int:
-        """Take away what later records have replaced; how many records went.
+    def compact(
+        self,
+        now: int,
+        min_lag_ms: int,
+        tombstone_retention_ms: int,
+        limit: int = 1000,
+        applied: int | None = None,
+    ) -> int:
+        """Take away what later records have replaced; 0 when nothing is left to do, else call it again.
 
         A record goes when a later one of its key is older than ``min_lag_ms`` at ``now`` (ms since the
         epoch); a tombstone goes when it is older than ``tombstone_retention_ms`` and nothing earlier of its
-        key is left. At most about ``limit`` records are looked at, so that appends wait only shortly; call
-        again until 0. Raises :class:`LogError`; what was not committed is tried again by the next call.
+        key is left. Only records below ``applied`` count, if given: a store that follows must have seen a
+        tombstone before it goes. A call looks at no more than ``limit`` records and as many tombstones, so
+        that appends wait only shortly. Raises :class:`LogError`; the next call tries the same again.
         """
         with self._writing:
             self._alive()
+            before = self._state.end - 1 if applied is None else min(applied, self._state.end - 1)
+            bounds = Bounds(before, now - min_lag_ms, now - tombstone_retention_ms, limit)
             try:
                 with self._env.begin(write=True) as txn:
-                    state, removed = self._compaction.step(
-                        txn, self._state, now, min_lag_ms, tombstone_retention_ms, limit
-                    )
-                    if state != self._state:
+                    state, done = self._compaction.step(txn, self._state, bounds)
+                    if done:
                         txn.put(layout.META_STATE, state.pack(), db=self._tables[3])
             except layout.BadRecord as bad:
                 raise self._damaged(f"the record at offset {bad.offset} is unreadable") from bad
             except lmdb.Error as error:
                 raise LogError(f"the log in {self._path} cannot be compacted: {error}") from error
             self._state = state
-        return removed
+        return done
 
     def verify_step(self, records_max: int = 1000) -> bool:
         """Check the next records' checksums; whether all that were there have been seen.
@@ -245,7 +262,7 @@ class EmbeddedLog:
             "nothing is served from it. Restore the folder from a backup, or move it away to begin with an "
             "empty log."
         )
-        return DamagedLog(f"{text} {self._advice}".rstrip())
+        return DamagedLog(f"{text} {self._advice()}".rstrip())
 
 
 def _absent(path: Path) -> bool:

@@ -6,6 +6,7 @@ checked later by :meth:`.lmdb.Store.verify_step`.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,5 +119,19 @@ def _half_way(low: bytes, high: bytes) -> bytes:
     return low[:shared] + ((a + b) // 2).to_bytes(8, "big")
 
 
+def applied(path: Path) -> int:
+    """The applied offset of the environment at ``path``, in the child."""
+    with (
+        lmdb.open(
+            str(path), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
+        ) as env,
+        env.begin(env.open_db(layout.META, create=False)) as txn,
+    ):
+        return State.unpack(txn.get(layout.META_STATE) or b"").applied
+
+
 if __name__ == "__main__":
-    report(look)
+    if sys.argv[2:] == ["applied"]:
+        sys.stdout.write(str(applied(Path(sys.argv[1]))))
+    else:
+        report(look)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -171,13 +172,12 @@ class Store:
             if self._closed:
                 return
             self._closed = True
-            try:
+            # On a full disk the store stays marked as open, which is the careful side.
+            with suppress(lmdb.Error), closing(self._env):
                 self._env.sync(True)
                 with self._env.begin(self._meta, write=True) as txn:
                     txn.put(layout.META_CLEAN, b"1")
                 self._env.sync(True)
-            finally:
-                self._env.close()
 
 
 def sum_of_puts(rows: Iterable[Change]) -> int:

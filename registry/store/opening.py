@@ -16,7 +16,7 @@ from pathlib import Path
 import lmdb
 
 from registry.domain.fold import FOLD_VERSION
-from registry.lmdbfile import CannotExamine, examine
+from registry.lmdbfile import CannotExamine, ask, examine
 
 from . import layout
 from .layout import Current, State, StoreError, read_current, write_current
@@ -84,17 +84,10 @@ def known_log(path: Path) -> str | None:
 
 
 def peek_applied(path: Path) -> int | None:
-    """The applied offset of the store in folder ``path``, when it can be read; only for a last message."""
+    """The applied offset of the store in folder ``path``, if it can be read: it may outlive its log."""
     current = read_current(path)
-    try:
-        with lmdb.open(
-            str(path / (current.name if current else "")), max_dbs=layout.TABLES, readonly=True,
-            lock=False, create=False, map_size=0,
-        ) as env, env.begin() as txn:  # fmt: skip
-            raw = txn.get(layout.META_STATE, db=env.open_db(layout.META, txn=txn, create=False))
-            return State.unpack(raw or b"").applied
-    except (lmdb.Error, ValueError):
-        return None
+    said = ask("registry.store.check", str(path / current.name), "applied") if current else None
+    return int(said) if said else None
 
 
 def _refusals(

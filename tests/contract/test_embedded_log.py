@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.domain.records import Entry, Record
+from registry.lmdbfile import module_command
 from registry.log.contract import DamagedLog, LogError
 from registry.log.embedded import EmbeddedLog
 
@@ -36,6 +38,14 @@ def opened(path: Path, clock: Callable[[], int] = lambda: 0) -> EmbeddedLog:
 
 def everything(log: EmbeddedLog) -> list[Record]:
     return log.read(0, 1 << 20, ALL)
+
+
+def compacted(log: EmbeddedLog, now: int, lag: int, retention: int) -> int:
+    """Compact all that can be; how many records went."""
+    before = log.count()
+    while log.compact(now, lag, retention):
+        pass
+    return before - log.count()
 
 
 def test_a_log_is_the_same_after_it_was_opened_again(tmp_path: Path) -> None:
@@ -68,6 +78,7 @@ def test_a_second_process_is_refused_and_told_who_has_the_log(tmp_path: Path) ->
         capture_output=True,
         text=True,
         check=True,
+        env=module_command("registry")[1],
     )
     assert second.stdout == (
         f"LogError the log in {tmp_path / 'log'} is open for writing by process {os.getpid()}\n"
@@ -82,7 +93,7 @@ def test_a_second_process_is_refused_and_told_who_has_the_log(tmp_path: Path) ->
 def test_a_full_map_refuses_the_append_and_keeps_the_rest(tmp_path: Path) -> None:
     log = EmbeddedLog(tmp_path / "log", map_bytes=1 << 20)
     log.append([Entry(b"a", b"1")])
-    with pytest.raises(LogError, match=r"full: .* nothing was appended"):
+    with pytest.raises(LogError, match=r"map size .* nothing was appended"):
         log.append([Entry(b"b", b"x" * 500_000), Entry(b"c", b"x" * 500_000), Entry(b"d", b"x" * 500_000)])
     assert log.end() == 1
     assert log.append([Entry(b"b", b"2")]) == 1
@@ -102,8 +113,8 @@ def test_compaction_keeps_what_is_younger_than_the_lag(tmp_path: Path) -> None:
     log.append([Entry(b"a", b"1")])
     now[0] = 2000
     log.append([Entry(b"a", b"2"), Entry(b"z", b"")])
-    assert log.compact(2999, 1000, 10_000) == 0
-    assert log.compact(3000, 1000, 10_000) == 1
+    assert compacted(log, 2999, 1000, 10_000) == 0
+    assert compacted(log, 3000, 1000, 10_000) == 1
     assert [record.offset for record in everything(log)] == [1, 2]
     assert (log.end(), log.count()) == (3, 2)
     log.close()
@@ -115,13 +126,13 @@ def test_compaction_keeps_what_is_younger_than_the_lag(tmp_path: Path) -> None:
 def test_compaction_keeps_a_tombstone_for_its_retention_and_then_forgets_the_key(tmp_path: Path) -> None:
     log = opened(tmp_path, lambda: 1000)
     log.append([Entry(b"a", b"1"), Entry(b"a", None), Entry(b"z", b"")])
-    assert log.compact(1000, 0, 500) == 1
+    assert compacted(log, 1000, 0, 500) == 1
     assert [record.offset for record in everything(log)] == [1, 2]
-    assert log.compact(1499, 0, 500) == 0
-    assert log.compact(1500, 0, 500) == 1
+    assert compacted(log, 1499, 0, 500) == 0
+    assert compacted(log, 1500, 0, 500) == 1
     assert [record.offset for record in everything(log)] == [2]
     log.append([Entry(b"a", b"again"), Entry(b"z", b""), Entry(b"y", b"")])
-    assert log.compact(9000, 0, 500) == 1
+    assert compacted(log, 9000, 0, 500) == 1
     assert [record.key for record in everything(log)] == [b"a", b"z", b"y"]
     log.close()
 
@@ -139,8 +150,62 @@ def test_compaction_leaves_the_last_record_so_that_the_end_can_be_checked(tmp_pa
 def test_compaction_does_a_bounded_piece_at_a_time(tmp_path: Path) -> None:
     log = opened(tmp_path)
     log.append([Entry(b"a", b"1")] * 101)
-    removed = [log.compact(1 << 40, 0, 0, limit=10) for _ in range(12)]
-    assert removed == [9, *[10] * 9, 0, 0]
+    counts = []
+    while log.compact(1 << 40, 0, 0, limit=10):
+        counts.append(log.count())
+    assert counts == [92, 82, 72, 62, 52, 42, 32, 22, 12, 2]
+    log.close()
+
+
+def test_compaction_takes_nothing_that_the_store_has_not_seen(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1"), Entry(b"a", None), Entry(b"z", b"")])
+    log.compact(1 << 40, 0, 0, applied=1)
+    assert log.count() == 3
+    assert log.compact(1 << 40, 0, 0, applied=1) == 0
+    log.compact(1 << 40, 0, 0, applied=2)
+    assert [record.key for record in everything(log)] == [b"z"]
+    log.close()
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from registry.domain.records import Entry
+from registry.log.contract import LogError
+from registry.log.embedded import EmbeddedLog
+log = EmbeddedLog(Path(sys.argv[1]))
+size = (Path(sys.argv[1]) / "data.mdb").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 200_000, resource.RLIM_INFINITY))
+done = 0
+try:
+    while True:
+        log.append([Entry(b"%d" % done, b"x" * 1000)] * 10)
+        done += 10
+except LogError as error:
+    print(error)
+assert done and log.end() == log.count() == done
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert log.append([Entry(b"there is room again", b"")]) == done
+print(done + 1)
+"""
+
+
+def test_a_full_disk_refuses_the_append_and_the_log_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    _, environment = module_command("registry")
+    child = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path / "log")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    said, end = child.stdout.splitlines()
+    assert re.fullmatch(
+        r"the (disk under the )?log in .* (is full|cannot be written: .*); nothing was appended", said
+    )
+    log = opened(tmp_path)
+    assert [record.offset for record in everything(log)] == list(range(int(end)))
     log.close()
 
 

@@ -29,7 +29,7 @@ def write_log(path: Path, records: int = 3000, padding: bytes = b"") -> None:
 
 def damage_of(path: Path) -> str:
     with pytest.raises(DamagedLog) as caught:
-        EmbeddedLog(path, map_bytes=MAP, advice="The store still has it.")
+        EmbeddedLog(path, map_bytes=MAP, advice=lambda: "The store still has it.")
     text = str(caught.value)
     assert text.startswith(f"The log in {path} is damaged: ")
     assert "Restore the folder from a backup" in text

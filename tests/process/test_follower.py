@@ -1,0 +1,128 @@
+"""The follower: steps from the log into the store, alone or with a second process that folds."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from registry.domain.fold import FOLD_VERSION, apply
+from registry.domain.records import Entry
+from registry.domain.rows import scan
+from registry.domain.views import DictView
+from registry.log.embedded import EmbeddedLog
+from registry.node.follower import Follower
+from registry.store.lmdb import Store
+from registry.store.opening import open_store
+
+MAP = 256 << 20
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
+    made = EmbeddedLog(tmp_path / "log", map_bytes=MAP)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path, log: EmbeddedLog) -> Iterator[Store]:
+    made, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=MAP, fold=FOLD_VERSION)
+    yield made
+    made.close()
+
+
+def history(records: int) -> list[Entry]:
+    """Versions that come, are written again, are soft-deleted and go, and a record that nobody can read."""
+    entries = []
+    for n in range(records):
+        subject, version = b"subject-%d" % (n * 31 % 200), n % 3 + 1
+        key = b'{"keytype":"SCHEMA","subject":"%s","version":%d,"magic":1}' % (subject, version)
+        value = b'{"subject":"%s","version":%d,"id":%d,"schema":"\\"int\\"","deleted":%s}'
+        entry = Entry(key, value % (subject, version, n + 1, b"true" if n % 5 == 0 else b"false"))
+        if n % 13 == 0:
+            entry = Entry(key, None)
+        elif n % 17 == 0:
+            mark = b'{"subject":"%s","version":3}' % subject
+            entry = Entry(b'{"keytype":"DELETE_SUBJECT","subject":"%s","magic":0}' % subject, mark)
+        elif n % 101 == 0:
+            entry = Entry(b"\xff what is this", b"?")
+        entries.append(entry)
+    return entries
+
+
+def plain_rows(log: EmbeddedLog) -> list[tuple[bytes, bytes]]:
+    plain = DictView()
+    for record in log.read(0, 1 << 20, 1 << 30):
+        plain.commit(apply(plain, record))
+    return list(plain.rows())
+
+
+def stored_rows(store: Store) -> list[tuple[bytes, bytes]]:
+    with store.view() as view:
+        return list(scan(view, b"", b""))
+
+
+@pytest.mark.parametrize("far_behind", [None, 500])
+@pytest.mark.parametrize("records_max", [1, 7, 300])
+def test_the_store_becomes_the_fold_of_the_log(
+    log: EmbeddedLog, store: Store, far_behind: int | None, records_max: int
+) -> None:
+    """Both ways of folding, and batches that end anywhere, give the plain fold's rows."""
+    follower = Follower(log, store, far_behind=far_behind)
+    assert follower.step() == 0
+    log.append(history(1500))
+    steps = []
+    while went := follower.step(records_max):
+        steps.append(went)
+    assert sum(steps) == store.applied == log.end()
+    assert max(steps) <= records_max
+    assert stored_rows(store) == plain_rows(log)
+    log.append(history(50))
+    while follower.step(records_max):
+        pass
+    assert stored_rows(store) == plain_rows(log)
+    follower.close()
+
+
+def test_holes_of_compaction_are_stepped_over(log: EmbeddedLog, store: Store) -> None:
+    log.append(history(600))
+    while log.compact(1 << 50, 0, 1 << 50):
+        pass
+    assert log.count() < 600
+    follower = Follower(log, store)
+    while follower.step(10):
+        pass
+    assert store.applied == 600
+    assert stored_rows(store) == plain_rows(log)
+
+
+def test_a_second_process_that_dies_is_done_without(log: EmbeddedLog, store: Store) -> None:
+    log.append(history(3000))
+    follower = Follower(log, store, far_behind=100)
+    assert follower.step(20) == 20
+    assert follower._folding
+    os.kill(follower._folding._process.pid, signal.SIGKILL)
+    while follower.step(20):
+        pass
+    assert follower._folding is None
+    assert stored_rows(store) == plain_rows(log)
+
+
+def test_progress_says_how_far_how_fast_and_how_long(log: EmbeddedLog, store: Store) -> None:
+    now = [100.0]
+    follower = Follower(log, store, clock=lambda: now[0])
+    assert follower.progress() == (0, 0, 0.0, 0.0)
+    log.append(history(500))
+    assert follower.progress() == (0, 500, 0.0, None)
+    now[0] += 1
+    follower.step(0 + 100)
+    now[0] += 2
+    follower.step(100)
+    assert follower.progress() == (200, 500, 100.0, 3.0)
+    while follower.step():
+        pass
+    assert follower.progress().eta_s == 0.0
