@@ -73,7 +73,8 @@ def test_an_older_python_is_passed_over(path: Path, clone: Path) -> None:
     done = make(path, "serve", folder=clone)
     assert done.returncode != 0
     assert done.stdout.strip() == (
-        "python3 makes no virtual environments: install the package python3-venv (apt-get install python3-venv)"
+        "python3 makes no virtual environments: install the package python3-venv"
+        " (apt-get install python3-venv)"
     )
 
 
