@@ -19,7 +19,7 @@ class Register(_Command, frozen=True):
     subject: str
     """Qualified name."""
     schema: str
-    """The client's text, or the canonical text where ``canonical`` says so; empty means the latest version's."""
+    """The client's text, or the canonical one where ``canonical`` says so; empty means the latest version's."""
     schema_type: str | None = None
     """``None`` when the client sent none."""
     references: list[Reference] | None = None
@@ -34,7 +34,7 @@ class Register(_Command, frozen=True):
     format: str = ""
     """The form of the schema in the reply."""
     canonical: bool = False
-    """``schema`` was already parsed as new, without references, and is canonical: it need not be parsed again."""
+    """``schema`` was parsed as new, without references, and is canonical: it need not be parsed again."""
 
 
 class DeleteSubject(_Command, frozen=True):
@@ -54,7 +54,7 @@ class DeleteVersion(_Command, frozen=True):
 
 
 class PutConfig(_Command, frozen=True):
-    """Merge ``patch`` into the config of a scope: an absent member stays, ``None`` clears, a value replaces."""
+    """Merge ``patch`` into a scope's config: an absent member stays, ``None`` clears, a value replaces."""
 
     subject: str | None
     """Qualified name; ``None`` for the top level."""
@@ -92,7 +92,9 @@ class DeleteContext(_Command, frozen=True):
     context: str
 
 
-Command = Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext
+Command = (
+    Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext
+)
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
