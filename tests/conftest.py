@@ -24,6 +24,20 @@ def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if url := request.config.getoption("--registry"):
         yield Served(url.rstrip("/"))
         return
-    running = Registry(tmp_path_factory.mktemp("registry") / "data", "--readers", "2").wait()
+    yield from _running(tmp_path_factory, "--readers", "2")
+
+
+@pytest.fixture(scope="session")
+def registry_without_readers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """As ``registry``, but the node alone serves everything."""
+    if request.config.getoption("--registry"):
+        pytest.skip("the server that --registry names is one of a kind")
+    yield from _running(tmp_path_factory, "--readers", "0")
+
+
+def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Registry]:
+    running = Registry(tmp_path_factory.mktemp("registry") / "data", *flags).wait()
     yield running
     assert running.stop() == 0, running.output

@@ -19,7 +19,7 @@ class Register(_Command, frozen=True):
     subject: str
     """Qualified name."""
     schema: str
-    """The client's text, or the canonical one where ``canonical`` says so; empty means the latest version's."""
+    """The client's text, or the canonical one where ``canonical`` says so; empty: the latest version's."""
     schema_type: str | None = None
     """``None`` when the client sent none."""
     references: list[Reference] | None = None

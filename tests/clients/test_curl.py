@@ -55,9 +55,10 @@ class Curl:
         return self(path, "--data", json.dumps(body), "--header", f"Content-Type: {V1}", *options)
 
 
-@pytest.fixture
-def curl(registry: Served) -> Curl:
-    return Curl(registry.url)
+@pytest.fixture(params=["registry", "registry_without_readers"])
+def curl(request: pytest.FixtureRequest) -> Curl:
+    served: Served = request.getfixturevalue(request.param)
+    return Curl(served.url)
 
 
 def test_registers_and_fetches(curl: Curl, topic: str) -> None:

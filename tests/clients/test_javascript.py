@@ -159,6 +159,12 @@ class TestConfluentJavaScript:
         client.forget()
         assert client.deserialize(topic, message) == EVE
 
+    def test_registers_what_it_writes(self, client: JavaScript, topic: str) -> None:
+        message = client.serialize(topic, ADA, {"autoRegisterSchemas": True})
+        assert client.getAllVersions(f"{topic}-value") == [1]
+        client.forget()
+        assert client.deserialize(topic, message) == ADA
+
     def test_reads_what_python_wrote(self, client: JavaScript, registry: Served, topic: str) -> None:
         assert client.deserialize(topic, python_writes(registry, topic)) == ADA
 
