@@ -64,7 +64,7 @@ _MARK = struct.Struct(">qi")
 _PLAIN = re.compile(
     rb'\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":([1-9][0-9]{0,8}),"magic":1\}'
 ).fullmatch
-"""Nearly every key of a large log: one of ours or Confluent's whose subject stands in rows as it is written."""
+"""Nearly every key of a large log: its subject stands in row keys as it is written here."""
 _REFERENCES = len(b',"references":')
 _KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
 
@@ -91,8 +91,7 @@ def apply(view: View, record: Record) -> list[Change]:
 
 
 def owner(key: bytes | None) -> bytes:
-    """What the records of a key belong to: a subject or context as it stands in row keys, or ``b""``, the
-    cluster.
+    """What the records of a key belong to: a subject or context as row keys name it, or ``b""``, the cluster.
 
     A context's own scope owns what is said about the context. Keys that cannot be read belong to the cluster.
     """
@@ -142,11 +141,15 @@ def _version(view: View, record: Record, place: _Place) -> list[Change]:
     try:
         content = values.read_schema(value)
     except BadValue as error:
-        return [*gone, (quarantine, _quarantine(record, error.reason))]
+        return _each_once([*gone, (quarantine, _quarantine(record, error.reason))])
     referenced = [(each.subject, each.version) for each in content.references]
     new = _index(place, content.schema_id, content.md5, record.offset, referenced)
     new.append((row_key, _row(place, content, record)))
-    return list(dict(gone + new).items()) if gone else new
+    return _each_once(gone + new) if gone or referenced else new
+
+
+def _each_once(changes: list[Change]) -> list[Change]:
+    return list(dict(changes).items())
 
 
 def _row(place: _Place, content: SchemaContent, record: Record) -> bytes:

@@ -31,7 +31,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Subject:
-        """Split a qualified name (Confluent 8.x: ``:.ctx:name``; without ``:.`` it lies in the default context)."""
+        """Split a name (Confluent 8.x: ``:.ctx:name``; without ``:.`` it lies in the default context)."""
         if not text.startswith(":."):
             return cls(DEFAULT_CONTEXT, text)
         context, _, name = text[1:].partition(":")
@@ -68,7 +68,7 @@ class _Json(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A schema that another one uses; ``subject`` stays as the client wrote it, ``-1`` is the latest version."""
+    """A schema that another one uses; ``subject`` stays as the client wrote it, -1 is the latest version."""
 
     name: str
     subject: str
@@ -76,7 +76,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class Metadata(_Json, frozen=True):
-    """Tags, properties and names of sensitive properties. Build it with :func:`metadata`, which sorts them."""
+    """Tags, properties and names of sensitive properties; :func:`metadata` makes it, sorted."""
 
     tags: dict[str, list[str]] | None = None
     properties: dict[str, str] | None = None
@@ -96,7 +96,7 @@ class Rule(_Json, frozen=True):
     expr: str | None = None
     on_success: str | None = msgspec.field(default=None, name="onSuccess")
     on_failure: str | None = msgspec.field(default=None, name="onFailure")
-    disabled: bool = msgspec.field(default_factory=bool)  # so that ``false`` is printed too, as Confluent does
+    disabled: bool = msgspec.field(default_factory=bool)  # so that false is printed too, as by Confluent
 
 
 class RuleSet(_Json, frozen=True):
@@ -153,9 +153,12 @@ def _sorted_items(items: dict[str, _V] | None) -> list[tuple[str, _V]]:
 
 
 def identity(
-    text: str, references: Sequence[Reference] = (), meta: Metadata | None = None, rules: RuleSet | None = None
+    text: str,
+    references: Sequence[Reference] = (),
+    meta: Metadata | None = None,
+    rules: RuleSet | None = None,
 ) -> bytes:
-    """The 16 MD5 bytes that are a schema's guid (Confluent 8.x ``MD5``; type and subject are no part of it)."""
+    """The 16 MD5 bytes that are a schema's guid (Confluent 8.x; type and subject are no part of it)."""
     digest = hashlib.md5(text.encode(), usedforsecurity=False)
     for reference in references:
         digest.update(reference.name.encode())

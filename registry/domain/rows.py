@@ -6,13 +6,13 @@ Every row is one key and one value in a single ordered key space; a key begins w
 table  key after the letter                 value
 ====== ==================================== ==================================================
 ``A``  context subject hash(record key)     association: the record's JSON
-``B``  registrar name                       our own cluster records (barrier, snapshot marker): JSON with offset and ts
+``B``  registrar name                       our cluster records (barrier, snapshot): JSON with offset, ts
 ``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
 ``D``  context subject                      delete marks: pairs (offset, version), see :mod:`.fold`
 ``F``  context subject                      config: the record's JSON
 ``G``  context md5 subject version          id
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see
-``M``  context subject                      mode, upper case; a blank and the full name follow where the key is cut
+``M``  context subject                      mode, upper case; where the key is cut, a blank and the full name
 ``N``  context                              highest reserved id
 ``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
 ``Q``  ``?`` hash(record key)               the same for a key that cannot be read
@@ -296,14 +296,14 @@ def pack_version(
     e = d + len(metadata)
     f = e + len(rules)
     flags = deleted * _DELETED | own_deleted * _OWN_DELETED | md5_stored * _MD5_STORED
-    return b"%b%b%b%b%b%b%b,\"ts\":%d,\"deleted\":%b}" % (
+    return b'%b%b%b%b%b%b%b,"ts":%d,"deleted":%b}' % (
         _HEADER.pack(schema_id, flags, offset, ts, md5, a, b, c, d, e, f),
         head, kind, schema, references, metadata, rules, ts, b"true" if deleted else b"false",
     )  # fmt: skip
 
 
 class VersionRow(NamedTuple):
-    """A registered version. JSON pieces keep their leading comma and name, so that entities are joins of them."""
+    """A registered version. JSON pieces keep their leading comma and name: entities are joins of them."""
 
     schema_id: int
     deleted: bool

@@ -46,7 +46,7 @@ class SchemaContent(NamedTuple):
 
     schema_id: int
     md5: bytes
-    """The guid: the one stored if there is one (it then covers what sensitive values were before encryption)."""
+    """The guid: the stored one if there is one (it then covers sensitive values as they were in clear)."""
     md5_stored: bool
     schema_type: str
     references: list[Reference]
@@ -69,7 +69,7 @@ def schema_value(
     deleted: bool = False,
     md5: bytes | None = None,
 ) -> bytes:
-    """The value of a version. ``md5`` only where it is not that of the other members (see 16 bytes of a guid)."""
+    """The value of a version; ``md5`` (16 bytes) only where it is not that of the other members."""
     members: dict[str, Any] = {"subject": subject.qualified} if subject.qualified else {}
     members["version"] = version
     members["id"] = schema_id
@@ -92,7 +92,7 @@ _KIND = len(b',"guid":"00000000-0000-0000-0000-000000000000"')
 
 
 def schema_value_of(row: VersionRow, *, deleted: bool) -> bytes:
-    """The value that says again what a version row holds, with another flag: spliced, nothing is printed anew."""
+    """The value that says again what a version row holds, with another flag; nothing is printed anew."""
     md5 = b',"md5":"%s"' % b64encode(row.md5) if row.md5_stored else b""
     front = (row.head, b',"id":%d' % row.schema_id, md5, row.kind[_KIND:])
     flag = b',"deleted":true}' if deleted else b',"deleted":false}'

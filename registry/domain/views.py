@@ -13,28 +13,19 @@ class _SortedKeys:
     """The keys of a dict in order, brought up to date only when they are asked for.
 
     A dict remembers the order of insertion, so what is new stands at its end, and sorting it in is one merge
-    of two runs. Rests on this: keys are added to the dict, or all of them are taken away, never single ones.
+    of two runs. Rests on this: keys are only ever added to the dict.
     """
 
     def __init__(self, source: dict[bytes, bytes | None]) -> None:
         self._source = source
         self._keys: list[bytes] = []
-        self._last: bytes | None = None
 
     def get(self) -> list[bytes]:
         """The keys, ascending; good until the dict changes."""
         source, keys = self._source, self._keys
-        last = next(reversed(source), None)
-        if len(keys) == len(source) and last is self._last:
-            return keys
-        fresh = list(islice(reversed(source), max(0, len(source) - len(keys)) + 1))
-        known = fresh.pop() if keys and fresh else None
-        if known is self._last:
-            keys.extend(fresh)
+        if len(keys) != len(source):
+            keys.extend(islice(reversed(source), len(source) - len(keys)))
             keys.sort()
-        else:
-            keys = self._keys = sorted(source)
-        self._last = last
         return keys
 
 
@@ -99,7 +90,7 @@ class DictView:
 class OverlayView:
     """Changes laid over a view: a batch sees its own earlier changes before they are committed.
 
-    ``changes`` stays the caller's and may grow, and be cleared, between reads; no single key is taken out.
+    ``changes`` stays the caller's and may grow between reads, but only :meth:`clear` may take anything out.
     """
 
     def __init__(self, base: View, changes: dict[bytes, bytes | None] | None = None) -> None:
@@ -110,6 +101,11 @@ class OverlayView:
     def commit(self, changes: Iterable[Change]) -> None:
         """Lay further changes over the view."""
         self.changes.update(changes)
+
+    def clear(self) -> None:
+        """Take all changes away, for the next batch."""
+        self.changes.clear()
+        self._keys = _SortedKeys(self.changes)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``."""

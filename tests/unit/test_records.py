@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -311,12 +313,8 @@ MORE = ("references", "metadata", "ruleSet", "md5", "deleted", "upto", "lifecycl
 
 @given(st.binary() | st.dictionaries(st.sampled_from(MEMBERS + MORE) | st.text(), JSON).map(dumps))
 def test_nothing_in_bytes_raises_anything_else(raw: bytes) -> None:
-    try:
+    with suppress(UnreadableKey):
         decode_key(raw)
-    except UnreadableKey:
-        pass
     for read in READERS:
-        try:
+        with suppress(BadValue):
             read(raw)
-        except BadValue:
-            pass

@@ -1,0 +1,40 @@
+"""The digest of rows."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.domain import digest
+
+tables = st.dictionaries(st.binary(max_size=4), st.binary(max_size=4))
+
+
+def test_a_row_is_hashed_with_the_length_of_its_key() -> None:
+    said = blake2b(b"\0\0\0\2abc", digest_size=16).digest()
+    assert digest.row_hash(b"ab", b"c") == int.from_bytes(said, "big")
+    assert digest.row_hash(b"a", b"bc") != digest.row_hash(b"ab", b"c")
+    assert digest.text(digest.EMPTY) == "0" * 32
+    assert digest.text(digest.of_rows([(b"ab", b"c")])) == said.hex()
+
+
+@given(tables, tables, st.randoms())
+def test_it_depends_on_the_rows_alone(
+    before: dict[bytes, bytes], after: dict[bytes, bytes], chance: object
+) -> None:
+    keys = sorted({*before, *after})
+    chance.shuffle(keys)  # type: ignore[attr-defined]
+    running = digest.of_rows(before.items())
+    for key in keys:
+        running = digest.changed(running, key, before.get(key), after.get(key))
+    assert running == digest.of_rows(sorted(after.items()))
+    assert (running == digest.of_rows(before.items())) == (before == after)
+
+
+@given(tables)
+def test_parts_add_up(table: dict[bytes, bytes]) -> None:
+    rows = list(table.items())
+    parts = [digest.of_rows(rows[:2]), digest.of_rows(rows[2:])]
+    assert digest.united(parts) == digest.of_rows(rows) == digest.united(reversed(parts))

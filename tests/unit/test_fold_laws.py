@@ -1,0 +1,203 @@
+"""The laws of the fold, on random logs. Every store, overlay and snapshot of the product rests on them."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.domain import digest, rows, values
+from registry.domain.fold import apply, owner
+from registry.domain.records import (
+    DeleteSubjectKey,
+    Record,
+    SchemaKey,
+    UnreadableKey,
+    canonical_key,
+    decode_key,
+)
+from registry.domain.rows import VersionRow
+from registry.domain.views import DictView
+from tests.unit.random_logs import by_owner, covering, fold, logs, meaning, rows_of
+
+seeds = st.integers(0, 2**32)
+
+
+@given(logs, seeds)
+def test_interleaving_of_owners_does_not_matter(log: list[Record], seed: int) -> None:
+    chance, waiting, other = random.Random(seed), by_owner(log), []
+    while waiting:
+        group = chance.choice(waiting)
+        other.append(group.pop(0))
+        waiting = [group for group in waiting if group]
+    assert rows_of(other) == rows_of(log)
+
+
+@given(logs)
+def test_folding_each_owner_apart_and_uniting_gives_the_same_rows(log: list[Record]) -> None:
+    parts = [rows_of(group) for group in by_owner(log)]
+    united = {key: value for part in parts for key, value in part.items()}
+    assert sum(len(part) for part in parts) == len(united)
+    assert united == rows_of(log)
+
+
+@given(logs.map(covering), st.data())
+def test_a_compacted_log_gives_the_same_rows(log: list[Record], data: st.DataObject) -> None:
+    upto = data.draw(st.integers(0, len(log)), label="cleaned up to")
+    kept = _cleaned(log, upto)
+    again = data.draw(st.integers(0, len(kept)), label="cleaned again up to")
+    kept = _cleaned(kept, again)
+    forgotten = data.draw(st.sets(st.sampled_from(_droppable(kept)))) if _droppable(kept) else set()
+    assert rows_of([record for record in kept if record.offset not in forgotten]) == rows_of(log)
+
+
+def _cleaned(log: list[Record], upto: int) -> list[Record]:
+    """What a cleaner leaves: of the records before ``upto`` only each key's last one there."""
+    last = {record.key: record.offset for record in log[:upto]}
+    return [record for record in log[:upto] if last[record.key] == record.offset] + log[upto:]
+
+
+def _droppable(log: list[Record]) -> list[int]:
+    """The tombstones before which nothing of their key remains, under whatever bytes it was written."""
+    seen, out = set(), []
+    for record in log:
+        about = meaning(record.key)
+        if record.value is None and about not in seen:
+            out.append(record.offset)
+        else:
+            seen.add(about)
+    return out
+
+
+@given(logs, st.integers(0, 40))
+def test_folding_to_an_offset_saving_and_resuming_gives_the_same_rows(log: list[Record], at: int) -> None:
+    saved = list(fold(log[:at]).rows())
+    assert dict(fold(log[at:], DictView(saved)).rows()) == rows_of(log)
+
+
+@given(logs)
+def test_the_running_digest_equals_the_digest_from_scratch(log: list[Record]) -> None:
+    view, running = DictView(), digest.EMPTY
+    for record in log:
+        for key, value in apply(view, record):
+            running = digest.changed(running, key, view.get(key), value)
+            view.commit([(key, value)])
+    assert running == digest.of_rows(view.rows())
+    assert running == digest.united(digest.of_rows(rows_of(group).items()) for group in by_owner(log))
+
+
+class OwnRowsOnly:
+    """A view that refuses to be asked for rows of another owner."""
+
+    def __init__(self, view: DictView, allowed: bytes) -> None:
+        self.view, self.allowed = view, allowed
+
+    def get(self, key: bytes) -> bytes | None:
+        assert rows.owner_of(key) == self.allowed
+        return self.view.get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        return self.view.seek(key)
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        return self.view.seek_back(key)
+
+
+@given(logs)
+def test_a_record_reads_and_changes_rows_of_its_owner_only_and_each_once(log: list[Record]) -> None:
+    view = DictView()
+    for record in log:
+        changes = apply(OwnRowsOnly(view, owner(record.key)), record)
+        assert {rows.owner_of(key) for key, _ in changes} <= {owner(record.key)}
+        assert len(dict(changes)) == len(changes)
+        assert all(view.get(key) is not None for key, value in changes if value is None)
+        view.commit(changes)
+    assert all(len(key) <= 511 for key, _ in view.rows())
+
+
+@given(logs)
+def test_versions_and_their_flags_are_what_the_words_say(log: list[Record]) -> None:
+    last: dict[SchemaKey, Record] = {}
+    marks: dict[DeleteSubjectKey, list[tuple[int, int]]] = {}
+    for record in log:
+        key = meaning(record.key)
+        if isinstance(key, SchemaKey):
+            last[key] = record
+        elif isinstance(key, DeleteSubjectKey):
+            marks[key] = _marks_after(marks.get(key, []), record)
+    expected = {}
+    for key, record in last.items():
+        try:
+            own = values.read_schema(record.value or b"").deleted
+        except values.BadValue:
+            continue
+        mine = marks.get(DeleteSubjectKey(key.subject), [])
+        covered = any(offset > record.offset and key.version <= upto for offset, upto in mine)
+        expected[rows.version_key(*key)] = (record.offset, own, own or covered)
+    found = {
+        key: VersionRow.unpack(value) for key, value in rows_of(log).items() if key.startswith(rows.VERSION)
+    }
+    assert {key: (row.offset, row.own_deleted, row.deleted) for key, row in found.items()} == expected
+    assert all(key in found for key in expected)
+
+
+def _marks_after(marks: list[tuple[int, int]], record: Record) -> list[tuple[int, int]]:
+    try:
+        return [*marks, (record.offset, values.read_delete_mark(record.value or b""))]
+    except values.BadValue:
+        return []
+
+
+@given(logs)
+def test_a_key_has_its_rows_or_a_quarantine_row(log: list[Record]) -> None:
+    table = rows_of(log)
+    for key in table:
+        if key.startswith(rows.QUARANTINE):
+            assert key[1:] not in table
+
+
+@given(logs)
+def test_index_rows_are_those_of_the_version_rows(log: list[Record]) -> None:
+    table = rows_of(log)
+    index = {key for key in table if key[:1] in (rows.ID, rows.GUID, rows.REFERRER)}
+    again = {
+        key
+        for record in log
+        if (raw := _alive(record, table))
+        for key, _ in apply(DictView(), record._replace(key=raw))
+        if key[:1] in (rows.ID, rows.GUID, rows.REFERRER)
+    }
+    assert index == again
+
+
+def _alive(record: Record, table: dict[bytes, bytes]) -> bytes | None:
+    key = meaning(record.key)
+    if not isinstance(key, SchemaKey):
+        return None
+    row = table.get(rows.version_key(*key))
+    return canonical_key(key) if row and VersionRow.unpack(row).offset == record.offset else None
+
+
+@given(logs)
+def test_what_bytes_a_readable_key_has_does_not_matter(log: list[Record]) -> None:
+    def shown(log: list[Record]) -> dict[bytes, bytes]:
+        return {key: value for key, value in rows_of(log).items() if key[:1] != rows.QUARANTINE}
+
+    assert shown([_rewritten(record) for record in log]) == shown(log)
+    assert rows_of([_rewritten(record) for record in log]).keys() == rows_of(log).keys()
+
+
+def _rewritten(record: Record) -> Record:
+    try:
+        return record._replace(key=canonical_key(decode_key(record.key)))
+    except UnreadableKey:
+        return record
+
+
+@settings(max_examples=300)
+@given(st.none() | st.binary(), st.none() | st.binary(), st.integers(0, 2**62), st.integers(-1, 2**62))
+def test_no_bytes_make_it_fail(key: bytes | None, value: bytes | None, offset: int, ts: int) -> None:
+    view = fold([Record(offset, ts, key, value)])
+    assert bool(list(view.rows())) == (value is not None) or meaning(key) is not key
+    assert not list(fold([Record(offset + 1, ts, key, None)], view).rows())
