@@ -55,7 +55,7 @@ bench: $(VENV)/dev.stamp
 tools:
 	@command -v curl >/dev/null || \
 	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
-	@node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null || \
+	@node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null || \
 	  { echo 'make test needs Node 18 or newer: install the package nodejs (apt-get install nodejs npm)'; exit 1; }
 	@command -v npm >/dev/null || \
 	  { echo 'make test needs npm: install the package npm (apt-get install npm)'; exit 1; }

@@ -87,6 +87,15 @@ def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
     assert make(path, "tools").returncode == 0
 
 
+def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
+    for name in ("curl", "node", "npm"):
+        found = shutil.which(name)
+        assert found is not None
+        (path / name).symlink_to(found)
+    done = make(path, "tools")
+    assert done.returncode == 0, done.stdout
+
+
 def test_an_old_node_is_told(path: Path) -> None:
     program(path, "curl", "exit 0")
     program(path, "node", "exit 1")
