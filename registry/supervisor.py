@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +89,10 @@ def _endpoint(folder: Path) -> Path:
 class _Child:
     """One process, over all its lives."""
 
-    def __init__(self, kind: str, module: str, given: bytes) -> None:
+    def __init__(self, kind: str, module: str, given: bytes, began: Callable[[], None]) -> None:
         self.kind = kind
+        self.began = began
+        """Called whenever it has begun to listen."""
         self.restarts = 0
         self.refused = ""
         self.listening = asyncio.Event()
@@ -131,6 +133,7 @@ class _Child:
         self.refused = said.get("refused", self.refused)
         if said.get("listening"):
             self.listening.set()
+            self.began()
         if said.get("ready"):
             self.ready.set()
 
@@ -154,8 +157,8 @@ class _Supervisor:
         given = pickle.dumps(
             {"settings": settings, "endpoint": str(endpoint), "parent": os.getpid(), "shares_port": True}
         )
-        self._node = _Child("node", "registry.node.run", given)
-        self._readers = [_Child("reader", "registry.reader.run", given) for _ in range(settings.readers)]
+        self._node = _Child("node", "registry.node.run", given, self._tell_restarts)
+        self._readers = [_Child("reader", "registry.reader.run", given, self._tell_restarts) for _ in range(settings.readers)]
         self._keepers: dict[_Child, asyncio.Task[None]] = {}
         self._stopping = asyncio.Event()
         self._signals = 0
@@ -197,7 +200,6 @@ class _Supervisor:
             pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
             _log.error("the %s has ended (%s); starting it again in %g s", child.kind, _how(code), pause_s)
             child.restarts += 1
-            self._tell_restarts()
             try:
                 async with asyncio.timeout(pause_s):
                     await self._stopping.wait()
@@ -230,7 +232,6 @@ class _Supervisor:
         for child in self._readers or [self._node]:
             await child.listening.wait()
         await self._node.ready.wait()
-        self._tell_restarts()
         print(_banner(self._settings), flush=True)  # noqa: T201
 
 

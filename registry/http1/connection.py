@@ -29,7 +29,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 
-from .answers import Answer, refusal, status_line
+from .answers import Answer, lines, refusal, status_line
 from .exchange import Exchange
 from .request import Header, Request, relative
 
@@ -40,6 +40,7 @@ HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the li
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
 _BROKEN = "HTTP 400 Bad Request: the request is no valid HTTP"
 _NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
+_VERSIONS = frozenset({"1.0", "1.1"})
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -60,6 +61,7 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._headers: list[Header] = []
         self._head_bytes = 0
+        self._declined = b""
         self._body: list[bytes] = []
         self._body_bytes = 0
         self._reading_head = False
@@ -140,11 +142,12 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # h2c is only offered; the client goes on with HTTP/1.1 (RFC 9110, 7.8). The parser begins anew.
+            # h2c is only offered; the client goes on with HTTP/1.1 (RFC 9110, 7.8). The parser would take the
+            # body for the other protocol, so it gets the request again, without the offer.
             self._parser = httptools.HttpRequestParser(self)
-            rest = data[upgrade.args[0] :]
-            if rest and self._fault is None and not self._deaf:
-                self._feed(rest)
+            if self._fault is None:
+                head, self._declined = self._declined, b""
+                self._feed(head + data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self._fault = self._fault or BAD_REQUEST(_BROKEN)
 
@@ -185,13 +188,24 @@ class Connection(asyncio.Protocol):
                 upgrade = value.strip().lower()
         if size > limits.header_bytes_max:
             self._stop(HEADERS_TOO_LARGE(limits.header_bytes_max))
-        if hosts != 1 and (hosts or self._parser.get_http_version() == "1.1"):
+        version = self._parser.get_http_version()
+        if version not in _VERSIONS:
+            self._stop(BAD_REQUEST(_BROKEN))
+        if hosts != 1 and (hosts or version == "1.1"):
             self._stop(BAD_REQUEST("HTTP 400 Bad Request: one Host header is needed"))
         if self._parser.should_upgrade() and upgrade != b"h2c":
             connect = self._parser.get_method() == b"CONNECT"
             self._stop(METHOD_NOT_ALLOWED() if connect else BAD_REQUEST(_NO_UPGRADE))
+        if self._parser.should_upgrade():
+            self._declined = self._without_offer()
+            return
         if length is not None:
             self._expect_body(length, expected == b"100-continue")
+
+    def _without_offer(self) -> bytes:
+        kept = [each for each in self._headers if each[0] not in (b"upgrade", b"connection", b"http2-settings")]
+        line = b"%s %s HTTP/1.1\r\n" % (self._parser.get_method(), self._target)
+        return b"%s%s\r\n" % (line, lines(kept))
 
     def _expect_body(self, length: bytes, asked: bool) -> None:
         limits = self._limits
@@ -215,6 +229,8 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """A whole request: to the queue."""
+        if self._declined:
+            return
         self._reading_body = False
         parser = self._parser
         target = self._target

@@ -1,0 +1,74 @@
+"""A client that sends exactly the bytes it is given, and reads what comes."""
+
+from __future__ import annotations
+
+import socket
+import time
+from types import TracebackType
+from typing import NamedTuple, Self
+
+
+class Reply(NamedTuple):
+    """One answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class RawClient:
+    """One connection."""
+
+    def __init__(self, port: int, timeout_s: float = 10.0) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
+        self._file = self._socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def send(self, data: bytes) -> Self:
+        self._socket.sendall(data)
+        return self
+
+    def close_sending(self) -> Self:
+        self._socket.shutdown(socket.SHUT_WR)
+        return self
+
+    def reply(self, *, bodiless: bool = False) -> Reply:
+        """The next answer, whose length must be said."""
+        line = self._file.readline()
+        assert line, "the connection was closed without an answer"
+        status = int(line.split()[1])
+        headers: dict[str, str] = {}
+        while (header := self._file.readline().strip()) != b"":
+            name, _, value = header.decode("latin-1").partition(":")
+            headers[name.lower()] = value.strip()
+        if bodiless or status < 200:
+            return Reply(status, headers, b"")
+        return Reply(status, headers, self._file.read(int(headers["content-length"])))
+
+    def rest(self) -> bytes:
+        """Everything until the server closes."""
+        return self._file.read()
+
+    def seconds_until_closed(self) -> float:
+        began = time.monotonic()
+        self.rest()
+        return time.monotonic() - began
+
+
+def get(target: str, *headers: str) -> bytes:
+    """A GET request."""
+    return "\r\n".join((f"GET {target} HTTP/1.1", "Host: registry", *headers, "", "")).encode()
+
+
+def post(target: str, body: bytes, *headers: str) -> bytes:
+    """A POST request with its length."""
+    lines = (f"POST {target} HTTP/1.1", "Host: registry", f"Content-Length: {len(body)}", *headers, "", "")
+    return "\r\n".join(lines).encode() + body

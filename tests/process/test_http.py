@@ -1,0 +1,228 @@
+"""HTTP as clients really send it, over real sockets, to readers and to a node that serves by itself."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.process.raw import RawClient, Reply, get, post
+from tests.running import Registry, until
+
+STRING = json.dumps({"schema": '"string"'}).encode()
+SECONDS = ("--header-timeout-s", "1", "--body-timeout-s", "1", "--idle-timeout-s", "2")
+
+
+@pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    data = tmp_path_factory.mktemp("http") / "data"
+    flags = ("--readers", request.param, "--body-bytes-max", "65536", *SECONDS)
+    running = Registry(data, *flags).wait()
+    httpx.post(f"{running.url}/subjects/known/versions", content=STRING).raise_for_status()
+    yield running
+    assert running.stop() == 0, running.output
+    assert "Traceback" not in running.output
+
+
+@pytest.fixture
+def client(served: Registry) -> Iterator[RawClient]:
+    with RawClient(served.port) as opened:
+        yield opened
+
+
+def refused(reply: Reply, code: int) -> None:
+    assert reply.status == code
+    assert json.loads(reply.body)["error_code"] == code
+    assert reply.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
+
+
+def test_old_http_is_answered_and_closed(client: RawClient) -> None:
+    reply = client.send(b"GET /subjects/known/versions HTTP/1.0\r\n\r\n").reply()
+    assert (reply.status, reply.body) == (200, b"[1]")
+    assert reply.headers["connection"] == "close"
+    assert client.rest() == b""
+
+
+def test_old_http_may_keep_its_connection(client: RawClient) -> None:
+    request = b"GET /schemas/ids/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+    assert client.send(request).reply().headers["connection"] == "keep-alive"
+    assert client.send(request).reply().status == 200
+
+
+def test_pipelined_requests_are_answered_in_their_order(client: RawClient) -> None:
+    slow, quick = get("/subjects/known/versions/1"), get("/schemas/ids/1")
+    client.send((slow + quick + post("/subjects/known/versions", STRING)) * 20)
+    replies = [client.reply() for _ in range(60)]
+    assert [each.status for each in replies] == [200] * 60
+    assert all(b'"id":1,' in each.body for each in replies[::3])
+    assert all(b'"version":1' in each.body for each in replies[2::3])
+
+
+def test_a_client_that_has_closed_its_side_is_answered(client: RawClient) -> None:
+    client.send(get("/schemas/ids/1") + post("/subjects/half/versions", STRING)).close_sending()
+    assert client.reply().status == 200
+    assert client.reply().status == 200
+    assert client.rest() == b""
+
+
+def test_chunked_bodies_are_served(client: RawClient) -> None:
+    head = b"POST /subjects/chunked/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunks = b"".join(b"%x;note=1\r\n%s\r\n" % (1, STRING[i : i + 1]) for i in range(len(STRING)))
+    assert client.send(head + chunks + b"0\r\nTrailer: x\r\n\r\n").reply().status == 200
+    assert client.send(get("/subjects/chunked/versions")).reply().body == b"[1]"
+
+
+def test_a_client_may_ask_before_it_sends(client: RawClient) -> None:
+    head, _, body = post("/subjects/known/versions", STRING, "Expect: 100-continue").partition(b"\r\n\r\n")
+    assert client.send(head + b"\r\n\r\n").reply().status == 100
+    assert client.send(body).reply().status == 200
+
+
+def test_a_request_in_pieces_is_served(client: RawClient) -> None:
+    for at in range(len(request := get("/schemas/ids/1", "Accept: application/json"))):
+        client.send(request[at : at + 1])
+    assert client.reply().status == 200
+
+
+def test_an_absolute_target_is_served(client: RawClient) -> None:
+    assert client.send(get("http://anywhere:1/subjects/known/versions")).reply().body == b"[1]"
+
+
+def test_an_encoded_slash_is_part_of_the_name(client: RawClient) -> None:
+    assert client.send(post("/subjects/a%2Fb/versions", STRING)).reply().status == 200
+    assert b'"a/b"' in client.send(get("/subjects")).reply().body
+    assert client.send(get("/subjects/a%2Fb/versions")).reply().body == b"[1]"
+    assert client.send(get("/subjects/a/b/versions")).reply().status == 404
+
+
+def test_head_has_the_headers_of_get(client: RawClient) -> None:
+    body = client.send(get("/subjects/known/versions/1")).reply().body
+    request = get("/subjects/known/versions/1").replace(b"GET", b"HEAD")
+    reply = client.send(request).reply(bodiless=True)
+    assert reply.headers["content-length"] == str(len(body))
+    assert client.send(get("/schemas/types")).reply().status == 200
+
+
+def test_an_offer_of_http2_is_declined(client: RawClient) -> None:
+    offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA")
+    assert client.send(get("/subjects/known/versions", *offer)).reply().status == 200
+    assert client.send(post("/subjects/known/versions", STRING, *offer)).reply().status == 200
+    assert client.send(get("/subjects/known/versions")).reply().body == b"[1]"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        get("/subjects", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"),
+        get("/subjects/%zz/versions"),
+        get("/subjects/%ff/versions"),
+        b"GET /subjects HTTP/1.1\r\n\r\n",
+        b"GET /subjects HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"NONSENSE\r\n\r\n",
+        b"GET /subjects\r\n\r\n",
+        b"GET /subjects HTTP/2.0\r\nHost: a\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        post("/subjects/no/versions", b"").replace(b"Length: 0", b"Length: -1"),
+        post("/subjects/no/versions", b"").replace(b"Length: 0", b"Length: 1, 2"),
+        post("/subjects/no/versions", STRING, "Transfer-Encoding: chunked"),
+        b"POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)  # fmt: skip
+def test_broken_requests_are_refused_in_the_documented_shape(client: RawClient, request_bytes: bytes) -> None:
+    refused(client.send(request_bytes).reply(), 400)
+
+
+def test_what_came_before_a_broken_request_is_answered(client: RawClient) -> None:
+    client.send(get("/subjects/known/versions") + b"broken\r\n\r\n")
+    assert client.reply().body == b"[1]"
+    refused(client.reply(), 400)
+    assert client.rest() == b""
+
+
+def test_tunnels_are_refused(client: RawClient) -> None:
+    refused(client.send(b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n").reply(), 405)
+
+
+def test_a_body_cut_short_is_refused_and_changes_nothing(client: RawClient, served: Registry) -> None:
+    request = post("/subjects/cut/versions", STRING)
+    refused(client.send(request[:-1]).close_sending().reply(), 400)
+    assert httpx.get(f"{served.url}/subjects/cut/versions").status_code == 404
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["said beforehand", "found on the way"])
+def test_a_body_over_the_limit_is_refused_before_it_is_read(client: RawClient, told: bool) -> None:
+    head = "Content-Length: 1000000000" if told else "Transfer-Encoding: chunked"
+    client.send(f"POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
+    if not told:
+        client.send(b"%x\r\n%s\r\n" % (70_000, b"x" * 70_000))
+    reply = client.reply()
+    refused(reply, 413)
+    assert b"65536" in reply.body
+    assert client.rest() == b""
+
+
+@pytest.mark.parametrize(
+    "request_bytes", [get("/" + "a" * 70_000), get("/", "X: " + "a" * 70_000), get("/", *["X: y"] * 20_000)]
+)
+def test_headers_over_the_limit_are_refused(client: RawClient, request_bytes: bytes) -> None:
+    refused(client.send(request_bytes).reply(), 431)
+
+
+def test_a_silent_connection_is_dropped(client: RawClient) -> None:
+    assert 0.5 < client.seconds_until_closed() < 4
+
+
+def test_an_idle_connection_is_dropped_later(client: RawClient) -> None:
+    client.send(get("/schemas/ids/1")).reply()
+    assert 1.2 < client.seconds_until_closed() < 5
+
+
+def test_slow_headers_are_refused_after_a_time(client: RawClient) -> None:
+    refused(client.send(b"GET /subjects HTTP/1.1\r\nHost: a\r\nX-").reply(), 408)
+
+
+def test_a_slow_body_is_refused_after_a_time(client: RawClient, served: Registry) -> None:
+    refused(client.send(post("/subjects/slow/versions", STRING)[:-1]).reply(), 408)
+    assert httpx.get(f"{served.url}/subjects/slow/versions").status_code == 404
+
+
+def test_a_client_that_never_reads_is_dropped(served: Registry) -> None:
+    with socket.create_connection(("127.0.0.1", served.port)) as greedy:
+        greedy.settimeout(0.2)
+        request = get("/openapi.json") * 100
+
+        def dropped() -> bool:
+            try:
+                greedy.sendall(request)
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+            return False
+
+        until(dropped, 10, "the connection to be dropped")
+
+
+def test_many_slow_clients_do_not_keep_others_waiting(served: Registry) -> None:
+    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
+    try:
+        for each in slow:
+            each.sendall(b"POST /subjects/x/versions HTTP/1.1\r\nContent-Len")
+        assert httpx.get(f"{served.url}/schemas/ids/1", timeout=0.9).status_code == 200
+    finally:
+        for each in slow:
+            each.close()
+
+
+def test_one_answer_is_one_line_where_that_is_wanted(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data", "--readers", "1", "--access-log", "--log-format", "json").wait()
+    httpx.get(f"{registry.url}/subjects?prefix=%2F")
+    assert registry.stop() == 0
+    lines = [json.loads(line) for line in registry.output.splitlines() if line.startswith("{")]
+    found = [line for line in lines if line.get("target") == "/subjects?prefix=%2F"]
+    assert [(line["method"], line["status"], line["process"]) for line in found] == [("GET", 200, "reader")]

@@ -1,0 +1,184 @@
+"""Starting, stopping, and the ends of parents and children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.process.raw import RawClient, get, post
+from tests.running import Registry, free_port, until
+
+STOP_S = 5.0
+
+
+def children(registry: Registry) -> dict[int, str]:
+    """The process ids of the registry's children, and which module each runs."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except (OSError, ValueError):
+            continue
+        if parent == registry.process.pid and b"-m" in words:
+            found[int(folder.name)] = words[words.index(b"-m") + 1].decode()
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    running = Registry(tmp_path / "data", "--readers", "2").wait()
+    yield running
+    if running.process.poll() is None:
+        running.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_signal_stops_all_in_time(registry: Registry, number: signal.Signals) -> None:
+    pids = children(registry)
+    assert sorted(pids.values()) == ["registry.node.run", "registry.reader.run", "registry.reader.run"]
+    began = time.monotonic()
+    registry.process.send_signal(number)
+    assert registry.process.wait(10) == 0, registry.output
+    assert time.monotonic() - began < STOP_S
+    assert not any(map(alive, pids))
+    assert "Traceback" not in registry.output
+
+
+def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data", "--readers", "2").wait()
+    for pid in (*children(registry), registry.process.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert registry.process.wait(10) == 0, registry.output
+    assert "has ended" not in registry.output
+
+
+def test_what_is_under_way_is_finished(registry: Registry) -> None:
+    request = post("/subjects/late/versions", b'{"schema": "\\"long\\""}')
+    with RawClient(registry.port) as client, RawClient(registry.port) as idle:
+        idle.send(get("/schemas/types")).reply()
+        client.send(request[:-1])
+        registry.process.send_signal(signal.SIGTERM)
+        assert idle.rest() == b""
+        reply = client.send(request[-1:]).reply()
+    assert (reply.status, reply.headers["connection"]) == (200, "close")
+    assert registry.process.wait(10) == 0
+    again = Registry(registry.data, "--readers", "0").wait()
+    assert httpx.get(f"{again.url}/subjects").json() == ["late"]
+    assert again.stop() == 0
+
+
+def test_a_request_that_hangs_does_not_hold_the_stop(registry: Registry) -> None:
+    with RawClient(registry.port) as client:
+        client.send(b"POST /subjects/x/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        began = time.monotonic()
+        registry.process.send_signal(signal.SIGTERM)
+        assert registry.process.wait(10) == 0
+        assert time.monotonic() - began < STOP_S
+
+
+def test_a_second_signal_kills(registry: Registry) -> None:
+    with RawClient(registry.port) as client:
+        client.send(b"POST /subjects/x/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        client.send(b" ")
+        registry.process.send_signal(signal.SIGTERM)
+        time_left = threading.Event()
+
+        def refuses_connections() -> bool:
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", registry.port)) != 0
+
+        until(refuses_connections, 5, "the port to be closed")
+        began = time.monotonic()
+        registry.process.send_signal(signal.SIGTERM)
+        assert registry.process.wait(10) == 1
+        assert time.monotonic() - began < 1.5
+        time_left.set()
+
+
+def test_children_end_with_a_killed_parent(registry: Registry) -> None:
+    pids = children(registry)
+    registry.kill()
+    until(lambda: not any(map(alive, pids)), 5, "the children to end")
+    again = Registry(registry.data, "--readers", "1", port=registry.port).wait()
+    assert again.stop() == 0
+
+
+def test_dead_children_are_started_again(registry: Registry) -> None:
+    before = children(registry)
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(children(registry)) == 3 and not before.keys() & children(registry).keys(), 10, "new children")
+    until(registry.ready, 10, "the registry to be ready")
+    post_one = httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'})
+    assert post_one.json()["id"] == 1
+
+    def restarts_are_counted() -> bool:
+        text = httpx.get(f"{registry.url}/metrics").text
+        wanted = ('registrar_restarts_total{process="node"} 1.0', 'registrar_restarts_total{process="reader"} 2.0')
+        return all(each in text for each in wanted)
+
+    until(restarts_are_counted, 5, "the restarts to be counted")
+
+
+def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry) -> None:
+    httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'}).raise_for_status()
+    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
+    os.kill(node, signal.SIGSTOP)
+    try:
+        assert httpx.get(f"{registry.url}/schemas/ids/1").status_code == 200
+        assert httpx.get(f"{registry.url}/subjects").json() == ["a"]
+        assert httpx.get(f"{registry.url}/subjects/none/versions").status_code == 404
+    finally:
+        os.kill(node, signal.SIGCONT)
+    assert registry.stop() == 0
+
+
+def test_a_taken_port_refuses_the_start(tmp_path: Path, registry: Registry) -> None:
+    second = Registry(tmp_path / "other", "--readers", "2", port=registry.port)
+    assert second.process.wait(20) == 1
+    assert f"cannot listen on 127.0.0.1:{registry.port}" in second.output
+    assert "Traceback" not in second.output
+
+
+def test_a_folder_in_use_refuses_the_start(registry: Registry) -> None:
+    second = Registry(registry.data, "--readers", "1")
+    assert second.process.wait(20) == 1
+    assert "is open for writing by process" in second.output
+    assert "Traceback" not in second.output
+    assert registry.ready()
+
+
+def test_a_folder_that_is_none_refuses_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = Registry(tmp_path / "data", "--data", str(tmp_path / "file" / "data"))
+    assert refused.process.wait(20) == 1
+    assert "cannot be used" in refused.output
+    assert "Traceback" not in refused.output
+
+
+def test_the_start_says_where_and_how_to_begin(registry: Registry) -> None:
+    until(lambda: "Register a first schema" in registry.output, 5, "the banner")
+    assert registry.url in registry.output
+    assert f"{registry.url}/subjects/first-value/versions" in registry.output
+
+
+def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None:
+    refused = Registry(tmp_path / "data", "--listen", f"192.0.2.1:{free_port()}")
+    assert refused.process.wait(20) == 1
+    assert "cannot listen on 192.0.2.1" in refused.output
