@@ -1,0 +1,170 @@
+"""What is answered before any routing is what the application would have answered."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import orjson
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from registry.api.again import Bodies, register_again
+from registry.api.by_id import hot
+from tests.api.driver import Api, record
+
+SUBJECTS = ("a", "b", "a%2Fb", ":.c:a", ":.c:", "%C3%BC" * 60, "__EMPTY")
+UNSORTED = '{"type":"record","name":"R","fields":[],"aliases":["z","b"]}'
+SCHEMAS = (
+    '"string"',
+    ' "string"',
+    '{"type":"string"}',
+    record("R", "x"),
+    UNSORTED,
+    record("R"),
+    "nonsense",
+    "",
+)
+BODIES = (
+    *(orjson.dumps({"schema": schema}) for schema in SCHEMAS),
+    orjson.dumps({"schema": '"string"', "schemaType": "AVRO", "references": [], "metadata": None, "more": 1}),
+    orjson.dumps({"schema": '"string"', "schemaType": "JSON"}),
+    orjson.dumps({"schema": '"string"', "metadata": {}}),
+    orjson.dumps({"schema": '"string"', "metadata": {"properties": {"p": "1"}}}),
+    orjson.dumps({"schema": '"string"', "ruleSet": {}}),
+    orjson.dumps({"schema": '"string"', "version": 1}),
+    orjson.dumps({"schema": '"string"', "version": -1}),
+    orjson.dumps({"schema": '"string"', "id": 1}),
+    orjson.dumps({"schema": '"string"', "references": [{"name": "x", "subject": "a", "version": 1}]}),
+    b"{",
+    b"",
+)
+CONFIGS = (
+    {"normalize": True},
+    {"compatibility": "NONE"},
+    {"alias": "a"},
+    {"alias": "b"},
+    {"alias": ":.c:a"},
+    {"defaultMetadata": {"properties": {"p": "1"}}},
+    {"normalize": None, "alias": None, "defaultMetadata": None},
+)
+MODES = ("READONLY", "IMPORT", "READWRITE", None)
+
+subjects = st.one_of(st.just("a"), st.sampled_from(SUBJECTS))
+scopes = st.sampled_from(["", *(f"/{subject}" for subject in SUBJECTS), "/:.__GLOBAL:"])
+registrations = st.tuples(
+    st.just("POST"),
+    st.builds(
+        "/subjects/{}/versions{}".format, subjects, st.sampled_from(["", "?normalize=true", "?force=true"])
+    ),
+    st.one_of(st.sampled_from(BODIES[:4]), st.sampled_from(BODIES)),
+)
+changes = st.one_of(
+    registrations,
+    st.tuples(
+        st.just("DELETE"),
+        st.builds("/subjects/{}{}".format, subjects, st.sampled_from(["", "?permanent=true"])),
+        st.just(b""),
+    ),
+    st.tuples(
+        st.just("DELETE"),
+        st.builds("/subjects/{}/versions/{}".format, subjects, st.integers(1, 3)),
+        st.just(b""),
+    ),
+    st.tuples(st.just("PUT"), scopes.map("/config{}".format), st.sampled_from(CONFIGS).map(orjson.dumps)),
+    st.tuples(
+        st.just("PUT"),
+        scopes.map("/mode{}?force=true".format),
+        st.sampled_from(MODES).map(lambda mode: orjson.dumps({"mode": mode})),
+    ),
+)
+QUERIES = (
+    b"", b"fetchMaxId=false", b"fetchMaxId=true", b"subject=", b"subject=a", b"subject=b&fetchMaxId=false",
+    b"subject=a%2Fb", b"subject=:.c:", b"subject=nobody", b"format=resolved", b"subject=%zz",
+    b"subject=a&subject=b",
+    b"subject=" + b"%C3%BC" * 60,
+)  # fmt: skip
+PATHS = (
+    *(b"/schemas/ids/%d" % number for number in range(5)),
+    b"/schemas/ids/x",
+    b"/schemas/ids/99999999999",
+    b"/subjects",
+)
+
+
+def spoiled(test):
+    """Always with each change that takes a case out of the plain ones."""
+    spoilers = [
+        *(
+            ("PUT", f"/config/{scope}", orjson.dumps(config))
+            for scope in ("", "a", ":.c:")
+            for config in CONFIGS
+        ),
+        ("DELETE", "/subjects/a", b""),
+        ("DELETE", "/subjects/a/versions/1", b""),
+        ("DELETE", "/subjects/b", b""),
+    ]
+    for spoiler in spoilers:
+        test = example([spoiler])(test)
+        test = example([spoiler, ("POST", "/subjects/a/versions", BODIES[0])])(test)
+    return test
+
+
+def begun(steps) -> Api:
+    """A registry where something is registered and then changed."""
+    api = Api()
+    api.register("a", '"string"')
+    api.post("/subjects/a/versions?force=true", {"schema": UNSORTED})
+    api.register("b", '"string"')
+    api.register(":.c:a", '"string"')
+    for step in steps:
+        api.request(*step)
+    return api
+
+
+@settings(max_examples=80, deadline=None)
+@spoiled
+@given(st.lists(changes, min_size=1, max_size=5))
+def test_a_read_by_id_is_what_the_application_answers(steps) -> None:
+    api = begun(steps)
+    for path in PATHS:
+        for query in QUERIES:
+            body = hot(api.backend.rows, path, query)
+            if body is not None:
+                reply = api.request("GET", path + b"?" + query)
+                assert (reply.status, reply.body) == (200, body), (path, query)
+    api.close()
+
+
+@settings(max_examples=80, deadline=None)
+@spoiled
+@given(st.lists(changes, min_size=1, max_size=5))
+def test_registering_again_is_what_the_application_answers(steps) -> None:
+    api, bodies = begun(steps), Bodies(bytes_max=2000)
+    for subject, query, body in product(SUBJECTS, ("", "normalize=true", "force=true"), BODIES):
+        target = f"/subjects/{subject}/versions"
+        fast = register_again(api.backend.rows, target.encode(), query.encode(), body, bodies)
+        if fast is not None:
+            written = len(api.backend.log)
+            reply = api.request("POST", f"{target}?{query}", body)
+            assert (reply.status, reply.body, len(api.backend.log)) == (200, fast, written)
+    api.close()
+
+
+def test_the_plain_cases_are_taken() -> None:
+    api, bodies = Api(), Bodies()
+    api.put("/config", {"compatibility": "FULL"})
+    api.register("a", '"string"')
+    api.register("b", '"int"')
+    for query in (b"", b"fetchMaxId=false", b"subject=a", b"fetchMaxId=false&subject=a"):
+        assert hot(api.backend.rows, b"/schemas/ids/1", query) is not None
+    for query in (b"", b"normalize=false", b"force=false"):
+        assert register_again(api.backend.rows, b"/subjects/a/versions", query, BODIES[0], bodies) is not None
+    api.close()
+
+
+def test_bodies_are_forgotten_oldest_first() -> None:
+    bodies = Bodies(bytes_max=1000)
+    for each in BODIES * 3:
+        assert bodies.md5(each) == Bodies().md5(each)
+    assert bodies._bytes <= 1000
+    assert 0 < len(bodies._kept) < len(BODIES)
