@@ -101,15 +101,12 @@ class Store:
         rows = changes if isinstance(changes, dict) else dict(changes)
         self.commit_sorted(sorted(rows.items()), applied)
 
-    def commit_sorted(self, rows: Sequence[Change], applied: int, added: int | None = None) -> None:
-        """As :meth:`commit`, for changes in ascending order of distinct keys.
-
-        ``added`` is :func:`sum_of_puts` of them, where somebody has already taken it.
-        """
+    def commit_sorted(self, rows: Sequence[Change], applied: int) -> None:
+        """As :meth:`commit`, for changes in ascending order of distinct keys."""
         with self._writing:
             below = bisect_left(rows, (self._scrubbed,))
-            scrubbed = sum_of_puts(rows[:below])
-            delta = added if added is not None else scrubbed + sum_of_puts(rows[below:])
+            scrubbed = _sum_of_puts(rows[:below])
+            delta = scrubbed + _sum_of_puts(rows[below:])
             try:
                 with self._env.begin(self._rows, write=True) as txn:
                     replace, pop = txn.replace, txn.pop
@@ -180,7 +177,7 @@ class Store:
                 self._env.sync(True)
 
 
-def sum_of_puts(rows: Iterable[Change]) -> int:
+def _sum_of_puts(rows: Iterable[Change]) -> int:
     """The sum of the hashes of the rows that are put."""
     return sum(row_hash(key, value) for key, value in rows if value is not None)
 

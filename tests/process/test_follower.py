@@ -35,11 +35,11 @@ def store(tmp_path: Path, log: EmbeddedLog) -> Iterator[Store]:
     made.close()
 
 
-def history(records: int) -> list[Entry]:
+def history(records: int, subjects: int = 200) -> list[Entry]:
     """Versions that come, are written again, are soft-deleted and go, and a record that nobody can read."""
     entries = []
     for n in range(records):
-        subject, version = b"subject-%d" % (n * 31 % 200), n % 3 + 1
+        subject, version = b"subject-%d" % (n * 31 % subjects), n % 3 + 1
         key = b'{"keytype":"SCHEMA","subject":"%s","version":%d,"magic":1}' % (subject, version)
         value = b'{"subject":"%s","version":%d,"id":%d,"schema":"\\"int\\"","deleted":%s}'
         entry = Entry(key, value % (subject, version, n + 1, b"true" if n % 5 == 0 else b"false"))
@@ -86,6 +86,15 @@ def test_the_store_becomes_the_fold_of_the_log(
         pass
     assert stored_rows(store) == plain_rows(log)
     follower.close()
+
+
+def test_a_batch_sees_what_the_one_before_it_changed(log: EmbeddedLog, store: Store) -> None:
+    """The second process is a batch ahead of the commits; here all batches write the same few versions."""
+    log.append(history(3000, subjects=2))
+    follower = Follower(log, store, far_behind=100)
+    while follower.step(20):
+        pass
+    assert stored_rows(store) == plain_rows(log)
 
 
 def test_holes_of_compaction_are_stepped_over(log: EmbeddedLog, store: Store) -> None:
