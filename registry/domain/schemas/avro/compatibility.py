@@ -17,6 +17,12 @@ from .walk import Walk, run
 MAX_DIFFERENCES: Final = 1000
 """Types that share types can differ in exponentially many places; the verdict does not need them all."""
 
+THOROUGH_PAIRS: Final = 10_000
+"""Pairs of named types that are compared in full, as in Java; beyond, types are first told apart by name."""
+
+MAX_PAIRS: Final = 100_000
+"""Pairs of named types after which the comparison gives up; Java would go on for hours."""
+
 _PROMOTIONS: Final = {
     "long": {"int"},
     "float": {"int", "long"},
@@ -70,15 +76,15 @@ class _Found(NamedTuple):
     info: str
 
 
-class _Ambiguous(Exception):
-    """A reader's field that stands for more than one field of the writer; Java gives up on the comparison."""
+class _NoVerdictError(Exception):
+    """The comparison cannot be finished: a field of the reader stands for two, or it takes too long."""
 
 
 def differences(reader: Node, writer: Node, reader_is: Literal["new", "old"]) -> list[Difference]:
     """Every reason why ``reader`` cannot read data of ``writer``, in Java's order, with Confluent's texts."""
     try:
         found = run(_Comparison().compare(reader, writer, _ROOT))
-    except _Ambiguous as error:
+    except _NoVerdictError as error:
         text = f"Unexpected exception during compatibility check: {error}"
         return [Difference("UNEXPECTED_EXCEPTION", "", text)]
     writer_is = "old" if reader_is == "new" else "new"
@@ -101,11 +107,12 @@ def _promoted(reader: Node, writer: Node) -> bool:
 class _Comparison:
     """One comparison of two schemas. It keeps its verdicts: recursion ends, shared types are judged once."""
 
-    __slots__ = ("_fields", "_verdicts")
+    __slots__ = ("_branches", "_fields", "_verdicts")
 
     def __init__(self) -> None:
         self._verdicts: dict[tuple[int, int], list[_Found] | None] = {}
         self._fields: dict[int, dict[str, Field]] = {}
+        self._branches: dict[int, dict[str, list[Node]]] = {}
 
     def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
         if type(reader) is Primitive and type(writer) is Primitive:
@@ -118,6 +125,8 @@ class _Comparison:
         if key in self._verdicts:
             # A pair without a verdict is being compared further out: compatible until shown otherwise.
             return self._verdicts[key] or []
+        if len(self._verdicts) >= MAX_PAIRS:
+            raise _NoVerdictError(f"more than {MAX_PAIRS} pairs of types to compare")
         self._verdicts[key] = None
         found: list[_Found] = yield self._judge(reader, writer, place)
         self._verdicts[key] = found
@@ -132,7 +141,9 @@ class _Comparison:
         elif type(reader) is Union:
             found = yield self._some_branch(reader, writer, place)
         elif type(reader) is Record and type(writer) is Record:
-            found = _names(reader, writer, place) + (yield self._records(reader, writer, place))
+            found = _names(reader, writer, place)
+            if not (found and self._is_hasty()):
+                found += yield self._records(reader, writer, place)
         elif type(reader) is Enum and type(writer) is Enum:
             found = _names(reader, writer, place) + _symbols(reader, writer, place)
         elif type(reader) is Fixed and type(writer) is Fixed:
@@ -159,10 +170,28 @@ class _Comparison:
         return found
 
     def _some_branch(self, reader: Union, writer: Node, place: _Place) -> Walk[list[_Found]]:
-        for branch in reader.branches:
+        for branch in self._candidates(reader, writer) if self._is_hasty() else reader.branches:
             if not (yield self.compare(branch, writer, _ROOT)):
                 return []
         return [_lacking(writer, place)]
+
+    def _is_hasty(self) -> bool:
+        return len(self._verdicts) > THOROUGH_PAIRS
+
+    def _candidates(self, reader: Union, writer: Node) -> list[Node]:
+        """The branches that may read ``writer`` by what they are called."""
+        branches = self._branches.get(id(reader))
+        if branches is None:
+            branches = self._branches[id(reader)] = {}
+            for branch in reader.branches:
+                for name in _readable_names(branch):
+                    branches.setdefault(name, []).append(branch)
+        if type(writer) is Record or type(writer) is Enum or type(writer) is Fixed:
+            by_name = branches.get(f".{writer.name.simple}", [])
+            return by_name + [
+                branch for branch in branches.get(writer.name.full, []) if branch not in by_name
+            ]
+        return branches.get("", [])
 
     def _records(self, reader: Record, writer: Record, place: _Place) -> Walk[list[_Found]]:
         found: list[_Found] = []
@@ -194,11 +223,18 @@ class _Comparison:
         matches += [fields[alias] for alias in field.aliases if alias in fields]
         if len(matches) > 1:
             what = f"{field.name} type:{field.type.kind.upper()} pos:{index}"
-            raise _Ambiguous(
+            raise _NoVerdictError(
                 f"Reader record field {what} matches multiple fields in writer record schema"
                 f" {canonical_text(writer, ())}"
             )
         return matches[0] if matches else None
+
+
+def _readable_names(branch: Node) -> list[str]:
+    """What names a writer's type may have: simple ones after a dot, full ones as they are, none at all."""
+    if type(branch) is Record or type(branch) is Enum or type(branch) is Fixed:
+        return [f".{branch.name.simple}", *(alias.full for alias in branch.aliases)]
+    return [""]
 
 
 def _extend(found: list[_Found], more: list[_Found]) -> None:

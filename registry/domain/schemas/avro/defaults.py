@@ -12,22 +12,39 @@ from .json_text import printed
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved
 from .walk import Walk, run
 
+MAX_STEPS: Final = 1_000_000
+"""Comparisons of values with types for the nested defaults of one text; a text that needs more is refused."""
+
 _RANGES: Final = {"int": 2**31, "long": 2**63}
 _FLOATING: Final = frozenset({"float", "double"})
 
 
-def check_default(field: str, node: Node, value: Json, done: AbstractSet[int] | None = None) -> None:
-    """Raise :class:`InvalidSchema` unless ``value`` may be the default of a field of type ``node``.
+class DefaultChecks:
+    """The checks of the defaults in one text, which share a limit."""
 
-    ``done``, where given, holds the identities of the records whose fields are known: Java refuses an object
-    for a record that it is still putting together.
-    """
-    valid = _plain(node, value)
-    if valid is None:
-        valid = run(_deep(node, value, {}, done))
-    if not valid:
-        text = canonical_text(node, ())
-        raise InvalidSchema(f"Invalid default for field {field}: {printed(value)} not a {text}")
+    __slots__ = ("_steps",)
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def check(self, field: str, node: Node, value: Json, done: AbstractSet[int] | None = None) -> None:
+        """Raise :class:`InvalidSchema` unless ``value`` may be the default of a field of type ``node``.
+
+        ``done``, where given, holds the identities of the records whose fields are known: Java refuses an
+        object for a record that it is still putting together.
+        """
+        valid = _plain(node, value)
+        if valid is None:
+            valid = run(_Check(self, done).fits(node, value))
+        if not valid:
+            text = canonical_text(node, ())
+            raise InvalidSchema(f"Invalid default for field {field}: {printed(value)} not a {text}")
+
+    def count(self, steps: int) -> None:
+        """Take ``steps`` from what is allowed."""
+        self._steps += steps
+        if self._steps > MAX_STEPS:
+            raise InvalidSchema("Invalid default: too large to be checked against its type")
 
 
 def _plain(node: Node, value: Json) -> bool | None:
@@ -54,56 +71,72 @@ def _plain(node: Node, value: Json) -> bool | None:
 
 
 def _plain_union(node: Union, value: Json) -> bool | None:
-    verdict: bool | None = False
     for branch in node.branches:
         valid = _plain(branch, value)
-        if valid:
-            return verdict is None or True
-        if valid is None:
-            return None
-    return verdict
+        if valid is not False:
+            return valid
+    return False
 
 
-def _deep(
-    node: Node, value: Json, seen: dict[tuple[int, int], bool], done: AbstractSet[int] | None
-) -> Walk[bool]:
-    """As :func:`_plain` for what is nested; ``seen`` bounds the work where unions offer many ways."""
-    key = (id(node), id(value))
-    if key not in seen:
-        seen[key] = yield _judge(node, value, seen, done)
-    return seen[key]
+class _Check:
+    """The check of one default. It keeps its verdicts: unions can offer many ways to the same question."""
 
+    __slots__ = ("_checks", "_done", "_verdicts")
 
-def _judge(
-    node: Node, value: Json, seen: dict[tuple[int, int], bool], done: AbstractSet[int] | None
-) -> Walk[bool]:
-    parts: list[tuple[Node, Json]]
-    if type(node) is Union:
-        for branch in node.branches:
-            valid = _plain(branch, value)
-            if valid is None:
-                valid = yield _deep(branch, value, seen, done)
-            if valid:
-                return True
-        return False
-    if type(node) is Unresolved:
-        return True
-    if type(node) is Array:
-        parts = [(node.items, item) for item in value]
-    elif type(node) is Map:
-        parts = [(node.values, item) for item in value.values()]
-    else:
+    def __init__(self, checks: DefaultChecks, done: AbstractSet[int] | None) -> None:
+        self._checks = checks
+        self._done = done
+        self._verdicts: dict[tuple[int, int], bool] = {}
+
+    def fits(self, node: Node, value: Json) -> Walk[bool]:
+        """As :func:`_plain`, arrays and objects entered."""
+        key = (id(node), id(value))
+        if key not in self._verdicts:
+            self._verdicts[key] = yield self._judge(node, value)
+        return self._verdicts[key]
+
+    def _judge(self, node: Node, value: Json) -> Walk[bool]:
+        if type(node) is Union:
+            some: bool = yield self._some([(branch, value) for branch in node.branches])
+            return some
+        if type(node) is Unresolved:
+            return True
+        if type(node) is Array:
+            every: bool = yield self._every([(node.items, item) for item in value])
+            return every
+        if type(node) is Map:
+            every = yield self._every([(node.values, item) for item in value.values()])
+            return every
         assert type(node) is Record
-        if done is not None and id(node) not in done:
+        if self._done is not None and id(node) not in self._done:
             raise InvalidSchema("Schema fields not set yet")
+        self._checks.count(len(node.fields))
         # A field that the value leaves out takes its own default, checked when that record was defined.
         if any(field.name not in value and field.default is MISSING for field in node.fields):
             return False
-        parts = [(field.type, value[field.name]) for field in node.fields if field.name in value]
-    for part, item in parts:
-        valid = _plain(part, item)
-        if valid is None:
-            valid = yield _deep(part, item, seen, done)
-        if not valid:
-            return False
-    return True
+        fields = [(field.type, value[field.name]) for field in node.fields if field.name in value]
+        every = yield self._every(fields)
+        return every
+
+    def _some(self, parts: list[tuple[Node, Json]]) -> Walk[bool]:
+        self._count(parts)
+        for part, item in parts:
+            valid = _plain(part, item)
+            if valid is None:
+                valid = yield self.fits(part, item)
+            if valid:
+                return True
+        return False
+
+    def _every(self, parts: list[tuple[Node, Json]]) -> Walk[bool]:
+        self._count(parts)
+        for part, item in parts:
+            valid = _plain(part, item)
+            if valid is None:
+                valid = yield self.fits(part, item)
+            if not valid:
+                return False
+        return True
+
+    def _count(self, parts: list[tuple[Node, Json]]) -> None:
+        self._checks.count(sum([len(part.branches) if type(part) is Union else 1 for part, _ in parts]))

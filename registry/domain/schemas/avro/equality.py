@@ -13,9 +13,12 @@ from .walk import Walk, run
 _Seen = set[tuple[int, int]]
 
 
-def same_definition(one: Node, other: Node) -> bool:
-    """Names, types, defaults, orders, properties are equal; docs, aliases, enum defaults do not count."""
-    return run(_same(one, other, False, set()))
+def same_definition(one: Node, other: Node, seen: set[tuple[int, int]]) -> bool:
+    """Names, types, defaults, orders, properties are equal; docs, aliases, enum defaults do not count.
+
+    ``seen`` keeps what was found equal from one question to the next, so that nothing is compared twice.
+    """
+    return run(_same(one, other, False, seen))
 
 
 def equivalent(one: Node, other: Node) -> bool:

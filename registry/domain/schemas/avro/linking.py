@@ -7,25 +7,25 @@ from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
 
-from .defaults import check_default
+from .defaults import DefaultChecks
 from .model import Array, Map, Named, Node, Record, Union, Unresolved, type_name
 from .walk import Walk, run
 
 _HOLDERS: Final = frozenset({"record", "array", "map", "union"})
 
 
-def link(root: Node, fresh: list[Named], known: Mapping[str, Named], strict: bool) -> Node:
+def link(root: Node, fresh: list[Named], known: Mapping[str, Named], checks: DefaultChecks | None) -> Node:
     """The schema with every name resolved; ``fresh`` are the types that this text added to ``known``.
 
     Raises :class:`InvalidSchema` for a name without a definition, and for what only shows now: doubled union
-    branches and, if ``strict``, defaults that do not match.
+    branches and, where there are ``checks``, defaults that do not match.
     """
     links = _Links(known)
     root = links.definition(root)
     records = links.resolve([*fresh, root])
-    if strict and any(type(field.default) in (dict, list) for record in records for field in record.fields):
+    if checks and any(type(field.default) in (dict, list) for record in records for field in record.fields):
         complete = {id(node) for node in known.values()} - {id(node) for node in fresh}
-        completion = _Completion(links.forward, complete)
+        completion = _Completion(links.forward, complete, checks)
         for start in [*fresh, root]:
             run(completion.visit(start))
     return root
@@ -103,9 +103,10 @@ class _Completion:
     looks for the definition of a forward name in a walk of its own, which completes what the outer one began.
     """
 
-    __slots__ = ("_done", "_forward", "_started")
+    __slots__ = ("_checks", "_done", "_forward", "_started")
 
-    def __init__(self, forward: set[tuple[int, int]], done: set[int]) -> None:
+    def __init__(self, forward: set[tuple[int, int]], done: set[int], checks: DefaultChecks) -> None:
+        self._checks = checks
         self._forward = forward
         self._done = done
         self._started = set(done)
@@ -131,7 +132,7 @@ class _Completion:
             return
         for field in record.fields:
             if type(field.default) is dict or type(field.default) is list:
-                check_default(field.name, field.type, field.default, self._done)
+                self._checks.check(field.name, field.type, field.default, self._done)
         self._done.add(id(record))
 
     def _records(self, node: Node, forward: bool) -> Iterator[tuple[Record, bool]]:

@@ -1,7 +1,7 @@
 """JSON values to the model, by the rules of Java Avro 1.12's ``Schema.Parser``.
 
 One parser reads the dependencies and then the schema, into one table of names. A type enters the table when
-it is complete: a name used before that, its own included, stays :class:`Unresolved` until the end of the text.
+it is complete: a name used before that, its own included, stays :class:`Unresolved` until the text ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from registry.domain.schemas.contract import InvalidSchema
 
 from . import json_source
 from .canonical import canonical_text
-from .defaults import check_default
+from .defaults import DefaultChecks
 from .equality import same_definition
 from .json_text import printed
 from .linking import link
@@ -64,7 +64,7 @@ class _NotExact(Exception):
 class Parser:
     """Reads texts into one table of names. ``known`` grows with every text."""
 
-    __slots__ = ("_check_name", "_exact", "_fresh", "_strict", "_unresolved", "known")
+    __slots__ = ("_check_name", "_checks", "_equal", "_exact", "_fresh", "_strict", "_unresolved", "known")
 
     def __init__(self) -> None:
         self.known: dict[str, Named] = {}
@@ -83,17 +83,19 @@ class Parser:
 
     def _start(self, strict: bool, exact: bool) -> None:
         self._strict = strict
+        self._checks = DefaultChecks() if strict else None
         self._check_name = check_strict if strict else check_lenient
         self._exact = exact
         self._fresh: list[Named] = []
         self._unresolved = False
+        self._equal: set[tuple[int, int]] = set()
 
     def _schema(self, value: Json) -> Node:
         node = self._leaf(value, None)
         if node is None:
             node = run(self._nested(value, None))
         if self._unresolved:
-            node = link(node, self._fresh, self.known, self._strict)
+            node = link(node, self._fresh, self.known, self._checks)
         if isinstance(node, (Record, Enum, Fixed)):
             return self.known[node.name.full]
         return node
@@ -218,8 +220,8 @@ class Parser:
             if type(default) is str and node.kind in _FLOATING:
                 default = _java_double(default)
             self._check_exact(default)
-        if self._strict:
-            check_default(name, node, default)
+        if self._checks:
+            self._checks.check(name, node, default)
         return default
 
     def _enum(self, value: dict[str, Json], space: str | None) -> Enum:
@@ -266,7 +268,7 @@ class Parser:
         if earlier is None:
             self.known[name.full] = node
             self._fresh.append(node)
-        elif not same_definition(earlier, node):
+        elif not same_definition(earlier, node, self._equal):
             raise InvalidSchema(f"Can't redefine: {name.full}")
 
     def _name(self, value: dict[str, Json], space: str | None) -> Name:
