@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import orjson
+from starlette.types import Message, Scope, Send
 
 from registry.domain.errors import RegistryError
+
+from .media import PRODUCED
 
 Header = tuple[bytes, bytes]
 
@@ -16,6 +22,9 @@ STANDARD_HEADERS: tuple[Header, ...] = (
 )
 """On every answer that does not say otherwise (Confluent 8.x)."""
 
+GZIP_BYTES_MIN = 1400  # a smaller body fits one packet, and compressing it saves nothing
+_THREAD_BYTES_MIN = 64 * 1024  # compressing more takes longer than other requests should wait
+_GZIP_LEVEL = 5
 _RETRY_CODES = frozenset({503, 50003, 50004})
 
 
@@ -49,3 +58,35 @@ def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
     if error.code in _RETRY_CODES:
         headers = (*headers, (b"retry-after", b"1"))
     return Answer(error_body(error.code, error.message), error.status, headers)
+
+
+async def send_answer(answer: Answer, scope: Scope, send: Send, media_type: bytes = PRODUCED[0]) -> None:
+    """Send ``answer``, as ``media_type`` unless it names its own; compressed where that helps and is taken."""
+    body, headers = answer.body, [*answer.headers]
+    if body:
+        headers.append((b"content-type", answer.media_type or media_type))
+        if len(body) >= GZIP_BYTES_MIN:
+            headers.append((b"vary", b"accept-encoding"))
+            if _takes_gzip(scope["headers"]):
+                headers.append((b"content-encoding", b"gzip"))
+                body = await _compressed(body)
+    if answer.status not in (204, 304):
+        headers.append((b"content-length", b"%d" % len(body)))
+    start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+def _takes_gzip(headers: Iterable[Header]) -> bool:
+    accepted = b",".join(value for name, value in headers if name == b"accept-encoding").lower()
+    for each in accepted.split(b","):
+        coding, _, quality = each.replace(b" ", b"").partition(b";")
+        if coding == b"gzip":
+            return quality not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
+    return False
+
+
+async def _compressed(body: bytes) -> bytes:
+    if len(body) < _THREAD_BYTES_MIN:
+        return gzip.compress(body, _GZIP_LEVEL, mtime=0)
+    return await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)

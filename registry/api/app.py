@@ -8,27 +8,21 @@ from collections.abc import Awaitable, Callable
 from itertools import groupby
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from registry.domain.errors import NOT_FOUND, RegistryError
+from registry.domain.errors import RegistryError
 from registry.domain.parsing import Parser
 
 from . import target
-from .answers import STANDARD_HEADERS, Answer, error_body, refusal
+from .answers import STANDARD_HEADERS, Answer, error_body, refusal, send_answer
 from .backend import ApiSettings, Backend
-from .media import PRODUCED
-from .resource import STATE, Disconnected, Resource, send_answer
+from .paths import Paths
+from .resource import STATE, Disconnected, Resource
 from .routes import operations
 
 Metrics = Callable[[], Awaitable[bytes]]
 
-_GZIP_BYTES_MIN = 1400  # below this a body fits one packet, and compressing saves nothing
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +31,7 @@ def create_app(
 ) -> Starlette:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
-    After a request, ``scope["registry"]["route"]`` holds the template of the path that served it, if any.
+    After a request, ``scope["registry"].get("route")`` is the template of the path that served it.
     """
     settings, parser = settings or ApiSettings(), Parser()
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
@@ -45,23 +39,7 @@ def create_app(
         Resource(path, each, backend, settings, parser)
         for path, each in groupby(table, lambda each: each.path)
     ]
-    # Starlette takes the first route that matches, so fixed words must come before variable parts.
-    resources.sort(key=lambda each: [part.startswith("{") for part in each.path.split("/")])
-    return Starlette(
-        routes=[Route(each.path, each) for each in resources],
-        middleware=[
-            Middleware(GZipMiddleware, minimum_size=_GZIP_BYTES_MIN, compresslevel=5),
-            Middleware(Border, backend=backend),
-        ],
-        exception_handlers={HTTPException: _framework_error},
-    )
-
-
-def _framework_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    message = NOT_FOUND.template if error.status_code == 404 else f"HTTP {error.status_code} {error.detail}"
-    body = error_body(error.status_code, message)
-    return Response(body, error.status_code, media_type=PRODUCED[0].decode())
+    return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend)])
 
 
 class Border:
@@ -85,18 +63,16 @@ class Border:
             _log.exception("unexpected error in %s %s", scope["method"], scope.get("path"))
             if sender.started:
                 raise
-            await send_answer(_INTERNAL_ERROR, PRODUCED[0], scope["method"] == "HEAD", sender)
+            await send_answer(_INTERNAL_ERROR, scope, sender)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         try:
             wanted = target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
-            wanted = target.in_context(scope["method"], wanted)
+            scope[STATE]["target"] = target.in_context(scope["method"], wanted)
         except RegistryError as error:
-            await send_answer(refusal(error), PRODUCED[0], scope["method"] == "HEAD", send)
+            await send_answer(refusal(error), scope, send)
             return
-        scope["path"], scope["root_path"] = wanted.path, ""
-        scope[STATE]["query"] = wanted.query
         await self._app(scope, receive, send)
 
 

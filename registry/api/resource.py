@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from urllib.parse import unquote
 
 from starlette.datastructures import Headers
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from registry.domain import scope as scopes
 from registry.domain.commands import Command, Done
@@ -25,14 +24,14 @@ from registry.domain.parsing import Parser
 from registry.domain.rows import View
 
 from . import media
-from .answers import Answer, refusal
+from .answers import Answer, refusal, send_answer
 from .backend import ApiSettings, Backend
 from .operations import Call, Fresh, Operation
 from .parameters import arguments
 
 MIN_OFFSET = "x-registry-min-offset"
 STATE = "registry"
-"""Where the request's decoded query and its answer's offset stand in the ASGI scope."""
+"""Where the request's decoded target and its answer's offset stand in the ASGI scope."""
 
 
 class Disconnected(Exception):
@@ -78,7 +77,7 @@ class Resource:
             answer = refusal(error, (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ())
         if answer.offset is not None:
             state["offset"] = answer.offset
-        await send_answer(answer, kind, scope["method"] == "HEAD", send)
+        await send_answer(answer, scope, send, kind)
 
     def _operation(self, method: str) -> Operation | None:
         if method == "OPTIONS":
@@ -90,8 +89,8 @@ class Resource:
 
     async def _answer(self, operation: Operation, scope: Scope, headers: Headers, receive: Receive) -> Answer:
         call = Call(
-            path={name: unquote(value) for name, value in scope["path_params"].items()},
-            args=arguments(operation.parameters, scope[STATE]["query"]),
+            path=scope["path_params"],
+            args=arguments(operation.parameters, scope[STATE]["target"].query),
             body=await self._body(headers, receive) if operation.takes else b"",
             settings=self._settings,
             parser=self._parser,
@@ -180,18 +179,6 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
-
-
-async def send_answer(answer: Answer, kind: bytes, head: bool, send: Send) -> None:
-    """Send ``answer`` as media type ``kind`` unless it names its own; ``head``: without its body."""
-    headers = [*answer.headers]
-    if answer.body:
-        headers.append((b"content-type", answer.media_type or kind))
-    if answer.status not in (204, 304):
-        headers.append((b"content-length", b"%d" % len(answer.body)))
-    start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
-    await send(start)
-    await send({"type": "http.response.body", "body": b"" if head else answer.body})
 
 
 def _bytes(value: str | None) -> bytes | None:

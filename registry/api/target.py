@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import quote
 
 from registry.domain.errors import BAD_REQUEST
 from registry.domain.model import DEFAULT_CONTEXT
@@ -18,11 +17,6 @@ class Target(NamedTuple):
 
     segments: tuple[str, ...]
     query: tuple[tuple[str, str], ...]
-
-    @property
-    def path(self) -> str:
-        """The path with each segment encoded in one way only, so that it can be matched by routes."""
-        return "/" + "/".join(quote(segment, safe=":") for segment in self.segments)
 
 
 def parse(raw_path: bytes, raw_query: bytes) -> Target:

@@ -44,10 +44,6 @@ def test_broken_encoding_is_400(raw: bytes) -> None:
         assert caught.value.code == 400
 
 
-def test_path_is_encoded_in_one_way_only() -> None:
-    assert parse(b"/sub%6Aects/a%2Fb%20:c", b"").path == "/subjects/a%2Fb%20:c"
-
-
 @pytest.mark.parametrize(
     ("method", "url", "path", "query"),
     [
