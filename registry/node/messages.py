@@ -26,7 +26,7 @@ from registry.domain.commands import (
     Refused,
     Register,
 )
-from registry.observe.metrics import Tally
+from registry.observe.requests import Tally
 
 AnyCommand = (
     Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext

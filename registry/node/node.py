@@ -15,12 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from registry.api.backend import ApiSettings
 from registry.api.status import NodeStatus
 from registry.config import Settings
 from registry.domain import digest
 from registry.domain.commands import Command, Outcome
-from registry.domain.scope import Defaults
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.observe.metrics import Gauge, Processes, text
 from registry.store.lmdb import Store
@@ -28,34 +26,11 @@ from registry.store.opening import known_log, open_store, peek_applied
 
 from .follower import Follower
 from .following import Following
+from .given import defaults
 from .housekeeping import Housekeeping
 from .writer import Answer, Writer, Writing
 
 _log = logging.getLogger(__name__)
-
-
-def defaults(settings: Settings) -> Defaults:
-    """What holds where nothing is configured."""
-    return Defaults(
-        compatibility=settings.compatibility,
-        validate_fields=settings.validate_fields,
-        validate_new_schemas=settings.validate_new_schemas,
-        mode_mutability=settings.mode_mutability,
-        reject_empty_subject=settings.reject_empty_subject,
-    )
-
-
-def api_settings(settings: Settings, version: str) -> ApiSettings:
-    """What the API takes from the settings."""
-    return ApiSettings(
-        defaults=defaults(settings),
-        body_bytes_max=settings.body_bytes_max,
-        body_timeout_s=settings.body_timeout_s,
-        request_timeout_s=settings.request_timeout_s,
-        cluster_id=settings.cluster_id,
-        version=version,
-        cache_max_age_s=settings.cache_max_age_s,
-    )
 
 
 class Node:

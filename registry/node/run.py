@@ -12,13 +12,14 @@ from registry.api.app import create_app
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server, listen
 from registry.log.contract import LogError
-from registry.reader.observed import Observed, limits, route_of
+from registry.reader.observed import Observed, route_of
 from registry.reader.quick import Quick
 from registry.store.layout import StoreError
 
 from .backend import NodeBackend
 from .endpoint import Endpoint
-from .node import Node, api_settings
+from .given import api_settings, limits
+from .node import Node
 
 STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""

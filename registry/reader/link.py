@@ -31,7 +31,7 @@ from registry.node.messages import (
     Submit,
     decode_from_node,
 )
-from registry.observe.metrics import Tally
+from registry.observe.requests import Tally
 
 RETRY_S = 0.05
 _log = logging.getLogger(__name__)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from registry.config import Settings
-from registry.http1.limits import Limits
 from registry.http1.request import Request
 from registry.observe.logs import log_request
-from registry.observe.metrics import Requests, Tally
+from registry.observe.requests import Requests, Tally
 
 _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")}
 
@@ -38,15 +36,3 @@ def route_of(scope: Mapping[str, Any]) -> str:
     """The template of the path that served a request."""
     found: str = scope.get("registry", {}).get("route", "")
     return found
-
-
-def limits(settings: Settings) -> Limits:
-    """What the HTTP server takes at most."""
-    return Limits(
-        body_bytes_max=settings.body_bytes_max,
-        bodies_bytes_max=max(256 << 20, 4 * settings.body_bytes_max),
-        connections_max=settings.connections_max,
-        header_timeout_s=settings.header_timeout_s,
-        body_timeout_s=settings.body_timeout_s,
-        idle_timeout_s=settings.idle_timeout_s,
-    )

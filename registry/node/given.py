@@ -1,0 +1,44 @@
+"""What the settings give to the parts that know nothing of settings."""
+
+from __future__ import annotations
+
+from registry.api.backend import ApiSettings
+from registry.config import Settings
+from registry.domain.scope import Defaults
+from registry.http1.limits import Limits
+
+
+def defaults(settings: Settings) -> Defaults:
+    """What holds where nothing is configured."""
+    return Defaults(
+        compatibility=settings.compatibility,
+        validate_fields=settings.validate_fields,
+        validate_new_schemas=settings.validate_new_schemas,
+        mode_mutability=settings.mode_mutability,
+        reject_empty_subject=settings.reject_empty_subject,
+    )
+
+
+def api_settings(settings: Settings, version: str) -> ApiSettings:
+    """What the API takes from the settings."""
+    return ApiSettings(
+        defaults=defaults(settings),
+        body_bytes_max=settings.body_bytes_max,
+        body_timeout_s=settings.body_timeout_s,
+        request_timeout_s=settings.request_timeout_s,
+        cluster_id=settings.cluster_id,
+        version=version,
+        cache_max_age_s=settings.cache_max_age_s,
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    """What the HTTP server takes at most."""
+    return Limits(
+        body_bytes_max=settings.body_bytes_max,
+        bodies_bytes_max=max(256 << 20, 4 * settings.body_bytes_max),
+        connections_max=settings.connections_max,
+        header_timeout_s=settings.header_timeout_s,
+        body_timeout_s=settings.body_timeout_s,
+        idle_timeout_s=settings.idle_timeout_s,
+    )
