@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -26,6 +27,7 @@ class JavaScript:
     """A JavaScript client in a process of its own; calls look like methods."""
 
     def __init__(self, script: str, url: str) -> None:
+        assert (SCRIPTS / "node_modules").is_dir(), "make test installs the JavaScript clients"
         self.process = subprocess.Popen(
             ["node", SCRIPTS / script, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -39,7 +41,9 @@ class JavaScript:
         assert process.stdout is not None
         process.stdin.write(json.dumps(request, default=_to_json) + "\n")
         process.stdin.flush()
-        reply = json.loads(process.stdout.readline(), object_hook=_from_json)
+        line = process.stdout.readline()
+        assert line, f"the script ended with exit code {process.wait()}"
+        reply = json.loads(line, object_hook=_from_json)
         if "error" in reply:
             raise JavaScriptError(reply["error"])
         return reply["result"]
@@ -48,7 +52,8 @@ class JavaScript:
         """End of input ends the script."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait(10)
         self.process.stdout.close()
 
