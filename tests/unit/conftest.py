@@ -1,0 +1,13 @@
+"""Fixtures of the unit tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.small_registry import SmallRegistry
+
+
+@pytest.fixture
+def small() -> SmallRegistry:
+    """An empty registry in memory."""
+    return SmallRegistry()

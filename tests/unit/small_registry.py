@@ -1,0 +1,144 @@
+"""A registry in memory: what is decided becomes records, and records fold into rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from registry.domain import lookup
+from registry.domain.commands import (
+    Command,
+    DeleteConfig,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    PutConfig,
+    PutMode,
+    Register,
+)
+from registry.domain.decide import decide
+from registry.domain.errors import RegistryError
+from registry.domain.fold import apply
+from registry.domain.ids import Ids
+from registry.domain.lookup import Parser
+from registry.domain.model import Metadata, Reference, Subject
+from registry.domain.records import Entry, Record
+from registry.domain.scope import Defaults
+from registry.domain.views import DictView
+
+STRING, INT, LONG = '"string"', '"int"', '"long"'
+
+
+def record(name: str = "R", *fields: str, **others: Any) -> str:
+    """A record schema; a field that ends in ``?`` has a default."""
+    listed = [
+        {"name": each.rstrip("?"), "type": "int"} | ({"default": 0} if each.endswith("?") else {})
+        for each in fields
+    ]
+    return orjson.dumps({"type": "record", "name": name, "fields": listed} | others).decode()
+
+
+def properties(**pairs: str) -> Metadata:
+    return Metadata(properties={name.replace("__", ":"): value for name, value in pairs.items()})
+
+
+class SmallRegistry:
+    def __init__(self, defaults: Defaults | None = None) -> None:
+        self.view = DictView()
+        self.ids = Ids()
+        self.parser = Parser()
+        self.defaults = defaults or Defaults()
+        self.log: list[Record] = []
+        self.last: list[Entry] = []
+        """The records of the last command."""
+
+    def submit(self, command: Command) -> Any:
+        decision = decide(self.view, command, self.ids, self.defaults, self.parser)
+        self.last = decision.entries
+        for entry in decision.entries:
+            self.append(entry.key, entry.value)
+        return orjson.loads(decision.reply) if decision.reply else None
+
+    def append(self, key: bytes, value: bytes | None) -> None:
+        """Write a record that another writer could have written."""
+        record = Record(len(self.log), 1_000 + len(self.log), key, value)
+        self.log.append(record)
+        self.view.commit(apply(self.view, record))
+
+    def refusal(self, command: Command) -> tuple[int, str]:
+        """Code and message of a command that must be refused and change nothing."""
+        rows, spans = dict(self.view.rows()), self.ids.saved()
+        with pytest.raises(RegistryError) as refused:
+            decide(self.view, command, self.ids, self.defaults, self.parser)
+        assert dict(self.view.rows()) == rows
+        assert self.ids.saved() == spans
+        return refused.value.code, refused.value.message
+
+    @property
+    def last_keys(self) -> list[Any]:
+        """The keys of the last command's records: what they are about, without reservations of ids."""
+        keys = [orjson.loads(entry.key) for entry in self.last]
+        return [
+            (
+                key["keytype"],
+                key.get("subject", key.get("context")),
+                key.get("version"),
+                entry.value is not None,
+            )
+            for key, entry in zip(keys, self.last, strict=True)
+            if key["keytype"] != "NOOP"
+        ]
+
+    def register(self, subject: str, schema: str = STRING, **members: Any) -> dict[str, Any]:
+        reply: dict[str, Any] = self.submit(Register(subject, schema, **members))
+        return reply
+
+    def place(self, subject: str, schema: str = STRING, **members: Any) -> tuple[int, int]:
+        """Id and version of a registration."""
+        reply = self.register(subject, schema, **members)
+        return reply["id"], reply["version"]
+
+    def lookup(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> Any:
+        request = Register(subject, schema, **members)
+        return orjson.loads(lookup.lookup(self.view, self.parser, request, self.defaults, deleted=deleted))
+
+    def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
+        """The code with which a lookup is refused."""
+        with pytest.raises(RegistryError) as refused:
+            self.lookup(subject, schema, deleted=deleted, **members)
+        return refused.value.code
+
+    def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Any:
+        if version is None:
+            return self.submit(DeleteSubject(subject, permanent))
+        return self.submit(DeleteVersion(subject, version, permanent))
+
+    def purge(self, subject: str, version: int | None = None) -> Any:
+        """Delete softly, then for good."""
+        self.delete(subject, version)
+        return self.delete(subject, version, permanent=True)
+
+    def config(self, subject: str | None, **members: Any) -> Any:
+        return self.submit(PutConfig(subject, members))
+
+    def level(self, subject: str | None, level: str) -> None:
+        self.config(subject, compatibilityLevel=level)
+
+    def drop_config(self, subject: str | None) -> Any:
+        return self.submit(DeleteConfig(subject))
+
+    def mode(self, subject: str | None, mode: str | None, *, force: bool = False) -> Any:
+        return self.submit(PutMode(subject, mode, mode, force))
+
+    def drop_mode(self, subject: str | None, *, recursive: bool = False) -> Any:
+        return self.submit(DeleteMode(subject, recursive))
+
+
+def reference(subject: str, version: int = 1, name: str = "R") -> Reference:
+    return Reference(name, subject, version)
+
+
+def parse(name: str) -> Subject:
+    return Subject.parse(name)
