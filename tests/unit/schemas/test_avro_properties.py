@@ -253,8 +253,8 @@ def says_nothing(item: Any) -> bool:
     kind = item.get("type")
     return any(
         (
-            # The package looks into few defaults, and not at the names of fields. An enum's default that is no
-            # text is refused there and dropped by Java.
+            # The package looks into few defaults, and not at the names of fields. An enum's default that is
+            # no text is refused there and dropped by Java.
             "default" in item and (kind != "enum" or not isinstance(item["default"], str)),
             kind not in ("record", "enum", "fixed") and not str(item.get("name", "x")).isidentifier(),
             # The package reads {"type": {…}} and {"type": […]} as the inner schema, where Java wants a text.

@@ -20,7 +20,7 @@ MAX_DIFFERENCES: Final = 1000
 THOROUGH_PAIRS: Final = 10_000
 """Pairs of named types that are compared in full, as in Java; beyond, types are first told apart by name."""
 
-MAX_PAIRS: Final = 100_000
+MAX_PAIRS: Final = 50_000
 """Pairs of named types after which the comparison gives up; Java would go on for hours."""
 
 _PROMOTIONS: Final = {

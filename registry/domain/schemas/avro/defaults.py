@@ -8,7 +8,7 @@ from typing import Final
 from registry.domain.schemas.contract import InvalidSchema
 
 from .canonical import canonical_text
-from .json_text import printed
+from .json_text import clipped, printed
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved
 from .walk import Walk, run
 
@@ -37,8 +37,8 @@ class DefaultChecks:
         if valid is None:
             valid = run(_Check(self, done).fits(node, value))
         if not valid:
-            text = canonical_text(node, ())
-            raise InvalidSchema(f"Invalid default for field {field}: {printed(value)} not a {text}")
+            shown = f"{clipped(printed(value))} not a {clipped(canonical_text(node, ()))}"
+            raise InvalidSchema(f"Invalid default for field {field}: {shown}")
 
     def count(self, steps: int) -> None:
         """Take ``steps`` from what is allowed."""

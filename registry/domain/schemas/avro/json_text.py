@@ -9,6 +9,9 @@ from typing import Final, TypeAlias
 
 from .model import Json
 
+MAX_SHOWN: Final = 10_240
+"""Characters of a schema that a message repeats."""
+
 _Stack: TypeAlias = list[tuple[Iterator[tuple[str, Json]], str]]
 """What is still to be printed of the open arrays and objects, each with its closing mark."""
 
@@ -98,6 +101,11 @@ def printed(value: Json) -> str:
             stack.pop()
             out.append(end)
     return "".join(out)
+
+
+def clipped(text: str) -> str:
+    """``text`` as a message may show it."""
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def _open(value: Json, out: list[str], stack: _Stack) -> None:

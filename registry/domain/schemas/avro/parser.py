@@ -16,7 +16,7 @@ from . import json_source
 from .canonical import canonical_text
 from .defaults import DefaultChecks
 from .equality import same_definition
-from .json_text import printed
+from .json_text import clipped, printed
 from .linking import link
 from .model import (
     MISSING,
@@ -309,8 +309,7 @@ class Parser:
 
 
 def _no(what: str, value: Json) -> NoReturn:
-    text = printed(value)
-    raise InvalidSchema(f"{what}: {text if len(text) <= 10_240 else text[:10_240] + '...'}")
+    raise InvalidSchema(f"{what}: {clipped(printed(value))}")
 
 
 def _text(value: dict[str, Json], key: str) -> str | None:
