@@ -56,7 +56,9 @@ def register(view: View, command: Register, ids: Ids, defaults: Defaults, parser
     step.check_mode()
     if refusal is not None:
         raise refusal
-    return step.decide(step.completed(wanted), ids)
+    content = step.completed(wanted)
+    sought = content is wanted and not config.adds and command.schema_id < 0
+    return step.decide(content, ids, sought=sought)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +135,12 @@ class _Registration:
         """One above the highest, soft-deleted ones included."""
         return 1 if self.newest is None else self.newest.version + 1
 
-    def decide(self, content: Content, ids: Ids) -> Decision:
-        """The records of a version, unless it is there already."""
+    def decide(self, content: Content, ids: Ids, *, sought: bool) -> Decision:
+        """The records of a version, unless it is there already. ``sought``: the short cut did not find it."""
         check_not_strong(self.view, self.subject, content.references)
         own = lookup.of_same_content(self.view, self.subject, content) if self.newest is not None else []
         schema_id = self._id_of_content(content, own)
-        found = self._found(content, own, schema_id)
+        found = None if sought else self._found(content, own, schema_id)
         if found is not None:
             row = self.parser.formatted(self.view, found, self.command.format)
             return Decision([], entities.registered(row, found.version))
