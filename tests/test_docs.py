@@ -15,6 +15,7 @@ import pytest
 
 from registry import VERSION
 from registry.__main__ import main
+from registry.api.routes import operations
 from registry.config import table
 from tests.generated_docs import example_file, settings_table
 from tests.running import ROOT, Served
@@ -23,15 +24,6 @@ README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 EXAMPLE = ROOT / "deploy" / "registry.example.toml"
 DOCS = (README, ARCHITECTURE, ROOT / "CHANGELOG.md")
-OWN_RESOURCES = (
-    "/health/live",
-    "/health/started",
-    "/health/ready",
-    "/metrics",
-    "/openapi.json",
-    "/node",
-    "/quarantine",
-)
 WORDS = (
     *(
         "log",
@@ -87,9 +79,14 @@ def test_the_readme_begins_with_the_two_commands() -> None:
     assert 0 < beginning.index("make serve") < beginning.index("make test")
 
 
-@pytest.mark.parametrize("resource", OWN_RESOURCES)
-def test_own_resources_are_told(resource: str) -> None:
-    assert f"`{resource}`" in README.read_text(encoding="utf-8")
+async def no_metrics() -> bytes:
+    return b""
+
+
+def test_own_resources_are_told() -> None:
+    served = {each.path for each in operations(VERSION, no_metrics) if each.tag == "Registrar"} | {"/metrics"}
+    section = README.read_text(encoding="utf-8").partition("## Resources of its own")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(/[^`]*)` \|", section, re.MULTILINE)) == served
 
 
 @pytest.mark.parametrize("word", WORDS)
