@@ -61,7 +61,7 @@ def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
 
 
 async def send_answer(answer: Answer, scope: Scope, send: Send, media_type: bytes = PRODUCED[0]) -> None:
-    """Send ``answer``, as ``media_type`` unless it names its own; compressed where that helps and is taken."""
+    """Send ``answer``, as ``media_type`` unless it names its own; compressed where that helps."""
     body, headers = answer.body, [*answer.headers]
     if body:
         headers.append((b"content-type", answer.media_type or media_type))

@@ -107,6 +107,7 @@ SCHEMAS: dict[str, Json] = {
     ),
     "Mode": _object(mode={"enum": _MODES}),
     "ModeUpdateRequest": _object("mode", mode=_nullable({"enum": _MODES})),
+    "ModeUpdated": _object(mode={"type": "string", "description": "As it was sent; absent for null"}),
     "ServerClusterId": _object(
         "scope", scope=_object("path clusters", path=_list(_TEXT), clusters=_map(_TEXT))
     ),

@@ -46,6 +46,7 @@ _HEADERS: Json = {
     },
     "X-Request-ID": {"description": "The request's own, or a new one", "schema": {"type": "string"}},
 }
+_HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
 _PATH_PARTS = re.compile(r"\{(\w+)\}")
 
 
@@ -63,7 +64,7 @@ def document(operations: Iterable[Operation], version: str) -> Json:
             "under /contexts/{context}, where subjects, config and mode are those of that context.",
         },
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": SCHEMAS},
+        "components": {"schemas": SCHEMAS, "headers": _HEADERS},
     }
 
 
@@ -86,7 +87,7 @@ def _operation(operation: Operation) -> Json:
 
 
 def _responses(operation: Operation) -> Json:
-    good: Json = {"description": "Done", "headers": _HEADERS}
+    good: Json = {"description": "Done", "headers": _HEADER_REFERENCES}
     if operation.gives:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
         if operation.gives == "Metrics":
@@ -110,7 +111,7 @@ def _responses(operation: Operation) -> Json:
 def _error(description: str) -> Json:
     schema = {"$ref": "#/components/schemas/Error"}
     content = {kind.decode(): {"schema": schema} for kind in PRODUCED}
-    return {"description": description, "headers": _HEADERS, "content": content}
+    return {"description": description, "headers": _HEADER_REFERENCES, "content": content}
 
 
 def _path_parameter(name: str) -> Json:

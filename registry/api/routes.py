@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 import orjson
 
@@ -28,13 +29,15 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     ]
     if metrics is not None:
         found += _own([_get("/metrics", "Metrics for Prometheus", server.metrics_of(metrics), "Metrics")])
-    body = b""
+
+    @cache
+    def described() -> bytes:
+        return orjson.dumps(openapi.document(found, version))
 
     async def api_description(call: Call, backend: Backend) -> Answer:
-        return Answer(body, media_type=b"application/json")
+        return Answer(described(), media_type=b"application/json")
 
     found += _own([_get("/openapi.json", "This description", api_description, "OpenApi")])
-    body = orjson.dumps(openapi.document(found, version))
     return found
 
 

@@ -126,7 +126,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             summary=f"Set the mode of {whose}",
             handler=put_mode,
             takes="ModeUpdateRequest",
-            gives="ModeUpdateRequest",
+            gives="ModeUpdated",
             parameters=(FORCE,),
             errors=(
                 e.INVALID_SUBJECT,

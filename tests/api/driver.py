@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import orjson
 from starlette.types import Message
@@ -98,6 +98,12 @@ class Api:
         self.backend = backend or ListBackend(settings)
         self.app = create_app(self.backend, settings, **options)
         self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         self._runner.close()

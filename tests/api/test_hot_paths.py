@@ -125,29 +125,27 @@ def begun(steps) -> Api:
 @spoiled
 @given(st.lists(changes, min_size=1, max_size=5))
 def test_a_read_by_id_is_what_the_application_answers(steps) -> None:
-    api = begun(steps)
-    for path in PATHS:
-        for query in QUERIES:
+    with begun(steps) as api:
+        for path, query in product(PATHS, QUERIES):
             body = hot(api.backend.rows, path, query)
             if body is not None:
                 reply = api.request("GET", path + b"?" + query)
                 assert (reply.status, reply.body) == (200, body), (path, query)
-    api.close()
 
 
 @settings(max_examples=80, deadline=None)
 @spoiled
 @given(st.lists(changes, min_size=1, max_size=5))
 def test_registering_again_is_what_the_application_answers(steps) -> None:
-    api, bodies = begun(steps), Bodies(bytes_max=2000)
-    for subject, query, body in product(SUBJECTS, ("", "normalize=true", "force=true"), BODIES):
-        target = f"/subjects/{subject}/versions"
-        fast = register_again(api.backend.rows, target.encode(), query.encode(), body, bodies)
-        if fast is not None:
-            written = len(api.backend.log)
-            reply = api.request("POST", f"{target}?{query}", body)
-            assert (reply.status, reply.body, len(api.backend.log)) == (200, fast, written)
-    api.close()
+    bodies = Bodies(bytes_max=2000)
+    with begun(steps) as api:
+        for subject, query, body in product(SUBJECTS, ("", "normalize=true", "force=true"), BODIES):
+            target = f"/subjects/{subject}/versions"
+            fast = register_again(api.backend.rows, target.encode(), query.encode(), body, bodies)
+            if fast is not None:
+                written = len(api.backend.log)
+                reply = api.request("POST", f"{target}?{query}", body)
+                assert (reply.status, reply.body, len(api.backend.log)) == (200, fast, written)
 
 
 def test_the_plain_cases_are_taken() -> None:
