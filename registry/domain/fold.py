@@ -7,10 +7,10 @@ under its raw bytes. Nothing is parsed but JSON, and nothing raises, so the offs
 What follows from that, and what it costs:
 
 * A record reads and writes rows of its own owner only (:func:`owner`), so owners may be folded apart.
-* ``DELETE_SUBJECT`` leaves a mark; the versions below it are *seen* as deleted while their own record says
-  otherwise. A later mark replaces those it covers; an older one of a higher version stays, which is the one
-  thing that a compacted log can no longer say. (This registry's marks name the highest version, so they
-  cover.)
+* ``DELETE_SUBJECT`` leaves a mark; older versions up to it are *seen* as deleted, whatever their own records
+  say, until they are written anew or the mark is taken back. A later mark of a lower version takes nothing
+  back: that is the one thing that a compacted log can no longer say. (This registry's marks name the highest
+  version there is, so that a later one covers an earlier one.)
 * ``CLEAR_SUBJECT`` only leaves its own row. That a soft-deleted version is forgotten is derived from it when
   versions are read, so that not even a clear of everything touches what others own.
 * References of soft-deleted versions stay indexed (Confluent forgets them when the log is compacted).
@@ -192,23 +192,19 @@ def _index_of(place: _Place, row: VersionRow) -> list[Change]:
 
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
+    def mark(value: bytes) -> bytes:
+        return _MARK.pack(record.offset, values.read_delete_mark(value))
+
     row_key = rows.scope_key(rows.DELETE_MARK, key.subject)
-    old = view.get(row_key)
-    changes = _single(view, record, row_key, lambda value: _marks(old or b"", record.offset, value))
-    marks = dict(changes).get(row_key)
-    if marks is not None:
-        _, upto = _MARK.unpack(marks[-_MARK.size :])
+    marked = view.get(row_key) is not None
+    changes = _single(view, record, row_key, mark)
+    new = dict(changes).get(row_key)
+    if new is not None:
+        _, upto = _MARK.unpack(new)
         changes += _deleted_upto(view, key.subject, upto)
-    elif old is not None:
+    elif marked:
         changes += _deleted_by_themselves(view, key.subject)
     return changes
-
-
-def _marks(old: bytes, offset: int, value: bytes) -> bytes:
-    """The marks of a subject, (offset, version) pairs: offsets rise and versions fall."""
-    upto = values.read_delete_mark(value)
-    above = b"".join(_MARK.pack(*mark) for mark in _MARK.iter_unpack(old) if mark[1] > upto)
-    return above + _MARK.pack(offset, upto)
 
 
 def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:

@@ -8,7 +8,7 @@ table  key after the letter                 value
 ``A``  context subject hash(record key)     association: the record's JSON
 ``B``  registrar name                       our cluster records (barrier, snapshot): JSON with offset, ts
 ``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
-``D``  context subject                      delete marks: pairs (offset, version), see :mod:`.fold`
+``D``  context subject                      last delete mark: offset and version, see :mod:`.fold`
 ``F``  context subject                      config: the record's JSON
 ``G``  context md5 subject version          id
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -81,6 +82,7 @@ def _agree(view: View, rows: dict[bytes, bytes]) -> None:
 
 
 TestViews = Views.TestCase
+TestViews.settings = settings(max_examples=30)
 
 
 def test_a_view_of_many_deleted_rows_forgets_them() -> None:
