@@ -49,7 +49,7 @@ unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 bench: $(VENV)/dev.stamp
 	@for tool in wrk nginx; do command -v $$tool >/dev/null || \
 	  { echo "make bench needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
-	$(BIN)/python bench/http.py $(ARGS)
+	$(BIN)/python bench/load.py $(ARGS)
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools:

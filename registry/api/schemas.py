@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from hashlib import blake2b
 from itertools import islice
 from typing import TypeVar
+from zlib import crc32
 
 import orjson
 
@@ -114,8 +114,11 @@ def list_types(call: Call, view: View) -> Answer:
 
 
 def etag(body: bytes) -> bytes:
-    """The entity tag of a body; weak, because the compressed form carries the same."""
-    return b'W/"%s"' % blake2b(body, digest_size=8).hexdigest().encode()
+    """The entity tag of a body; weak, because the compressed form carries the same.
+
+    It tells two bodies of one URL apart, which a checksum does, for a quarter of a hash's time.
+    """
+    return b'W/"%x-%08x"' % (len(body), crc32(body))
 
 
 def _lasting(call: Call, body: bytes) -> Answer:

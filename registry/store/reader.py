@@ -9,7 +9,7 @@ import lmdb
 
 from . import layout
 from .layout import State, StoreError, StoreMissing, read_current
-from .view import StoreView
+from .view import Memo, StoreView
 
 _Mark = tuple[int, int] | None
 
@@ -27,6 +27,7 @@ class StoreReader:
         self._env: lmdb.Environment | None = None
         self._rows: Any = None
         self._meta: Any = None
+        self._memo: Memo = [(-1, 0)]
         self.refresh()
 
     def refresh(self) -> bool:
@@ -53,12 +54,13 @@ class StoreReader:
         if self._env is not None:
             self._env.close()
         self._mark, self._env, self._rows, self._meta = mark, env, rows, meta
+        self._memo = [(-1, 0)]
 
     def view(self) -> StoreView:
         """The committed rows, for a ``with`` block; :class:`StoreMissing` when there is no store yet."""
         if self._env is None:
             raise StoreMissing(f"there is no store in {self._path} yet")
-        return StoreView(self._env, self._rows, self._meta)
+        return StoreView(self._env, self._rows, self._meta, self._memo)
 
     def state(self) -> State:
         """Applied offset and digest; :class:`StoreMissing` when there is no store yet."""

@@ -10,6 +10,9 @@ import lmdb
 
 from .layout import META_STATE, State, applied_of
 
+Memo = list[tuple[int, int]]
+"""One entry: the number of a transaction, and the applied offset at it; spares most reads of the meta."""
+
 
 class StoreView:
     """A read transaction as a :class:`registry.domain.rows.View`; ends with its ``with`` block.
@@ -17,14 +20,15 @@ class StoreView:
     Short by rule: while it lasts, no page that it sees is used again. It belongs to one thread.
     """
 
-    __slots__ = ("_cursor", "_meta", "_rows", "_txn", "get")
+    __slots__ = ("_cursor", "_memo", "_meta", "_rows", "_txn", "get")
 
     get: Callable[[bytes], bytes | None]
 
-    def __init__(self, env: lmdb.Environment, rows: Any, meta: Any) -> None:
+    def __init__(self, env: lmdb.Environment, rows: Any, meta: Any, memo: Memo | None = None) -> None:
         self._txn: lmdb.Transaction[bytes] = env.begin(rows)
         self._rows = rows
         self._meta = meta
+        self._memo = memo
         self._cursor: lmdb.Cursor[bytes] | None = None
         # The transaction's own method: a by-id read is one call into LMDB.
         self.get = self._txn.get
@@ -43,7 +47,13 @@ class StoreView:
 
     def applied(self) -> int:
         """The applied offset of the very rows that this view sees."""
-        return applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
+        memo, moment = self._memo, self._txn.id()
+        if memo is not None and memo[0][0] == moment:
+            return memo[0][1]
+        applied = applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
+        if memo is not None:
+            memo[0] = (moment, applied)
+        return applied
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The first row whose key is ``key`` or greater."""

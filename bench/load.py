@@ -1,0 +1,247 @@
+"""Load on a running registry, beside two yardsticks in the same run; prints ratios.
+
+    python bench/load.py [--schemas 100000] [--seconds 4] [--rounds 3] [--readers 2] [--folder /tmp]
+
+The yardsticks answer a constant of the same size: nginx, and the registry's own HTTP server with a bare callable in
+as many processes as there are readers. Load comes from wrk with one thread and 32 connections; rounds take turns,
+and the median of each counts. Needs wrk and nginx.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+import httpx  # noqa: E402
+import orjson  # noqa: E402
+
+from registry.domain.model import Subject  # noqa: E402
+from registry.domain.records import Entry, schema_key  # noqa: E402
+from registry.domain.schemas import FORMATS  # noqa: E402
+from registry.domain.values import schema_value  # noqa: E402
+from registry.log.embedded import EmbeddedLog  # noqa: E402
+from tests.running import Registry, free_port  # noqa: E402
+
+FIELDS = 30
+_UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+# Lua for wrk. Every load runs a script, so that the yardsticks pay for it too.
+_BY_ID = """
+math.randomseed({seed})
+function request() return wrk.format("GET", "/schemas/ids/" .. math.random(1, {count})) end
+"""
+_AGAIN = """
+math.randomseed({seed})
+wrk.headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
+local template = {template}
+function request()
+  local n = math.random(0, {count} - 1)
+  return wrk.format("POST", "/subjects/subject-" .. n .. "/versions", nil, (template:gsub("@", n)))
+end
+"""
+_NEW = """
+wrk.headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
+local template = {template}
+local n = 0
+function request()
+  n = n + 1
+  local name = "{seed}x" .. n
+  return wrk.format("POST", "/subjects/new-" .. name .. "/versions", nil, (template:gsub("@", name)))
+end
+"""
+
+
+def schema(name: str) -> str:
+    """A record of thirty fields of the kinds that records have."""
+    kinds = ["long", "string", ["null", "string"], "double", "boolean", {"type": "array", "items": "int"}]
+    fields = [{"name": f"field_{n}", "type": kinds[n % len(kinds)]} for n in range(FIELDS)]
+    record = {"type": "record", "name": f"R{name}", "namespace": "com.example.bench", "fields": fields}
+    return orjson.dumps(record).decode()
+
+
+class Measured(NamedTuple):
+    """What wrk said."""
+
+    per_s: float
+    p50_ms: float
+    p99_ms: float
+    errors: int
+
+
+def wrk(url: str, script: Path, seconds: int) -> Measured:
+    words = ["wrk", "-t1", "-c32", f"-d{seconds}", "--latency", "-s", str(script), url]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    def percentile(name: str) -> float:
+        number, unit = re.search(rf"{name}%\s+([\d.]+)(us|ms|s)", said).groups()  # type: ignore[union-attr]
+        return float(number) * _UNITS[unit]
+
+    errors = sum(map(int, re.findall(r"Non-2xx or 3xx responses: (\d+)", said)))
+    errors += sum(map(int, re.findall(r"(?:connect|read|write|timeout) (\d+)", said)))
+    per_s = float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])  # type: ignore[index]
+    return Measured(per_s, percentile("50"), percentile("99"), errors)
+
+
+def fill(folder: Path, count: int) -> None:
+    """A log with ``count`` versions under as many subjects."""
+    log = EmbeddedLog(folder / "log", record_bytes_max=5_600_000)
+    canonical = FORMATS["AVRO"].parse(schema("NAME")).canonical
+    for first in range(0, count, 5000):
+        entries = []
+        for number in range(first, min(first + 5000, count)):
+            subject = Subject.parse(f"subject-{number}")
+            text = canonical.replace("RNAME", f"R{number}")
+            entries.append(Entry(schema_key(subject, 1), schema_value(subject, 1, number + 1, text)))
+        log.append(entries)
+    log.close()
+
+
+@contextmanager
+def nginx(folder: Path, body: bytes) -> Iterator[str]:
+    """nginx, one process, answering ``body`` to everything."""
+    port = free_port()
+    (folder / "body").write_bytes(body)
+    config = folder / "nginx.conf"
+    text = body.decode().replace("\\", "\\\\").replace('"', '\\"').replace("$", "")
+    config.write_text(
+        f"worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;\n"
+        "events { worker_connections 1024; }\n"
+        "http { access_log off; keepalive_requests 1000000000;\n"
+        f"  server {{ listen 127.0.0.1:{port}; location / {{\n"
+        f'    default_type application/json; return 200 "{text}"; }} }} }}\n'
+    )
+    with subprocess.Popen(["nginx", "-c", str(config)]) as process:
+        yield up(f"http://127.0.0.1:{port}")
+        process.send_signal(signal.SIGTERM)
+
+
+@contextmanager
+def constant(folder: Path, body: bytes, processes: int) -> Iterator[str]:
+    """The registry's own server, answering ``body`` from a bare callable."""
+    port = free_port()
+    (folder / "body").write_bytes(body)
+    words = [sys.executable, str(ROOT / "bench" / "constant.py"), str(port), str(folder / "body")]
+    running = [subprocess.Popen(words) for _ in range(max(1, processes))]
+    yield up(f"http://127.0.0.1:{port}")
+    for process in running:
+        process.terminate()
+        process.wait()
+
+
+def up(url: str) -> str:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            httpx.get(url)
+            return url
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def memory(registry: Registry) -> str:
+    """Private memory of the node and its readers."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (folder / "status").read_text()
+            words = (folder / "cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if f"PPid:\t{registry.process.pid}\n" in status:
+            anonymous = int(re.search(r"RssAnon:\s+(\d+)", status)[1]) >> 10  # type: ignore[index]
+            found.append(f"{words[2].split('.')[1]} {anonymous} MB")
+    return ", ".join(sorted(found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--schemas", type=int, default=100_000)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--readers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=None)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=given.folder))
+    try:
+        run(given, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(given: argparse.Namespace, folder: Path) -> None:
+    data = folder / "data"
+    data.mkdir()
+    began = time.monotonic()
+    fill(data, given.schemas)
+    print(f"{given.schemas} schemas of {FIELDS} fields written to a log in {time.monotonic() - began:.1f} s")
+    flags = ("--readers", str(given.readers))
+    began = time.monotonic()
+    registry = Registry(data, *flags).wait()
+    print(f"folded into an empty store and ready in {time.monotonic() - began:.1f} s")
+    registry.stop()
+    began = time.monotonic()
+    registry = Registry(data, *flags).wait()
+    print(f"started again over the full store: ready in {time.monotonic() - began:.2f} s")
+    body = httpx.get(f"{registry.url}/schemas/ids/{given.schemas // 2}").content
+    try:
+        with nginx(folder, body) as nginx_url, constant(folder, body, given.readers) as constant_url:
+            measure(given, folder, registry, nginx_url, constant_url)
+    finally:
+        registry.stop()
+
+
+def measure(
+    given: argparse.Namespace, folder: Path, registry: Registry, nginx_url: str, constant_url: str
+) -> None:
+    template = orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
+    # Lua reads JSON's string as its own: both escape quotes and backslashes alike.
+    scripts = {"by id": _BY_ID, "again": _AGAIN, "new": _NEW}
+
+    def load(name: str, url: str, round_: int) -> Measured:
+        script = folder / "load.lua"
+        values = {"seed": f"{round_}{os.getpid()}", "count": given.schemas, "template": template}
+        script.write_text(re.sub(r"\{(seed|count|template)\}", lambda m: str(values[m[1]]), scripts[name]))
+        return wrk(url, script, given.seconds)
+
+    rows: dict[str, Callable[[int], Measured]] = {
+        "nginx, a constant": lambda round_: load("by id", nginx_url, round_),
+        "own server, a constant": lambda round_: load("by id", constant_url, round_),
+        "GET /schemas/ids/{id}": lambda round_: load("by id", registry.url, round_),
+        "register again": lambda round_: load("again", registry.url, round_),
+        "register new": lambda round_: load("new", registry.url, round_),
+    }
+    results: dict[str, list[Measured]] = {name: [] for name in rows}
+    for round_ in range(given.rounds):
+        for name, take in rows.items():
+            results[name].append(take(round_))
+    print(f"\nwrk -t1 -c32, {given.rounds} rounds of {given.seconds} s, {given.readers} readers, "
+          f"{os.cpu_count()} cores, bodies of {len(httpx.get(constant_url).content)} bytes")
+    print(f"{'':26}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}{'/nginx':>9}{'/const':>9}{'/by id':>9}{'errors':>8}")
+    median = {name: statistics.median(each.per_s for each in found) for name, found in results.items()}
+    nginx_rate, constant_rate, by_id, *_ = median.values()
+    for name, found in results.items():
+        rate, p50, p99 = median[name], *(statistics.median(each[n] for each in found) for n in (1, 2))
+        print(f"{name:26}{rate:9.0f}{p50:9.2f}{p99:9.2f}{rate / nginx_rate:9.2f}{rate / constant_rate:9.2f}"
+              f"{rate / by_id:9.2f}{sum(each.errors for each in found):8}")
+    print(f"\nprivate memory: {memory(registry)}")
+
+
+if __name__ == "__main__":
+    main()
