@@ -76,6 +76,8 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
     place = _place(path)
     if place is None or (query and not _plain_query(query)):
         return None
+    if not _has_rows(view, place.versions):
+        return None  # before the body is parsed: the application will have to do that again
     md5 = bodies.md5(body)
     if not md5:
         return None
@@ -96,6 +98,11 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
         return None
     found = VersionRow.unpack(value)
     return entities.registered(found, rows.unnumber(version)) if found.kind.endswith(_AVRO) else None
+
+
+def _has_rows(view: View, prefix: bytes) -> bool:
+    row = view.seek(prefix)
+    return row is not None and row[0].startswith(prefix)
 
 
 class _Place(NamedTuple):

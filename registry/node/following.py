@@ -81,6 +81,11 @@ class Following:
                 self._wait()
 
     def _wait(self) -> None:
+        if self.started:
+            # The writer, the only one who appends, follows its own records itself (:meth:`reach`): waking this
+            # thread with every append would only have it compete with the writer.
+            self._stopping.wait(_WAIT_S)
+            return
         try:
             self._log.wait(self._store.applied, _WAIT_S)
         except LogError:
