@@ -19,7 +19,7 @@ _BEYOND = re.compile(r"[\U00010000-\U0010ffff]")
 def dumps(value: Any) -> bytes:
     """``value`` (text, numbers, booleans, lists, dicts) as JSON. Raises :class:`TypeError` for all else."""
     out = orjson.dumps(value)
-    if b"\\u" in out:
+    if b"\\u00" in out:
         out = _ESCAPE.sub(_upper_hex, out)
     return out if out.isascii() else _escape_beyond(out)
 
