@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.api.driver import Api, Reply, record
+from tests.fuzz.strategies import bodies, requests
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -72,113 +73,12 @@ def check(
     return reply
 
 
-def subjects() -> st.SearchStrategy[str]:
-    known = st.sampled_from(
-        ["s", "r", "user", "nick", ":.c:s", ":.c:", ":.:", ":.__GLOBAL:", ":*:", "", "__EMPTY"]
-    )
-    return known | st.text(max_size=20)
-
-
-VALUES: dict[str, st.SearchStrategy[str]] = {
-    "subject": subjects(),
-    "version": st.sampled_from(["latest", "-1", "1", "2", "0", "LATEST ", "x", "9" * 30])
-    | st.text(max_size=5),
-    "id": st.integers(-1, 6).map(str) | st.sampled_from(["2147483647", "2147483648", "+1", "x", "٣"]),
-    "guid": st.sampled_from(["095d71cf-1255-6b9d-5e33-0ad575b3df5d", "x", "0" * 32]),
-    "context": st.sampled_from([".", ".c", "c", ":.c:", "d", ":", "a:b"]) | st.text(max_size=5),
-}
-NUMBERS = st.integers(-3, 5).map(str) | st.sampled_from(["", "x", "2147483647", "99999999999", "1e3"])
-WORDS = st.sampled_from(["true", "TRUE", "false", "1", "", "resolved", "qualified", "*"]) | subjects()
-
-SCHEMAS = st.sampled_from([
-    '"string"', "", " ", "null", "{}", "[]", '["null","int"]', record("R", "a"), record("R", "a", "b", "c"),
-    "\x00",
-    "[" * 5000, '{"type":"record","name":"R","fields":[{"name":"r","type":"R"}]}', '{"type":"enum"}', '"R"',
-])  # fmt: skip
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)  # fmt: skip
-REFERENCES = st.fixed_dictionaries(
-    {},
-    optional={
-        "name": st.just("R") | JSON,
-        "subject": subjects() | JSON,
-        "version": st.integers(-2, 3) | JSON,
-    },
-)
-METADATA = st.fixed_dictionaries(
-    {},
-    optional={
-        "properties": st.dictionaries(
-            st.sampled_from(["confluent:version", "confluent:reserved", "g"]), st.sampled_from(["1", "a", ""])
-        )
-        | JSON,
-        "tags": st.dictionaries(st.text(max_size=3), st.lists(st.text(max_size=3))) | JSON,
-        "sensitive": st.lists(st.text(max_size=3)) | JSON,
-    },
-)
-RULE = st.fixed_dictionaries({}, optional={
-    "name": st.sampled_from(["r", "", "1", "a b"]) | JSON,
-    "kind": st.sampled_from(["CONDITION", "TRANSFORM"]) | JSON,
-    "mode": st.sampled_from(["WRITE", "UPGRADE"]) | JSON, "type": st.just("CEL") | JSON,
-    "params": JSON, "tags": JSON,
-    "disabled": JSON, "onSuccess": JSON,
-})  # fmt: skip
-RULES = st.fixed_dictionaries(
-    {},
-    optional={
-        "domainRules": st.lists(RULE | JSON, max_size=2) | JSON,
-        "migrationRules": JSON,
-        "enableAt": JSON,
-    },
-)
-BODIES = st.fixed_dictionaries({}, optional={
-    "schema": SCHEMAS | JSON, "schemaType": st.sampled_from(["AVRO", "JSON", "avro"]) | JSON,
-    "references": st.lists(REFERENCES | JSON, max_size=2) | JSON,
-    "metadata": METADATA | JSON, "ruleSet": RULES | JSON,
-    "version": st.integers(-2, 4) | JSON, "id": st.integers(-2, 6) | st.just(2**31 - 1) | JSON,
-    "compatibility": st.sampled_from(["FULL", "none", "x"]) | JSON, "normalize": st.booleans() | JSON,
-    "alias": subjects() | JSON,
-    "compatibilityGroup": st.just("g") | JSON, "compatibilityPolicy": JSON,
-    "validateFields": st.booleans() | JSON,
-    "defaultMetadata": METADATA | JSON, "overrideRuleSet": RULES | JSON,
-    "mode": st.sampled_from(["IMPORT", "READONLY", "READWRITE", "forward"]) | JSON,
-    "requests": st.lists(JSON, max_size=2) | JSON, "associations": JSON,
-}).map(orjson.dumps)  # fmt: skip
-
-
-@st.composite
-def requests(draw: st.DrawFn) -> tuple[str, str, bytes]:
-    """A request to a resource that exists, with likely and unlikely values in every place."""
-    path = draw(st.sampled_from(sorted(described()["paths"])))
-    operations = described()["paths"][path]
-    method = draw(st.sampled_from(sorted(operations)))
-    for parameter in operations[method]["parameters"]:
-        if parameter["in"] == "path":
-            value = draw(VALUES.get(parameter["name"], subjects()))
-            path = path.replace("{" + parameter["name"] + "}", quote(value, safe=":"))
-    if draw(st.integers(0, 5)) == 0:
-        path = "/contexts/" + quote(draw(VALUES["context"]), safe=":") + path
-    pairs = []
-    for parameter in operations[method]["parameters"]:
-        if parameter["in"] == "query" and draw(st.booleans()):
-            value = draw(NUMBERS if parameter["schema"]["type"] == "integer" else WORDS)
-            pairs.append(f"{parameter['name']}={quote(value)}")
-    body = draw(BODIES) if "requestBody" in operations[method] else b""
-    return method.upper(), "?".join([path, "&".join(pairs)]), body
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(requests(), min_size=1, max_size=15))
-def test_likely_and_unlikely_requests(found: list[tuple[str, str, bytes]]) -> None:
+@given(st.data())
+def test_likely_and_unlikely_requests(data: st.DataObject) -> None:
+    wanted = requests(described())
     with begun() as api:
-        for method, target, body in found:
+        for method, target, body in data.draw(st.lists(wanted, min_size=10, max_size=20)):
             check(api, method, target, body)
 
 
@@ -191,7 +91,7 @@ def test_likely_and_unlikely_requests(found: list[tuple[str, str, bytes]]) -> No
         st.sampled_from([b"/subjects/", b"/schemas/ids/", b"/contexts/", b"/config?"]),
         st.binary(max_size=20),
     ),
-    st.binary(max_size=40) | BODIES,
+    st.binary(max_size=40) | bodies("RegisterSchemaRequest"),
     st.dictionaries(
         st.sampled_from(
             [

@@ -1,0 +1,159 @@
+"""Requests to resources that exist, with likely and unlikely values in every place."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from hypothesis import strategies as st
+
+from tests.api.driver import record
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+SUBJECTS = st.one_of(
+    st.sampled_from(["s", "r", "user", "nick", ":.c:s"]),
+    st.sampled_from([":.c:", ":.:", ":.__GLOBAL:", ":*:", "", "__EMPTY", ":.c:r", "new"])
+    | st.text(max_size=20),
+)
+VALUES: dict[str, st.SearchStrategy[str]] = {
+    "version": st.sampled_from(["latest", "-1", "1", "2", "3"])
+    | st.sampled_from(["0", "LATEST ", "x", "9" * 30])
+    | st.text(max_size=5),
+    "id": st.integers(-1, 6).map(str) | st.sampled_from(["2147483647", "2147483648", "+1", "x", "٣"]),
+    "guid": st.sampled_from(["095d71cf-1255-6b9d-5e33-0ad575b3df5d", "x", "0" * 32]),
+    "context": st.sampled_from([".", ".c", "c", ":.c:", "d", ":", "a:b"]) | st.text(max_size=5),
+}
+NUMBERS = st.integers(-2, 4).map(str) | st.sampled_from(["", "x", "2147483647", "99999999999", "1e3"])
+FLAGS = st.sampled_from(["true", "true", "false", "TRUE", "1", ""])
+WORDS = st.sampled_from(["", "resolved", "qualified", "*", "owner", "me", "topic", ".c"]) | SUBJECTS
+SCHEMAS = st.sampled_from(
+    ['"string"', '"int"', record("R", "a"), record("R", "a", "b", "c"), record("Q"), '["null","int"]']
+) | st.sampled_from(
+    [
+        "",
+        " ",
+        "null",
+        "{}",
+        "[]",
+        "\x00",
+        "[" * 5000,
+        '{"type":"record","name":"R","fields":[{"name":"r","type":"R"}]}',
+        '{"type":"record","name":"U","fields":[{"name":"r","type":"R"},{"name":"x","type":"int"}]}',
+        '{"type":"enum"}',
+        '"R"',
+    ]
+)
+
+
+def _some(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=members)
+
+
+def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[str, Any]]]:
+    """Bodies under the names of their schemas, with ``junk`` in any place."""
+    texts = st.sampled_from(["1", "a", "", "r"]) | junk
+    reference = _some(name=st.just("R") | junk, subject=SUBJECTS | junk, version=st.integers(-1, 3) | junk)
+    complete = st.fixed_dictionaries(
+        {"name": st.just("R"), "subject": st.sampled_from(["r", "s", "user"]), "version": st.integers(-1, 3)}
+    )
+    properties = st.dictionaries(
+        st.sampled_from(["confluent:version", "confluent:reserved", "g", "owner"]), texts
+    )
+    metadata = _some(
+        properties=properties | junk,
+        tags=st.dictionaries(st.text(max_size=3), st.lists(texts, max_size=3)) | junk,
+        sensitive=st.lists(texts, max_size=3) | junk,
+    )
+    rule = _some(
+        name=st.sampled_from(["r", "q"]) | texts,
+        kind=st.sampled_from(["CONDITION", "TRANSFORM"]) | texts,
+        mode=st.sampled_from(["WRITE", "UPGRADE"]) | texts,
+        type=st.just("CEL") | junk,
+        params=st.dictionaries(texts.filter(lambda each: isinstance(each, str)), texts, max_size=2) | junk,
+        tags=st.lists(texts, max_size=2) | junk,
+        disabled=st.booleans() | junk,
+    )
+    groups = st.lists(rule | junk, max_size=2) | junk
+    rules = _some(domainRules=groups, migrationRules=groups, encodingRules=groups, enableAt=texts)
+    flags = st.booleans() | junk
+    schema = _some(
+        schema=SCHEMAS | SCHEMAS | junk,
+        schemaType=st.sampled_from(["AVRO", "AVRO", "JSON", "avro"]) | junk,
+        references=st.lists(complete | reference | junk, max_size=2) | junk,
+        metadata=metadata | junk,
+        ruleSet=rules | junk,
+        version=st.integers(-2, 4) | junk,
+        id=st.integers(-2, 6) | st.just(2**31 - 1) | junk,
+    )
+    config = _some(
+        compatibility=st.sampled_from(["FULL", "none", "FORWARD_TRANSITIVE", "x"]) | junk,
+        compatibilityGroup=st.just("g") | junk,
+        compatibilityPolicy=texts,
+        alias=SUBJECTS | junk,
+        normalize=flags,
+        validateFields=flags,
+        validateNewSchemas=flags,
+        defaultMetadata=metadata | junk,
+        overrideMetadata=metadata | junk,
+        defaultRuleSet=rules | junk,
+    )
+    modes = st.sampled_from(["IMPORT", "READONLY", "READWRITE", "forward", None, ""])
+    resource = _some(resourceName=texts, resourceId=texts, associations=st.lists(texts, max_size=1) | junk)
+    return {
+        "RegisterSchemaRequest": st.one_of(schema, SCHEMAS.map(lambda each: {"schema": each})),
+        "ConfigUpdateRequest": config,
+        "ModeUpdateRequest": _some(mode=modes | junk),
+        "AssociationRequest": resource,
+        "AssociationBatchRequest": _some(requests=st.lists(resource | junk, max_size=2) | junk),
+    }
+
+
+_TIDY, _MESSY = _bodies(st.nothing()), _bodies(JSON)
+
+
+def bodies(name: str) -> st.SearchStrategy[bytes]:
+    """Bodies of one schema of the OpenAPI document, most of them well typed."""
+    return st.one_of(_TIDY[name], _TIDY[name], _MESSY[name], JSON).map(orjson.dumps)
+
+
+def requests(description: dict[str, Any]) -> st.SearchStrategy[tuple[str, str, bytes]]:
+    """Method, target and body of requests to what ``description``, an OpenAPI document, describes."""
+    operations = [
+        (path, method, operation)
+        for path, found in sorted(description["paths"].items())
+        for method, operation in sorted(found.items())
+    ]
+    places = range(len(operations))
+    writes = [place for place in places if operations[place][1] != "get"]
+    # By place, because hypothesis prints what it samples from.
+    chosen = st.one_of(st.sampled_from(places), st.sampled_from(writes))
+    return chosen.flatmap(lambda place: _request(operations[place]))
+
+
+@st.composite
+def _request(draw: st.DrawFn, operation: tuple[str, str, dict[str, Any]]) -> tuple[str, str, bytes]:
+    path, method, described = operation
+    pairs = []
+    for parameter in described["parameters"]:
+        name, kind = parameter["name"], parameter["schema"]["type"]
+        if parameter["in"] == "path":
+            path = path.replace("{" + name + "}", quote(draw(VALUES.get(name, SUBJECTS)), safe=":"))
+        elif draw(st.integers(0, 2)) == 0:
+            value = draw({"integer": NUMBERS, "boolean": FLAGS}.get(kind, WORDS))
+            pairs.append(f"{name}={quote(value)}")
+    if draw(st.integers(0, 5)) == 0:
+        path = "/contexts/" + quote(draw(VALUES["context"]), safe=":") + path
+    body = b""
+    if "requestBody" in described:
+        (schema,) = {each["schema"]["$ref"] for each in described["requestBody"]["content"].values()}
+        body = draw(bodies(schema.rsplit("/", 1)[-1]))
+    return method.upper(), f"{path}?{'&'.join(pairs)}", body
