@@ -82,8 +82,8 @@ class Following:
 
     def _wait(self) -> None:
         if self.started:
-            # The writer, the only one who appends, follows its own records itself (:meth:`reach`): waking this
-            # thread with every append would only have it compete with the writer.
+            # The writer, the only one who appends, follows its own records itself (:meth:`reach`): to wake
+            # this thread with every append would only have it compete with the writer.
             self._stopping.wait(_WAIT_S)
             return
         try:

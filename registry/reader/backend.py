@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import UNAVAILABLE
+from registry.domain.errors import UNAVAILABLE, RegistryError
 from registry.node.messages import State
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader
@@ -27,12 +29,15 @@ class ReaderBackend:
         self._store = store
         self._serving = False
         self._applied = 0
+        self.told = asyncio.Event()
+        """Set once the node has told its state for the first time."""
         self.link: Link
 
     def changed(self, state: State) -> None:
         """The node has told its state."""
         if state.started:
             self._serving = self._store.refresh()
+        self.told.set()
 
     def view(self) -> StoreView:
         """The committed rows; 503 until there are any."""
@@ -61,8 +66,8 @@ class ReaderBackend:
         """The node's state; not ready, with the reason, when it does not answer."""
         try:
             return await self.link.status()
-        except Exception as error:
+        except RegistryError:
             return NodeStatus(
                 role="following", epoch=-1, applied=self.applied(), end=self.applied(), digest="",
-                started=self._serving, ready=False, reasons=[f"the node does not answer: {error}"],
+                started=self._serving, ready=False, reasons=["the node does not answer"],
             )  # fmt: skip

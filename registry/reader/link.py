@@ -18,7 +18,7 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, UNAVAILABLE, RegistryError
+from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, UNAVAILABLE
 from registry.node.messages import (
     AskStatus,
     Decided,
@@ -34,6 +34,9 @@ from registry.node.messages import (
 from registry.observe.requests import Tally
 
 RETRY_S = 0.05
+ASK_S = 2.0
+"""How long questions about the node's state wait; nothing is lost when they are asked again."""
+_LATE_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _LOST = f"The node went away before it answered; {_UNKNOWN}"
@@ -52,6 +55,7 @@ class Link:
         self._calls_max = calls_max
         self._changed = changed
         self._numbers = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
         self._line: _Line | None = None
         self._joined = asyncio.Event()
         self._waiting = 0
@@ -72,33 +76,42 @@ class Link:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                _, line = await loop.create_unix_connection(lambda: _Line(self._changed), str(self._path))
+                _, line = await loop.create_unix_connection(
+                    lambda: _Line(self._changed, self._lost), str(self._path)
+                )
             except OSError:
                 await asyncio.sleep(RETRY_S)
                 continue
             line.tell(Hello(os.getpid()))
-            self._line = line
-            self._joined.set()
-            await line.ended
-            self._line = None
-            self._joined.clear()
-            _log.warning("the line to the node is broken")
+            if not line.ended.done():
+                self._line = line
+                self._joined.set()
+            while not line.ended.done():
+                # One clock for all calls: a timer for each would cost more than the call.
+                await asyncio.wait((line.ended,), timeout=_LATE_EVERY_S)
+                line.end_late()
+
+    def _lost(self) -> None:
+        # At once, so that no call goes to a line that will never answer.
+        self._line = None
+        self._joined.clear()
+        _log.warning("the line to the node is broken")
 
     async def submit(self, command: Command) -> Outcome:
         """The node's outcome. Raises 50002, 50003 or 503."""
-        answer = await self._call(lambda number: Submit(number, command), self._timeout_s)
+        answer = await self._call(lambda number: Submit(number, command), self._timeout_s, self._wait_s)
         assert isinstance(answer, Decided)
         return answer.outcome
 
     async def status(self) -> NodeStatus:
         """The node's state. Raises as :meth:`submit`."""
-        answer = await self._call(AskStatus, self._timeout_s)
+        answer = await self._call(AskStatus, ASK_S, ASK_S)
         assert isinstance(answer, Status)
         return answer.status
 
     async def metrics(self, tally: Tally) -> bytes:
         """The host's metrics. Raises as :meth:`submit`."""
-        answer = await self._call(lambda number: Report(tally, number), self._timeout_s)
+        answer = await self._call(lambda number: Report(tally, number), ASK_S, ASK_S)
         assert isinstance(answer, Metrics)
         return answer.text
 
@@ -107,26 +120,20 @@ class Link:
         if self._line is not None:
             self._line.tell(Report(tally))
 
-    async def _call(self, message: Callable[[int], msgspec.Struct], timeout_s: float) -> Any:
+    async def _call(self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float) -> Any:
         if self._waiting >= self._calls_max:
             raise UNAVAILABLE("Too many writes are waiting")
         self._waiting += 1
         try:
-            line = self._line or await self._next_line()
+            line = self._line or await self._next_line(wait_s)
             number = next(self._numbers)
-            answer = line.call(number, message(number))
-            try:
-                async with asyncio.timeout(timeout_s):
-                    return await answer
-            except TimeoutError:
-                line.forget(number)
-                raise OUTCOME_UNKNOWN(_LATE) from None
+            return await line.call(number, message(number), self._loop.time() + timeout_s)
         finally:
             self._waiting -= 1
 
-    async def _next_line(self) -> _Line:
+    async def _next_line(self, wait_s: float) -> _Line:
         try:
-            async with asyncio.timeout(self._wait_s):
+            async with asyncio.timeout(wait_s):
                 while self._line is None:
                     await self._joined.wait()
                 return self._line
@@ -137,25 +144,32 @@ class Link:
 class _Line(Framed):
     """One connection to the node."""
 
-    def __init__(self, changed: Callable[[State], None]) -> None:
+    def __init__(self, changed: Callable[[State], None], lost: Callable[[], None]) -> None:
         super().__init__()
         self._changed = changed
+        self._lost = lost
         self._loop = asyncio.get_running_loop()
-        self._calls: dict[int, asyncio.Future[Any]] = {}
+        self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
         self._outbox: list[msgspec.Struct] = []
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
-    def call(self, number: int, message: msgspec.Struct) -> asyncio.Future[Any]:
-        """Send a message; its answer comes later. Calls of one moment go out together."""
-        answer = self._calls[number] = self._loop.create_future()
+    def call(self, number: int, message: msgspec.Struct, deadline: float) -> asyncio.Future[Any]:
+        """Send a message; its answer comes later, or 50002 after the ``deadline`` (event-loop time).
+
+        Calls of one moment go out together.
+        """
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._calls[number] = (answer, deadline)
         self._outbox.append(message)
         if len(self._outbox) == 1:
             self._loop.call_soon(self._send)
         return answer
 
-    def forget(self, number: int) -> None:
-        """Nobody waits for the answer any more."""
-        self._calls.pop(number, None)
+    def end_late(self) -> None:
+        """End the calls whose deadline has passed; an answer that still comes is ignored."""
+        now = self._loop.time()
+        for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
+            _fail(self._calls.pop(number)[0], _LATE)
 
     def _send(self) -> None:
         outbox, self._outbox = self._outbox, []
@@ -167,20 +181,21 @@ class _Line(Framed):
         if isinstance(said, State):
             self._changed(said)
             return
-        waiting = self._calls.pop(said.number, None)
+        waiting, _ = self._calls.pop(said.number, (None, 0))
         if waiting is not None and not waiting.done():
             waiting.set_result(said)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """What waits for an answer may or may not have been done."""
+        self._lost()
         calls, self._calls = self._calls, {}
-        for waiting in calls.values():
-            if not waiting.done():
-                waiting.set_exception(_lost())
-                waiting.exception()  # seen, even if the caller has gone
+        for waiting, _ in calls.values():
+            _fail(waiting, _LOST)
         if not self.ended.done():
             self.ended.set_result(None)
 
 
-def _lost() -> RegistryError:
-    return OUTCOME_UNKNOWN(_LOST)
+def _fail(waiting: asyncio.Future[Any], reason: str) -> None:
+    if not waiting.done():
+        waiting.set_exception(OUTCOME_UNKNOWN(reason))
+        waiting.exception()  # seen, even if the caller has gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 
 import uvloop
@@ -22,6 +23,8 @@ from .quick import Quick
 STOP_SERVING_S = 2.5
 NODE_WAIT_S = 10.0
 """How long a call waits for a node that is away: a little longer than starting one takes."""
+NODE_FIRST_WAIT_S = 2.0
+"""How long a reader that starts waits for its node before it serves without."""
 REPORT_EVERY_S = 1.0
 
 
@@ -57,6 +60,10 @@ async def _run(parent: Parent) -> int:
     quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
     server = Server(app, limits=limits(settings), quick=quick, observe=observed, route_of=route_of)
     backend.link.start()
+    with contextlib.suppress(TimeoutError):
+        # Whoever connects before this reader knows how things stand would be refused for nothing, while other
+        # readers could serve.
+        await asyncio.wait_for(backend.told.wait(), NODE_FIRST_WAIT_S)
     await server.start(listener)
     parent.tell(listening=True)
     reporting = asyncio.get_running_loop().create_task(_report(backend.link, observed, server))

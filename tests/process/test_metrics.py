@@ -1,0 +1,106 @@
+"""``/metrics`` adds up what all processes of the host have counted; ``/health`` says how the node is."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.process.raw import RawClient
+from tests.process.test_lifecycle import children
+from tests.running import Registry, until
+
+
+@pytest.fixture(params=["0", "2"], ids=["node alone", "two readers"])
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
+    running = Registry(tmp_path / "data", "--readers", request.param).wait()
+    yield running
+    running.stop()
+
+
+def samples(registry: Registry) -> dict[str, float]:
+    """Every sample by its name and labels."""
+    answer = httpx.get(f"{registry.url}/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    return {
+        sample.name + "".join(f" {value}" for _, value in sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_requests_of_all_processes_are_counted(registry: Registry) -> None:
+    httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'}).raise_for_status()
+    for _ in range(20):  # each on a connection of its own, so that both readers get some
+        httpx.get(f"{registry.url}/schemas/ids/1").raise_for_status()
+        httpx.get(f"{registry.url}/schemas/ids/2")
+    with RawClient(registry.port) as client:
+        assert client.send(b"broken\r\n\r\n").reply().status == 400
+
+    def all_counted() -> bool:
+        found = samples(registry)
+        return (
+            found.get("registrar_http_requests_total GET /schemas/ids/{id} 200") == 20
+            and found.get("registrar_http_requests_total GET /schemas/ids/{id} 404") == 20
+            and found.get("registrar_http_request_seconds_count GET /schemas/ids/{id}") == 40
+            and found.get("registrar_http_requests_total none none 400") == 1
+        )
+
+    until(all_counted, 10, "the counts of both readers")
+
+
+def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
+    httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'}).raise_for_status()
+    httpx.post(f"{registry.url}/subjects/b/versions", json={"schema": '"string"'}).raise_for_status()
+    httpx.delete(f"{registry.url}/subjects/b").raise_for_status()
+    found = samples(registry)
+    node = httpx.get(f"{registry.url}/node").json()
+    assert found["registrar_log_end_offset"] == found["registrar_applied_offset"] == node["applied"] > 3
+    assert found["registrar_quarantined_records"] == 0
+    assert found["registrar_schemas_registered_total"] == 2
+    assert found["kafka_schema_registry_registered_count"] == 1
+    assert found["kafka_schema_registry_master_slave_role"] == 1
+    assert found["registrar_store_rows"] > 4
+    assert 0 < found["registrar_store_bytes"] < found["registrar_store_map_bytes"]
+    assert found["registrar_writer_commands_total"] == 3
+    assert found["registrar_restarts_total node"] == 0
+
+
+def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data", "--readers", "1").wait()
+    try:
+        httpx.get(f"{registry.url}/schemas/ids/7")
+        name = "registrar_http_requests_total GET /schemas/ids/{id} 404"
+        until(lambda: samples(registry)[name] == 1, 5, "the count")
+        for pid, module in children(registry).items():
+            if module == "registry.reader.run":
+                os.kill(pid, signal.SIGKILL)
+        until(registry.ready, 10, "the new reader")
+        assert samples(registry)[name] == 1
+    finally:
+        registry.stop()
+
+
+def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data", "--readers", "1").wait()
+    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
+    os.kill(node, signal.SIGSTOP)
+    try:
+        answer = httpx.get(f"{registry.url}/health/ready", timeout=10)
+        assert answer.status_code == 503
+        assert answer.json()["reasons"] == ["the node does not answer"]
+        assert httpx.get(f"{registry.url}/health/live").status_code == 200
+    finally:
+        os.kill(node, signal.SIGCONT)
+    until(registry.ready, 10, "the node to answer")
+    assert registry.stop() == 0
+
+
+def test_log_lines_tell_a_start(registry: Registry) -> None:
+    assert re.search(r"info +node +log and store opened in [\d.]+ s: log at 0, store at 0", registry.output)
