@@ -22,6 +22,7 @@ from registry.domain.errors import (
 from registry.domain.model import Subject
 from registry.domain.parsing import Parser
 from registry.domain.rows import View
+from registry.domain.views import DictView
 
 from . import media
 from .answers import Answer, refusal, send_answer
@@ -32,6 +33,9 @@ from .parameters import arguments
 MIN_OFFSET = "x-registry-min-offset"
 STATE = "registry"
 """Where the request's decoded target and its answer's offset stand in the ASGI scope."""
+
+
+_NO_ROWS = DictView()
 
 
 class Disconnected(Exception):
@@ -119,6 +123,8 @@ class Resource:
 
     def _handle(self, operation: Operation, call: Call) -> Answer | Command:
         assert operation.handler is not None
+        if operation.fresh is Fresh.NEVER:
+            return operation.handler(call, _NO_ROWS)
         with self._backend.view() as view:
             return operation.handler(self._with_subject(call, view), view)
 
