@@ -1,6 +1,8 @@
 """The registry's HTTP server with nothing behind it: answers the content of a file to every request.
 
     python bench/constant.py PORT FILE
+
+Requests are counted and headers printed as the registry does, so that only finding the answer is missing.
 """
 
 from __future__ import annotations
@@ -11,21 +13,31 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-import uvloop  # noqa: E402
+import uvloop
 
-from registry.http1.answers import Answer  # noqa: E402
-from registry.http1.server import Server, listen  # noqa: E402
+from registry.http1.answers import Answer
+from registry.http1.server import Server, listen
+from registry.reader.observed import Observed
+
+HEADERS = b"""\
+content-type: application/vnd.schemaregistry.v1+json\r
+cache-control: no-cache, no-store, must-revalidate\r
+x-xss-protection: 1; mode=block\r
+etag: W/"6cc-00000000"\r
+x-request-id: 00000000000000000000000000000000\r
+x-registry-offset: 100000\r
+"""
 
 
 async def app(scope: object, receive: object, send: object) -> None:
     raise NotImplementedError
 
 
-async def main() -> None:
-    answer = Answer(200, b"content-type: application/vnd.schemaregistry.v1+json\r\n", Path(sys.argv[2]).read_bytes())
-    server = Server(app, quick=lambda _: answer)
-    await server.start(listen("127.0.0.1", int(sys.argv[1]), shared=True))
+async def main(port: int, body: bytes) -> None:
+    answer = Answer(200, HEADERS, body, "/")
+    server = Server(app, quick=lambda _: answer, observe=Observed(access_log=False))
+    await server.start(listen("127.0.0.1", port, shared=True))
     await asyncio.Event().wait()
 
 
-uvloop.run(main())
+uvloop.run(main(int(sys.argv[1]), Path(sys.argv[2]).read_bytes()))

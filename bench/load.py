@@ -2,9 +2,9 @@
 
     python bench/load.py [--schemas 100000] [--seconds 4] [--rounds 3] [--readers 2] [--folder /tmp]
 
-The yardsticks answer a constant of the same size: nginx, and the registry's own HTTP server with a bare callable in
-as many processes as there are readers. Load comes from wrk with one thread and 32 connections; rounds take turns,
-and the median of each counts. Needs wrk and nginx.
+The yardsticks answer a constant of the same size: nginx, and the registry's own HTTP server with a bare
+callable in as many processes as there are readers. Load comes from wrk with one thread and 32 connections;
+rounds take turns, and the median of each counts. Needs wrk and nginx.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ math.randomseed({seed})
 wrk.headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
 local template = {template}
 function request()
-  local n = math.random(0, {count} - 1)
+  local n = math.random(0, 999)
   return wrk.format("POST", "/subjects/subject-" .. n .. "/versions", nil, (template:gsub("@", n)))
 end
 """
@@ -148,11 +148,12 @@ def up(url: str) -> str:
     while True:
         try:
             httpx.get(url)
-            return url
         except httpx.TransportError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+        else:
+            return url
 
 
 def memory(registry: Registry) -> str:
@@ -231,15 +232,20 @@ def measure(
     for round_ in range(given.rounds):
         for name, take in rows.items():
             results[name].append(take(round_))
-    print(f"\nwrk -t1 -c32, {given.rounds} rounds of {given.seconds} s, {given.readers} readers, "
-          f"{os.cpu_count()} cores, bodies of {len(httpx.get(constant_url).content)} bytes")
-    print(f"{'':26}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}{'/nginx':>9}{'/const':>9}{'/by id':>9}{'errors':>8}")
+    print(
+        f"\nwrk -t1 -c32, {given.rounds} rounds of {given.seconds} s, {given.readers} readers, "
+        f"{os.cpu_count()} cores, bodies of {len(httpx.get(constant_url).content)} bytes"
+    )
+    titles = ("per s", "p50 ms", "p99 ms", "/nginx", "/const", "/by id", "errors")
+    print(" " * 26 + "".join(f"{title:>9}" for title in titles))
     median = {name: statistics.median(each.per_s for each in found) for name, found in results.items()}
     nginx_rate, constant_rate, by_id, *_ = median.values()
     for name, found in results.items():
         rate, p50, p99 = median[name], *(statistics.median(each[n] for each in found) for n in (1, 2))
-        print(f"{name:26}{rate:9.0f}{p50:9.2f}{p99:9.2f}{rate / nginx_rate:9.2f}{rate / constant_rate:9.2f}"
-              f"{rate / by_id:9.2f}{sum(each.errors for each in found):8}")
+        print(
+            f"{name:26}{rate:9.0f}{p50:9.2f}{p99:9.2f}{rate / nginx_rate:9.2f}{rate / constant_rate:9.2f}"
+            f"{rate / by_id:9.2f}{sum(each.errors for each in found):9}"
+        )
     print(f"\nprivate memory: {memory(registry)}")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import lru_cache
+from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
@@ -27,29 +28,27 @@ from .bodies import schema_request
 from .target import parse
 
 _AVRO = b'"AVRO"'
-_BODY_OVERHEAD_BYTES = 200
+_KEPT_BYTES = 320
+"""What one remembered body takes in memory, whatever its size."""
 
 
 class Bodies:
-    """Request bodies and the content they say, the last ones used within ``bytes_max``."""
+    """Request bodies, by their hash, and the content they say: the last ones used within ``bytes_max``."""
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
+        self._kept_max = max(1, bytes_max // _KEPT_BYTES)
         self._kept: OrderedDict[bytes, bytes] = OrderedDict()
 
     def md5(self, body: bytes) -> bytes:
         """The guid of the content of a plain body; empty for any other."""
-        kept = self._kept.get(body)
+        digest = sha256(body).digest()
+        kept = self._kept.get(digest)
         if kept is None:
-            kept = _md5(body)
-            self._kept[body] = kept
-            self._bytes += len(body) + _BODY_OVERHEAD_BYTES
-            while self._bytes > self._bytes_max:
-                dropped, _ = self._kept.popitem(last=False)
-                self._bytes -= len(dropped) + _BODY_OVERHEAD_BYTES
+            kept = self._kept[digest] = _md5(body)
+            if len(self._kept) > self._kept_max:
+                self._kept.popitem(last=False)
         else:
-            self._kept.move_to_end(body)
+            self._kept.move_to_end(digest)
         return kept
 
 

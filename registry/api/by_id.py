@@ -38,6 +38,18 @@ def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
     GET, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request has
     neither ``If-None-Match`` nor ``X-Registry-Min-Offset``.
     """
+    key = row_key(view, path, query)
+    value = None if key is None else view.get(key)
+    return None if value is None or rows.is_deleted(value) else body_of(value)
+
+
+def body_of(value: bytes) -> bytes:
+    """The answer that lies ready in the row of a plain case."""
+    return value[rows.BODY :]
+
+
+def row_key(view: View, path: bytes, query: bytes) -> bytes | None:
+    """The key of the row that :func:`hot` answers from; the row may be soft-deleted."""
     if not path.startswith(_PATH):
         return None
     digits = path[len(_PATH) :]
@@ -56,10 +68,7 @@ def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
     key = first[0]
     if plain.name and not _is_only_one(view, plain, key, prefix):
         return None
-    value = view.get(_VERSIONS + key[_NAME:])
-    if value is None or rows.is_deleted(value):
-        return None
-    return value[rows.BODY :]
+    return _VERSIONS + key[_NAME:]
 
 
 def _is_only_one(view: View, plain: _Plain, key: bytes, prefix: bytes) -> bool:

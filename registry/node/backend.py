@@ -17,6 +17,8 @@ class NodeBackend:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self.log = node.log.identity
+        """The identity of the log whose rows are served."""
 
     def view(self) -> StoreView:
         """The committed rows; refused until the log was read once."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 import itertools
 import uuid
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from registry.api.again import Bodies, register_again
 from registry.api.answers import STANDARD_HEADERS
-from registry.api.by_id import hot
-from registry.api.media import check_consumed, negotiated
+from registry.api.by_id import body_of, row_key
+from registry.api.media import PRODUCED, check_consumed, negotiated
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
-from registry.domain.rows import View
+from registry.domain.rows import View, is_deleted
 from registry.http1.answers import Answer, lines
 from registry.http1.request import Request
 
@@ -25,8 +25,21 @@ BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
 _GZIP_BYTES_MIN = 16 * 1024
 """From here on compressing, which the application does, saves more time on the way than it takes."""
+_FOUND_MAX = 100_000
+"""Places remembered, about 300 bytes each."""
+_TARGET_BYTES_MAX = 64
+STANDARD_KIND = PRODUCED[0]
 _LEFT = frozenset({b"if-none-match", b"x-registry-min-offset"})
 _READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id"}) | _LEFT
+
+
+class _Given(NamedTuple):
+    """What a request's headers ask for."""
+
+    kind: bytes
+    """The media type to answer with."""
+    request_id: bytes
+    gzip: bool
 
 
 class StoreView(View, Protocol):
@@ -40,19 +53,37 @@ class StoreView(View, Protocol):
 class Rows(Protocol):
     """Where the rows come from."""
 
+    @property
+    def log(self) -> str:
+        """The identity of the log whose fold they are."""
+        ...
+
     def view(self) -> AbstractContextManager[StoreView]:
         """The rows at one moment."""
         ...
 
 
+class _Found(NamedTuple):
+    """Where the answer to a target lies, and its entity tag, as long as no record is applied."""
+
+    key: bytes
+    tag: bytes
+
+
 class Quick:
-    """Answers one request at once, or leaves it with ``None``."""
+    """Answers one request at once, or leaves it with ``None``.
+
+    Where answers by id lie is remembered until the next record is applied: rows are a function of the log and
+    the offset, so the memory holds for one such pair.
+    """
 
     def __init__(self, rows: Rows, *, cache_max_age_s: int) -> None:
         self._rows = rows
         self._bodies = Bodies()
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = b"cache-control: max-age=%d\r\n" % cache_max_age_s if cache_max_age_s else b""
+        self._found: dict[bytes, _Found] = {}
+        self._found_at: tuple[str, int] = ("", -1)
         # Unique like a UUID, for a fraction of its price.
         self._identity = uuid.uuid4().hex[:20].encode()
         self._numbers = itertools.count()
@@ -63,37 +94,62 @@ class Quick:
         if request.method == b"GET":
             if not target.startswith(BY_ID):
                 return None
-        elif request.method != b"POST" or not target.startswith(SUBJECTS):
+            read = self._by_id
+        elif request.method == b"POST" and target.startswith(SUBJECTS):
+            read = self._again
+        else:
             return None
         given = self._given(request)
         if given is None:
             return None
-        kind, request_id, gzip = given
-        path, _, query = target.partition(b"?")
         try:
             with self._rows.view() as view:
-                if request.method == b"GET":
-                    body, route = hot(view, path, query), "/schemas/ids/{id}"
-                else:
-                    body = register_again(view, path, query, request.body, self._bodies)
-                    route = "/subjects/{subject}/versions"
-                if body is None or (gzip and len(body) >= _GZIP_BYTES_MIN):
-                    return None
-                applied = view.applied()
+                return read(view, request, given)
         except RegistryError:
             return None
-        lasting = request.method == b"GET"
-        head = self._heads.get((kind, lasting)) or self._head(kind, lasting=lasting)
-        if lasting:
-            headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-                head, etag(body), request_id, applied,
-            )  # fmt: skip
-        else:
-            headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (head, request_id, applied)
-        return Answer(200, headers, body, route)
 
-    def _given(self, request: Request) -> tuple[bytes, bytes, bool] | None:
-        """The media type to answer with, the request's id, and whether the client takes gzip."""
+    def _by_id(self, view: StoreView, request: Request, given: _Given) -> Answer | None:
+        target, applied = request.target, view.applied()
+        if self._found_at[1] != applied or self._found_at[0] != self._rows.log:
+            self._found, self._found_at = {}, (self._rows.log, applied)
+        found = self._found.get(target)
+        if found is None:
+            found = self._find(view, target)
+            if found is None:
+                return None
+        value = view.get(found.key)
+        if value is None or (given.gzip and len(value) >= _GZIP_BYTES_MIN):
+            return None
+        headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
+            self._head(given.kind, lasting=True), found.tag, given.request_id, applied,
+        )  # fmt: skip
+        return Answer(200, headers, body_of(value), "/schemas/ids/{id}")
+
+    def _find(self, view: StoreView, target: bytes) -> _Found | None:
+        path, _, query = target.partition(b"?")
+        key = row_key(view, path, query)
+        value = None if key is None else view.get(key)
+        if key is None or value is None or is_deleted(value):
+            return None
+        found = _Found(key, etag(body_of(value)))
+        if len(target) <= _TARGET_BYTES_MAX:
+            if len(self._found) >= _FOUND_MAX:
+                self._found.clear()
+            self._found[target] = found
+        return found
+
+    def _again(self, view: StoreView, request: Request, given: _Given) -> Answer | None:
+        path, _, query = request.target.partition(b"?")
+        body = register_again(view, path, query, request.body, self._bodies)
+        if body is None or (given.gzip and len(body) >= _GZIP_BYTES_MIN):
+            return None
+        headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
+            self._head(given.kind, lasting=False), given.request_id, view.applied(),
+        )  # fmt: skip
+        return Answer(200, headers, body, "/subjects/{subject}/versions")
+
+    def _given(self, request: Request) -> _Given | None:
+        """What the headers ask for, or ``None`` where they ask for more than plain answers."""
         accept, request_id, gzip = b"", b"", False
         content_type = None
         for name, value in request.headers:
@@ -113,19 +169,19 @@ class Quick:
                 return None
             else:
                 request_id = value.strip()
-        try:
-            check_consumed(content_type)
-            kind = negotiated(accept or b"*/*")
-        except RegistryError:
-            return None
-        return kind, request_id or b"%s%012x" % (self._identity, next(self._numbers)), gzip
+        kind = STANDARD_KIND
+        if accept or content_type:
+            try:
+                check_consumed(content_type)
+                kind = negotiated(accept or b"*/*")
+            except RegistryError:
+                return None
+        return _Given(kind, request_id or b"%s%012x" % (self._identity, next(self._numbers)), gzip)
 
     def _head(self, kind: bytes, *, lasting: bool) -> bytes:
-        standard = [
-            each
-            for each in STANDARD_HEADERS
-            if not (lasting and self._lasting and each[0] == b"cache-control")
-        ]
-        head = lines([(b"content-type", kind), *standard]) + (self._lasting if lasting else b"")
-        self._heads[kind, lasting] = head
+        head = self._heads.get((kind, lasting))
+        if head is None:
+            own = self._lasting if lasting else b""
+            standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
+            head = self._heads[kind, lasting] = lines([(b"content-type", kind), *standard]) + own
         return head
