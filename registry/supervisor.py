@@ -158,7 +158,10 @@ class _Supervisor:
             {"settings": settings, "endpoint": str(endpoint), "parent": os.getpid(), "shares_port": True}
         )
         self._node = _Child("node", "registry.node.run", given, self._tell_restarts)
-        self._readers = [_Child("reader", "registry.reader.run", given, self._tell_restarts) for _ in range(settings.readers)]
+        self._readers = [
+            _Child("reader", "registry.reader.run", given, self._tell_restarts)
+            for _ in range(settings.readers)
+        ]
         self._keepers: dict[_Child, asyncio.Task[None]] = {}
         self._stopping = asyncio.Event()
         self._signals = 0

@@ -40,6 +40,7 @@ HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the li
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
 _BROKEN = "HTTP 400 Bad Request: the request is no valid HTTP"
 _NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
+_OFFER = frozenset({b"upgrade", b"connection", b"http2-settings"})
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -203,7 +204,7 @@ class Connection(asyncio.Protocol):
             self._expect_body(length, expected == b"100-continue")
 
     def _without_offer(self) -> bytes:
-        kept = [each for each in self._headers if each[0] not in (b"upgrade", b"connection", b"http2-settings")]
+        kept = [each for each in self._headers if each[0] not in _OFFER]
         line = b"%s %s HTTP/1.1\r\n" % (self._parser.get_method(), self._target)
         return b"%s%s\r\n" % (line, lines(kept))
 
