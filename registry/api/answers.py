@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import uuid
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -26,6 +27,18 @@ GZIP_BYTES_MIN = 1400  # a smaller body fits one packet, and compressing it save
 _THREAD_BYTES_MIN = 64 * 1024  # compressing more takes longer than other requests should wait
 _GZIP_LEVEL = 5
 _RETRY_CODES = frozenset({503, 50003, 50004})
+
+
+def request_id(headers: Iterable[Header]) -> bytes:
+    """``X-Request-ID`` of the answer: the request's if there is exactly one, not blank, else a new UUID."""
+    given = [value.strip() for name, value in headers if name == b"x-request-id"]
+    return given[0] if len(given) == 1 and given[0] else str(uuid.uuid4()).encode()
+
+
+def standing(request: Iterable[Header], offset: int) -> tuple[Header, ...]:
+    """The headers that every answer to a request with these headers has; ``offset``: the applied one."""
+    own = ((b"x-request-id", request_id(request)), (b"x-registry-offset", b"%d" % offset))
+    return (*STANDARD_HEADERS, *own)
 
 
 class Answer(NamedTuple):

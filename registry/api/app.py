@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Awaitable, Callable
 from itertools import groupby
 
@@ -15,7 +14,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.parsing import Parser
 
 from . import target
-from .answers import STANDARD_HEADERS, Answer, error_body, refusal, send_answer
+from .answers import STANDARD_HEADERS, Answer, error_body, refusal, request_id, send_answer
 from .backend import ApiSettings, Backend
 from .paths import Paths
 from .resource import STATE, Disconnected, Resource
@@ -86,9 +85,7 @@ class _Sender:
         self.started = False
         self._send = send
         self._state = scope[STATE] = {"offset": backend.applied()}
-        given = [value.strip() for name, value in scope["headers"] if name == b"x-request-id"]
-        alone = len(given) == 1 and given[0]
-        self._request_id = given[0] if alone else str(uuid.uuid4()).encode()
+        self._request_id = request_id(scope["headers"])
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -44,10 +44,11 @@ def lines(headers: Iterable[Header]) -> bytes:
     )
 
 
-def refusal(error: RegistryError) -> Answer:
-    """``error`` in the documented shape."""
+def refusal(error: RegistryError, standing: Iterable[Header] = ()) -> Answer:
+    """``error`` in the documented shape; ``standing``: the headers that every answer has."""
     body = orjson.dumps({"error_code": error.code, "message": error.message})
-    return Answer(error.status, _ERROR_TYPE + (_RETRY if error.status == 503 else b""), body)
+    retry = _RETRY if error.status == 503 else b""
+    return Answer(error.status, _ERROR_TYPE + retry + lines(standing), body)
 
 
 def date_line() -> bytes:

@@ -357,7 +357,7 @@ class Connection(asyncio.Protocol):
             self._serve_next()
 
     def _refuse(self, error: RegistryError) -> None:
-        answer = refusal(error)
+        answer = refusal(error, self._server.standing(self._headers))
         head = b"%s%s%sconnection: close\r\ncontent-length: %d\r\n\r\n" % (
             status_line(answer.status), answer.headers, self._server.date_line, len(answer.body),
         )  # fmt: skip

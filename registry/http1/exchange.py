@@ -128,6 +128,7 @@ class Exchange:
             self._connection.abort()
             return
         answer = refusal(RegistryError(500, "Internal Server Error"))
-        headers = [(b"content-type", answer.headers.partition(b": ")[2].strip())]
+        kind = (b"content-type", answer.headers.partition(b": ")[2].strip())
+        headers = [kind, *self._server.standing(self._request.headers)]
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": answer.body})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .answers import Answer, date_line
+from .answers import Answer, Header, date_line
 from .connection import Connection
 from .exchange import App
 from .limits import Limits
@@ -17,11 +17,17 @@ Quick = Callable[[Request], Answer | None]
 Observe = Callable[[Request | None, int, float, int, str], None]
 """Told of every answer: the request (none when it could not be read), status, seconds, body bytes, route."""
 
+Standing = Callable[[Iterable[Header]], Iterable[Header]]
+"""From a request's headers to those that every answer to it has."""
+
 _TICK_S = 0.25
 
 
 class Server:
-    """Serves an ASGI application; ``quick`` is asked first and answers by itself what it can, at once."""
+    """Serves an ASGI application; ``quick`` is asked first and answers by itself what it can, at once.
+
+    The application gives its answers the ``standing`` headers itself; the server does so where it refuses.
+    """
 
     def __init__(
         self,
@@ -31,11 +37,13 @@ class Server:
         quick: Quick = lambda _: None,
         observe: Observe = lambda *_: None,
         route_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
+        standing: Standing = lambda _: (),
     ) -> None:
         self.app = app
         self.quick = quick
         self.observe = observe
         self.route_of = route_of
+        self.standing = standing
         self.limits = limits or Limits()
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()

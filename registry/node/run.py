@@ -8,6 +8,7 @@ import sys
 import uvloop
 
 from registry import VERSION
+from registry.api.answers import standing
 from registry.api.app import create_app
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server, listen
@@ -79,7 +80,14 @@ async def _serve(parent: Parent, node: Node) -> Server:
 
     app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
     quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
-    server = Server(app, limits=limits(settings), quick=quick, observe=observed, route_of=route_of)
+    server = Server(
+        app,
+        limits=limits(settings),
+        quick=quick,
+        observe=observed,
+        route_of=route_of,
+        standing=lambda headers: standing(headers, backend.applied()),
+    )
     await server.start(listen(settings.host, settings.port, shared=parent.shares_port))
     return server
 

@@ -9,6 +9,7 @@ import sys
 import uvloop
 
 from registry import VERSION
+from registry.api.answers import standing
 from registry.api.app import create_app
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server, listen
@@ -58,7 +59,14 @@ async def _run(parent: Parent) -> int:
 
     app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
     quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
-    server = Server(app, limits=limits(settings), quick=quick, observe=observed, route_of=route_of)
+    server = Server(
+        app,
+        limits=limits(settings),
+        quick=quick,
+        observe=observed,
+        route_of=route_of,
+        standing=lambda headers: standing(headers, backend.applied()),
+    )
     backend.link.start()
     with contextlib.suppress(TimeoutError):
         # Whoever connects before this reader knows how things stand would be refused for nothing, while other

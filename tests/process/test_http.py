@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,31 @@ def test_head_has_the_headers_of_get(client: RawClient) -> None:
     reply = client.send(request).reply(bodiless=True)
     assert reply.headers["content-length"] == str(len(body))
     assert client.send(get("/schemas/types")).reply().status == 200
+
+
+@pytest.mark.parametrize("target", ["/schemas/ids/1", "/subjects", "/nowhere"])
+def test_the_request_id_is_the_clients_own_or_a_new_uuid(client: RawClient, target: str) -> None:
+    assert client.send(get(target, "X-Request-ID: mine")).reply().headers["x-request-id"] == "mine"
+    blank, a, b = "X-Request-ID:", "X-Request-ID: a", "X-Request-ID: b"
+    fresh: list[tuple[str, ...]] = [(), (blank,), (blank, b), (a, b)]
+    given = [client.send(get(target, *headers)).reply().headers["x-request-id"] for headers in fresh * 2]
+    assert len(set(given)) == len(given)
+    assert all(str(uuid.UUID(each)) == each and uuid.UUID(each).version == 4 for each in given)
+
+
+def test_what_the_server_itself_refuses_has_the_headers_of_every_answer(client: RawClient) -> None:
+    reply = client.send(get("/schemas/ids/1", "X-Request-ID: a") + b"broken\r\n\r\n").reply()
+    standing = {"x-request-id", "x-registry-offset", "cache-control", "x-xss-protection"}
+    refusal = client.reply()
+    assert standing <= refusal.headers.keys()
+    assert refusal.headers["x-registry-offset"] == reply.headers["x-registry-offset"]
+    assert uuid.UUID(refusal.headers["x-request-id"]).version == 4
+
+
+def test_a_refusal_before_the_body_carries_the_request_id(client: RawClient) -> None:
+    head = "POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n"
+    reply = client.send(f"{head}X-Request-ID: mine\r\n\r\n".encode()).reply()
+    assert (reply.status, reply.headers["x-request-id"]) == (413, "mine")
 
 
 def test_an_offer_of_http2_is_declined(client: RawClient) -> None:
