@@ -21,7 +21,11 @@ CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 def negotiated(accept: bytes) -> bytes:
     """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list."""
     best: tuple[float, int] | None = None
+    if not accept.strip(b" \t,"):
+        return PRODUCED[0]
     for item in accept.split(b","):
+        if not item.strip():
+            continue  # lists may have empty members (RFC 9110, 5.6.1)
         media_range, quality = _media_range(item)
         if quality <= 0:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -75,7 +75,7 @@ class Resource:
                 headers = Headers(scope=scope)
                 if not operation.own:
                     media.check_consumed(_bytes(headers.get("content-type")))
-                    kind = media.negotiated(_bytes(headers.get("accept")) or b"*/*")
+                    kind = media.negotiated(b",".join(_all(headers, "accept")))
                 answer = await self._answer(operation, scope, headers, receive)
         except RegistryError as error:
             answer = refusal(error, (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ())
@@ -185,6 +185,10 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
+
+
+def _all(headers: Headers, name: str) -> Iterator[bytes]:
+    return (value.encode("latin-1") for value in headers.getlist(name))
 
 
 def _bytes(value: str | None) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
@@ -23,6 +23,8 @@ from registry.domain.parsing import Parser
 from registry.domain.records import Record
 from registry.domain.rows import scan
 from registry.domain.views import DictView
+
+Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
 FIRST_TS = 1_700_000_000_000
 
@@ -121,7 +123,7 @@ class Api:
         return self.request("DELETE", target, headers=headers)
 
     def request(
-        self, method: str, target: str | bytes, body: Any = None, headers: Mapping[str, str] | None = None
+        self, method: str, target: str | bytes, body: Any = None, headers: Headers | None = None
     ) -> Reply:
         raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
         return self.stream(method, target, [raw], headers)
@@ -131,7 +133,7 @@ class Api:
         method: str,
         target: str | bytes,
         parts: list[bytes],
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
         *,
         ends: str = "complete",
     ) -> Reply:
@@ -139,13 +141,13 @@ class Api:
         return self._runner.run(self._exchange(method, target, list(parts), headers or {}, ends))
 
     async def _exchange(
-        self, method: str, target: str | bytes, parts: list[bytes], headers: Mapping[str, str], ends: str
+        self, method: str, target: str | bytes, parts: list[bytes], headers: Headers, ends: str
     ) -> Reply:
         raw = target if isinstance(target, bytes) else target.encode()
         path, _, query = raw.partition(b"?")
         given = [
             (name.replace("_", "-").lower().encode(), value.encode("latin-1"))
-            for name, value in headers.items()
+            for name, value in (headers.items() if isinstance(headers, Mapping) else headers)
         ]
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,

@@ -90,6 +90,11 @@ def test_the_request_id_comes_back_if_there_is_exactly_one(api: Api) -> None:
     assert uuid.UUID(api.get("/", x_request_id="  ").headers["x-request-id"]).version == 4
 
 
+def test_several_accept_headers_are_one_list(api: Api) -> None:
+    reply = api.request("GET", "/subjects", headers=[("Accept", "text/html"), ("Accept", "application/json")])
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
+
+
 @pytest.mark.parametrize(
     "target", ["/subjects/%", "/subjects/%zz", "/subjects/%ff/versions", "/subjects?deleted=%"]
 )

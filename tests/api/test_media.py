@@ -27,6 +27,8 @@ JSON = b"application/json"
         (b"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", V1),
         (b"application/json; charset=utf-8", JSON),
         (b"text/html;q=1, application/json;q=0.1", JSON),
+        (b"", V1),
+        (b" , application/json,", JSON),
     ],
 )
 def test_the_best_type_is_chosen(accept: bytes, kind: bytes) -> None:
@@ -42,7 +44,7 @@ def test_none_that_fits_is_406(accept: bytes) -> None:
     assert caught.value.code == 406
 
 
-@pytest.mark.parametrize("accept", [b"json", b"application/json;q=high", b""])
+@pytest.mark.parametrize("accept", [b"json", b"application/json;q=high", b"application/json, b"])
 def test_what_is_no_list_of_types_is_400(accept: bytes) -> None:
     with pytest.raises(RegistryError) as caught:
         negotiated(accept)
