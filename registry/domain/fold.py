@@ -14,6 +14,7 @@ What follows from that, and what it costs:
 * ``CLEAR_SUBJECT`` only leaves its own row. That a soft-deleted version is forgotten is derived from it when
   versions are read, so that not even a clear of everything touches what others own.
 * References of soft-deleted versions stay indexed (Confluent forgets them when the log is compacted).
+* Bytes of keys that are not ours stay in rows as long as the log has them (:mod:`.tombstones`).
 * An id that other writers bound to two contents stays bound to both; reads by id see the row of the lowest
   offset.
 * The place of a version is what its key says; Confluent takes it from the value, but never writes the two
@@ -54,9 +55,10 @@ from .records import (
     decode_key,
 )
 from .rows import Change, VersionRow, View, number, part
+from .tombstones import written
 from .values import BadValue, SchemaContent
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
@@ -87,7 +89,8 @@ def apply(view: View, record: Record) -> list[Change]:
         if record.value is None:
             return _deletes(view, row_key)
         return [(row_key, _quarantine(record, error.reason))]
-    return _FOLDS[type(key)](view, key, record)
+    changes = _FOLDS[type(key)](view, key, record)
+    return changes + written(view, key, raw or b"", gone=record.value is None)
 
 
 def owner(key: bytes | None) -> bytes:

@@ -12,6 +12,7 @@ table  key after the letter                 value
 ``F``  context subject                      config: the record's JSON
 ``G``  context md5 subject version          id
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see
+``K``  key of the row it stands for         its record key, where others wrote it in other bytes than ours
 ``M``  context subject                      mode, upper case; where the key is cut, a blank and the full name
 ``N``  context                              highest reserved id
 ``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
@@ -49,7 +50,7 @@ _PART_CUT = 84
 _CUT_MARK = b"\x01\xff"
 
 ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
-GUID, ID, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"M", b"N", b"Q"
+GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N", b"Q"
 REFERRER, VERSION, CONTEXT = b"R", b"V", b"X"
 _UNREADABLE = b"?"
 
@@ -197,6 +198,11 @@ def quarantine_key(key: bytes) -> bytes:
     return QUARANTINE + key
 
 
+def foreign_key(key: bytes, record_key: bytes) -> bytes:
+    """The key of the row that keeps the bytes of a record key which means the row ``key``."""
+    return FOREIGN + key + hashlib.blake2b(record_key, digest_size=16).digest()
+
+
 def unreadable_key(record_key: bytes | None) -> bytes:
     """The key of the quarantine row of a record whose key cannot be read."""
     if record_key is None:
@@ -212,7 +218,7 @@ def association_key(subject: Subject, record_key: bytes) -> bytes:
 def owner_of(key: bytes) -> bytes:
     """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster."""
     table, rest = key[:1], key[1:]
-    if table == QUARANTINE:
+    if table in (QUARANTINE, FOREIGN):
         return owner_of(rest)
     if table in (CLUSTER, _UNREADABLE):
         return b""

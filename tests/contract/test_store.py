@@ -380,7 +380,7 @@ def test_a_killed_reader_is_forgotten(store: Store, child: Child) -> None:
 
 
 def test_a_killed_node_leaves_what_it_committed(tmp_path: Path, child: Child) -> None:
-    child("store, _ = open_store(path, 'a-log', 9); store.commit([(b'a', b'1')], 3)")
+    child("store, _ = open_store(path, 'a-log', 9, fold=1); store.commit([(b'a', b'1')], 3)")
     child.kill()
     store = opened(tmp_path)
     assert (store.applied, store.path.name) == (3, "store-1")

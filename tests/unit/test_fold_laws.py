@@ -182,10 +182,24 @@ def _alive(record: Record, table: dict[bytes, bytes]) -> bytes | None:
 @given(logs)
 def test_what_bytes_a_readable_key_has_does_not_matter(log: list[Record]) -> None:
     def shown(log: list[Record]) -> dict[bytes, bytes]:
-        return {key: value for key, value in rows_of(log).items() if key[:1] != rows.QUARANTINE}
+        hidden = (rows.QUARANTINE, rows.FOREIGN)
+        return {key: value for key, value in rows_of(log).items() if key[:1] not in hidden}
 
+    rewritten = rows_of([_rewritten(record) for record in log])
     assert shown([_rewritten(record) for record in log]) == shown(log)
-    assert rows_of([_rewritten(record) for record in log]).keys() == rows_of(log).keys()
+    assert rewritten.keys() == {key for key in rows_of(log) if key[:1] != rows.FOREIGN}
+
+
+@given(logs)
+def test_foreign_bytes_of_a_key_are_kept_while_the_log_has_them(log: list[Record]) -> None:
+    last = {record.key: record.value for record in log}
+    foreign = {
+        raw
+        for raw, value in last.items()
+        if value is not None and isinstance(key := meaning(raw), SchemaKey) and raw != canonical_key(key)
+    }
+    kept = {value for key, value in rows_of(log).items() if key.startswith(rows.FOREIGN + rows.VERSION)}
+    assert kept == foreign
 
 
 def _rewritten(record: Record) -> Record:

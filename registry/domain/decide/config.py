@@ -11,9 +11,10 @@ from registry.domain import entities, errors, records, values
 from registry.domain.commands import DeleteConfig, PutConfig
 from registry.domain.metadata import tidy_metadata, tidy_rules
 from registry.domain.model import TOP, Metadata, RuleSet, Subject
-from registry.domain.records import Entry
+from registry.domain.records import ConfigKey, Entry
 from registry.domain.rows import View
 from registry.domain.scope import Config, Defaults, exact_config, stored_config
+from registry.domain.tombstones import tombstones
 
 from .decision import Decision, check_subject, check_writable
 
@@ -41,7 +42,7 @@ def delete_config(view: View, command: DeleteConfig, defaults: Defaults) -> Deci
     if old is None:
         raise errors.SUBJECT_NOT_FOUND(scope.qualified)
     check_writable(view, scope, _shown(command.subject))
-    return Decision([Entry(records.config_key(scope), None)], entities.config_entity(old))
+    return Decision(tombstones(view, ConfigKey(scope)), entities.config_entity(old))
 
 
 def _shown(subject: str | None) -> str:

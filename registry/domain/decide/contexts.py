@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from registry.domain import errors, queries, records, rows
+from registry.domain import errors, queries, rows
 from registry.domain.commands import DeleteContext
 from registry.domain.model import Subject
-from registry.domain.records import Entry
+from registry.domain.records import ContextKey
 from registry.domain.rows import View
+from registry.domain.tombstones import tombstones
 
 from .decision import Decision
 
@@ -18,4 +19,4 @@ def delete_context(view: View, command: DeleteContext) -> Decision:
     if queries.subjects(view, prefix, deleted=True):
         raise errors.CONTEXT_NOT_EMPTY(context)
     known = view.get(rows.context_key(rows.CONTEXT, context)) is not None
-    return Decision([Entry(records.context_key(context), None)] if known else [], b"")
+    return Decision(tombstones(view, ContextKey(context)) if known else [], b"")

@@ -14,9 +14,10 @@ from registry.domain import errors, records, rows, scope, values, versions
 from registry.domain.commands import DeleteSubject, DeleteVersion
 from registry.domain.model import Subject
 from registry.domain.queries import LATEST
-from registry.domain.records import Entry
+from registry.domain.records import ConfigKey, Entry, ModeKey, SchemaKey
 from registry.domain.references import referrers
 from registry.domain.rows import View
+from registry.domain.tombstones import tombstones
 from registry.domain.versions import Registered
 
 from .associations import check_none
@@ -33,14 +34,16 @@ def delete_version(view: View, command: DeleteVersion) -> Decision:
     check_writable(view, subject, subject.qualified)
     if next(referrers(view, subject, version, deleted=command.permanent), None) is not None:
         raise errors.REFERENCE_EXISTS(subject.qualified, version)
-    key, reply = records.schema_key(subject, version), b"%d" % version
+    reply = b"%d" % version
     if not command.permanent:
+        key = records.schema_key(subject, version)
         return Decision([Entry(key, values.schema_value_of(row, deleted=True))], reply)
     if not row.deleted:
         raise errors.VERSION_NOT_SOFT_DELETED(subject.qualified, version)
     others = (each for each in versions.versions(view, subject, deleted=True) if each.version != version)
     last = next(others, None) is None
-    return Decision([Entry(key, None), *(_scope_entries(view, subject) if last else ())], reply)
+    nulls = tombstones(view, SchemaKey(subject, version))
+    return Decision([*nulls, *(_scope_entries(view, subject) if last else ())], reply)
 
 
 def _version(view: View, subject: Subject, number: int) -> Registered:
@@ -74,7 +77,8 @@ def delete_subject(view: View, command: DeleteSubject) -> Decision:
             raise errors.SUBJECT_NOT_SOFT_DELETED(subject.qualified)
     reply = orjson.dumps([each.version for each in gone])
     if command.permanent:
-        nulls = [Entry(records.schema_key(subject, each.version), None) for each in reversed(gone)]
+        numbers = (each.version for each in reversed(gone))
+        nulls = [null for number in numbers for null in tombstones(view, SchemaKey(subject, number))]
         return Decision([*nulls, *_scope_entries(view, subject)], reply)
     # The highest version that exists, soft-deleted ones included, so that a later mark covers an earlier one.
     mark = values.delete_subject_value(subject, everything[-1].version)
@@ -90,9 +94,9 @@ def _scope_entries(view: View, subject: Subject) -> list[Entry]:
     """Tombstones of the mode and config of a subject whose last version goes; a context's own stay."""
     if subject.is_context:
         return []
-    entries = []
+    entries: list[Entry] = []
     if view.get(rows.scope_key(rows.MODE, subject)) is not None:
-        entries.append(Entry(records.mode_key(subject), None))
+        entries += tombstones(view, ModeKey(subject))
     if scope.stored_config(view, subject) is not None:
-        entries.append(Entry(records.config_key(subject), None))
+        entries += tombstones(view, ConfigKey(subject))
     return entries

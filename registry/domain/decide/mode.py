@@ -5,10 +5,11 @@ from __future__ import annotations
 from registry.domain import entities, errors, queries, records, rows, scope, values, versions
 from registry.domain.commands import DeleteMode, PutMode
 from registry.domain.model import EVERYWHERE, TOP, Subject
-from registry.domain.records import Entry
+from registry.domain.records import Entry, ModeKey, SchemaKey
 from registry.domain.references import referrers
 from registry.domain.rows import View
 from registry.domain.scope import Defaults, mode_in_scope
+from registry.domain.tombstones import tombstones
 from registry.domain.versions import Registered
 
 from .decision import Decision, check_subject
@@ -25,12 +26,12 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     if mode == "FORWARD" and subject != EVERYWHERE:
         raise errors.FORWARD_ONLY_GLOBAL()
     _check_mutable(defaults)
-    reply, key = entities.mode_entity(command.echo), records.mode_key(subject)
+    reply = entities.mode_entity(command.echo)
     if mode is None:
-        return Decision([Entry(key, None)], reply)
+        return Decision(tombstones(view, ModeKey(subject)), reply)
     emptying = mode == "IMPORT" and not command.force and mode_in_scope(view, subject) != "IMPORT"
     entries = _emptied(view, subject) if emptying else []
-    return Decision([*entries, Entry(key, values.mode_value(subject, mode))], reply)
+    return Decision([*entries, Entry(records.mode_key(subject), values.mode_value(subject, mode))], reply)
 
 
 def _check_mutable(defaults: Defaults) -> None:
@@ -55,7 +56,8 @@ def _emptied(view: View, subject: Subject) -> list[Entry]:
         using = referrers(view, each.subject, each.version)
         if any((other.subject, other.version) not in places for other in using):
             raise errors.REFERENCE_EXISTS(each.subject.qualified, each.version)
-    nulls = [Entry(records.schema_key(each.subject, each.version), None) for each in leftover]
+    keys = (SchemaKey(each.subject, each.version) for each in leftover)
+    nulls = [null for key in keys for null in tombstones(view, key)]
     return [*nulls, Entry(records.clear_subject_key(subject), values.clear_subject_value(subject))]
 
 
@@ -76,9 +78,10 @@ def delete_mode(view: View, command: DeleteMode, defaults: Defaults) -> Decision
     if old is None and not command.recursive:
         raise errors.SUBJECT_NOT_FOUND(subject.qualified)
     _check_mutable(defaults)
-    entries = [Entry(records.mode_key(subject), None)]
+    entries = tombstones(view, ModeKey(subject))
     if command.recursive and subject.is_context:
-        entries += [Entry(records.mode_key(each), None) for each in _modes_below(view, subject)]
+        below = _modes_below(view, subject)
+        entries += [null for each in below for null in tombstones(view, ModeKey(each))]
     return Decision(entries, entities.mode_entity(old))
 
 

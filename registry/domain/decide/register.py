@@ -20,7 +20,7 @@ from registry.domain.metadata import (
 )
 from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSet, Subject
 from registry.domain.parsing import Content, Parser
-from registry.domain.records import Entry
+from registry.domain.records import Entry, SchemaKey
 from registry.domain.references import referrers
 from registry.domain.rows import View
 from registry.domain.scope import (
@@ -33,6 +33,7 @@ from registry.domain.scope import (
     mode_in_scope,
     validates_new_schemas,
 )
+from registry.domain.tombstones import tombstones
 from registry.domain.versions import Registered
 
 from .associations import check_not_strong
@@ -219,12 +220,13 @@ class _Registration:
     def _forgotten(self, own: list[Registered], schema_id: int, version: int) -> list[Entry]:
         """Tombstones of older soft-deleted versions with the same id, unless something refers to them."""
         return [
-            Entry(records.schema_key(self.subject, each.version), None)
+            null
             for each in sorted(own, key=lambda each: each.version)
             if each.row.deleted
             and each.row.schema_id == schema_id
             and each.version < version
             and next(referrers(self.view, self.subject, each.version), None) is None
+            for null in tombstones(self.view, SchemaKey(self.subject, each.version))
         ]
 
     def _entry(self, content: Content, schema_id: int, version: int) -> Entry:

@@ -1,0 +1,41 @@
+"""Tombstones, and the bytes of the keys that they must repeat.
+
+Compaction goes by the bytes of keys. A key that another writer put otherwise than this registry would (older
+magic, other order of members) therefore needs a tombstone of its own: under our bytes alone the old record
+would stay, and speak again once our tombstone has been compacted away. So the fold keeps such bytes in rows
+of their own for as long as the log's last record under them is no tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import rows
+from .records import ConfigKey, ContextKey, Entry, Key, ModeKey, SchemaKey, canonical_key
+from .rows import Change, View
+
+_ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
+    SchemaKey: lambda key: rows.version_key(key.subject, key.version),
+    ConfigKey: lambda key: rows.scope_key(rows.CONFIG, key.subject),
+    ModeKey: lambda key: rows.scope_key(rows.MODE, key.subject),
+    ContextKey: lambda key: rows.context_key(rows.CONTEXT, key.context),
+}
+"""The kinds of keys for which this registry writes tombstones."""
+
+
+def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
+    """What a record changes in the rows that keep the foreign bytes of its key; ``gone`` for a tombstone."""
+    row_key_of = _ROW_KEYS.get(type(key))
+    if row_key_of is None or raw == canonical_key(key):
+        return []
+    row_key = rows.foreign_key(row_key_of(key), raw)
+    if not gone:
+        return [(row_key, raw)]
+    return [] if view.get(row_key) is None else [(row_key, None)]
+
+
+def tombstones(view: View, key: Key) -> list[Entry]:
+    """The tombstones that take away what ``key`` says, under whatever bytes it was written."""
+    foreign = rows.scan(view, rows.FOREIGN + _ROW_KEYS[type(key)](key))
+    return [*(Entry(raw, None) for _, raw in foreign), Entry(canonical_key(key), None)]
