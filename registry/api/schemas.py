@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 import orjson
@@ -31,6 +31,7 @@ from .parameters import (
     page,
     path_number,
     word,
+    words,
 )
 
 _TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
@@ -43,6 +44,8 @@ def list_schemas(call: Call, view: View) -> Answer:
     """``GET /schemas``."""
     args = call.args
     part = page(args, LIST_MAX)
+    if not _admits_unassociated(args):
+        return Answer(b"[]")
     prefix = args["subjectPrefix"]
     chosen = {"deleted": args["deleted"], "latest_only": args["latestOnly"], "rule_type": args["ruleType"]}
     if args["aliases"]:
@@ -52,6 +55,12 @@ def list_schemas(call: Call, view: View) -> Answer:
         listed = queries.schemas(view, prefix, **chosen)
         bodies = [entities.schema_entity(each.row) for each in _cut(listed, part)]
     return Answer(b"[" + b",".join(bodies) + b"]")
+
+
+def _admits_unassociated(args: Mapping[str, Any]) -> bool:
+    """Whether the filters by association let through subjects that have none, as all subjects here."""
+    given = (args["resourceType"], *args["associationType"], *args["lifecycle"])
+    return not any(given) or "NONE" in args["lifecycle"]
 
 
 def _cut(found: Iterator[T], part: slice) -> Iterator[T]:
@@ -165,6 +174,9 @@ OPERATIONS = (
             DELETED,
             flag("latestOnly", "Only the latest version of each subject"),
             word("ruleType", "Only those that have a rule of this type"),
+            word("resourceType", "Only subjects associated with a resource of this kind"),
+            words("associationType", "Only subjects with an association of this type: key or value"),
+            words("lifecycle", "STRONG, WEAK: only subjects with such an association; NONE: those without"),
             *PAGE,
         ),
     ),
