@@ -222,6 +222,15 @@ class TestInheritance:
         small.mode("s", "READONLY")
         assert small.refusal(Register("s", STRING))[0] == 42205
 
+    def test_under_a_config_that_adds_the_mode_is_checked_before_the_text(self, small: SmallRegistry) -> None:
+        small.mode("s", "READONLY")
+        assert small.refusal(Register("s", "nonsense"))[0] == 42201
+        small.mode("s", "READWRITE")
+        small.config("s", defaultMetadata={"properties": {"a": "1"}})
+        assert small.refusal(Register("s", "nonsense"))[0] == 42201
+        small.mode("s", "READONLY")
+        assert small.refusal(Register("s", "nonsense"))[0] == 42205
+
     def test_nothing_is_inherited_by_imports(self, small: SmallRegistry) -> None:
         small.register("s", metadata=properties(k="v"))
         small.mode("s", "IMPORT", force=True)

@@ -82,16 +82,20 @@ class _Registration:
         return self.mode in TAKES_IDS
 
     def read(self) -> tuple[Content | None, RegistryError | None]:
-        """The content sent, or ``None`` for a blank text; and why it may not be registered as new."""
+        """The content sent, ``None`` for a blank text; and why it may not be registered, which counts
+        only once the mode allows it."""
         if not self.command.schema.strip():
             return None, None
         new = self.command.schema_id < 0 and not self.takes_ids
-        if new and validates_new_schemas(self.config, self.defaults):
-            try:
-                return self._read(new=True), None
-            except RegistryError as error:
-                return self._read(new=False), error
-        return self._read(new=False), None
+        strict = new and validates_new_schemas(self.config, self.defaults)
+        try:
+            return self._read(new=strict), None
+        except RegistryError as error:
+            if self.config.adds:  # no short cut, which alone reads the text before the mode is checked
+                return None, error
+            if not strict:
+                raise
+            return self._read(new=False), error
 
     def _read(self, *, new: bool) -> Content:
         normalize = not self.takes_ids and bool(self.command.normalize or self.config.normalize)
