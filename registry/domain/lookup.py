@@ -134,18 +134,20 @@ def _lookup_in(
 ) -> Found | None:
     config = config_in_scope(view, subject, defaults)
     latest = versions.latest(view, subject)
-    if not request.schema.strip():
+    blank = not request.schema.strip()
+    if blank:
         if latest is None:
             return None
         request = of_latest(request, latest)
     normalize = normalizes(view, subject, request, config)
     content = parsing.read(view, parser, subject, request, new=False, normalize=normalize)
-    found = find(view, parser, subject, content, deleted=deleted)
+    # A blank text never says anything by itself: it stands for the latest version, metadata and all.
+    found = None if blank else find(view, parser, subject, content, deleted=deleted)
     if found is not None or latest is None:
         return found
     sent = (content.metadata, content.rules)
     given = inherited(config, sent, (entities.metadata(latest.row), entities.rule_set(latest.row)))
-    if given == sent:
+    if given == sent and not blank:
         return None
     return find(view, parser, subject, content.given(*given), deleted=deleted)
 

@@ -57,6 +57,14 @@ class TestLookup:
         found = small.lookup("s", "")
         assert (found["version"], found["metadata"]) == (2, {"properties": {"k": "v"}})
 
+    def test_no_text_means_the_latest_even_where_an_older_version_has_its_text(
+        self, small: SmallRegistry
+    ) -> None:
+        small.register("s")
+        small.register("s", metadata=properties(k="v"))
+        assert small.lookup("s", "")["version"] == 2
+        assert small.missing("s", "", metadata=properties(k="other")) == 40403
+
     def test_metadata_that_was_left_out_is_inherited(self, small: SmallRegistry) -> None:
         small.register("s", metadata=properties(k="v"))
         assert small.lookup("s")["version"] == 1
