@@ -16,6 +16,8 @@ PRODUCED = (
 CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 """What the API accepts; the last because some clients name no type."""
 
+_TAKEN = CONSUMED | {b""}
+
 
 @lru_cache(maxsize=512)
 def negotiated(accept: bytes) -> bytes:
@@ -38,8 +40,8 @@ def negotiated(accept: bytes) -> bytes:
 
 
 def check_consumed(content_type: bytes | None) -> None:
-    """Raise 415 for a body of a type that is not taken; none at all is fine."""
-    if content_type is not None and content_type.split(b";", 1)[0].strip().lower() not in CONSUMED:
+    """Raise 415 for a body of a type that is not taken; none at all, or a blank one, is fine."""
+    if content_type and content_type.split(b";", 1)[0].strip().lower() not in _TAKEN:
         raise UNSUPPORTED_MEDIA_TYPE()
 
 

@@ -164,6 +164,8 @@ class Quick:
             elif name == b"accept-encoding":
                 gzip = gzip or b"gzip" in value
             elif name == b"content-type":
+                if content_type is not None:
+                    return None
                 content_type = value
             elif request_id is not None:
                 return None

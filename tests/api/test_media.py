@@ -52,7 +52,8 @@ def test_what_is_no_list_of_types_is_400(accept: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [None, V1, VENDOR, JSON, b"application/octet-stream", b"Application/JSON; charset=utf-8"]
+    "kind",
+    [None, b"", b" ", V1, VENDOR, JSON, b"application/octet-stream", b"Application/JSON; charset=utf-8"],
 )
 def test_types_that_are_taken(kind: bytes | None) -> None:
     check_consumed(kind)
