@@ -82,8 +82,7 @@ class _Registration:
         return self.mode in TAKES_IDS
 
     def read(self) -> tuple[Content | None, RegistryError | None]:
-        """The content sent, ``None`` for a blank text; and why it may not be registered, which counts
-        only once the mode allows it."""
+        """The content sent, ``None`` for a blank text; and why it is refused in any mode."""
         if not self.command.schema.strip():
             return None, None
         new = self.command.schema_id < 0 and not self.takes_ids
