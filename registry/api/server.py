@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain, islice
+from typing import Any
 
 import msgspec
 import orjson
 
 from registry.domain import errors as e
 from registry.domain import rows
+from registry.domain.clashes import clashes
+from registry.domain.records import schema_key
 from registry.domain.rows import View
+from registry.domain.versions import Registered
 
 from .answers import Answer, Header, json_answer
 from .backend import Backend
 from .operations import Call, Fresh, NodeHandler, Operation
+from .parameters import flag
 
 _JSON = b"application/json"
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
@@ -79,14 +85,23 @@ async def node(call: Call, backend: Backend) -> Answer:
 
 
 def quarantine(call: Call, view: View) -> Answer:
-    """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`."""
-    found = []
-    for _, value in rows.scan(view, rows.QUARANTINE):
-        found.append(orjson.loads(value))
-        if len(found) == QUARANTINE_MAX:
-            break
+    """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`.
+
+    ``clashes``: also the versions whose id already stood for another content in their context.
+    """
+    listed = (orjson.loads(value) for _, value in rows.scan(view, rows.QUARANTINE))
+    clashing = map(_clash, clashes(view)) if call.args["clashes"] else ()
+    found: list[dict[str, Any]] = list(islice(chain(listed, clashing), QUARANTINE_MAX))
     found.sort(key=lambda each: each["offset"])
     return Answer(orjson.dumps(found), headers=_NO_STORE, media_type=_JSON)
+
+
+def _clash(pair: tuple[Registered, Registered]) -> dict[str, Any]:
+    (subject, version, row), first = pair
+    of_first = f"subject {first.subject.qualified!r} version {first.version}, offset {first.row.offset}"
+    reason = f"the id {row.schema_id} stands for another content already: {of_first}"
+    key = schema_key(subject, version).decode()
+    return {"offset": row.offset, "ts": row.ts, "reason": reason, "key": key}
 
 
 def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
@@ -166,5 +181,6 @@ OWN_OPERATIONS = (
         summary="The records of the log that could not be read",
         handler=quarantine,
         gives="Quarantine",
+        parameters=(flag("clashes", "Versions whose id stands for another content too; looks at all"),),
     ),
 )

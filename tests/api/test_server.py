@@ -6,6 +6,9 @@ import orjson
 import pytest
 
 from registry.api.backend import ApiSettings
+from registry.domain.model import Subject
+from registry.domain.records import schema_key
+from registry.domain.values import schema_value
 from tests.api.driver import Api
 
 
@@ -55,6 +58,24 @@ def test_quarantine_lists_what_could_not_be_read(api: Api) -> None:
     assert all(each["reason"] for each in found)
     api.put("/config", {})
     assert [each["offset"] for each in api.get("/quarantine").json] == [1]
+
+
+def test_quarantine_tells_of_ids_that_stand_for_two_contents_when_asked(api: Api) -> None:
+    bound = [
+        ("a", 1, '"int"'),
+        ("b", 1, '"int"'),
+        ("c", 1, '"long"'),
+        ("d", 2, '"long"'),
+        (":.c:a", 1, '"long"'),
+        (":.c:b", 2, '"int"'),
+    ]
+    for name, schema_id, text in bound:
+        subject = Subject.parse(name)
+        api.backend.append(schema_key(subject, 3), schema_value(subject, 3, schema_id, text))
+    assert api.get("/quarantine").json == []
+    (found,) = api.get("/quarantine?clashes=true").json
+    assert (found["offset"], found["key"]) == (2, schema_key(Subject.parse("c"), 3).decode())
+    assert found["reason"] == "the id 1 stands for another content already: subject 'a' version 3, offset 0"
 
 
 def test_metrics_are_served_where_they_are_kept(api: Api) -> None:
