@@ -69,6 +69,7 @@ class Link:
         """Hang up."""
         if self._keeper is not None:
             self._keeper.cancel()
+            self._keeper = None
         if self._line is not None:
             self._line.transport.close()
 
@@ -95,7 +96,8 @@ class Link:
         # At once, so that no call goes to a line that will never answer.
         self._line = None
         self._joined.clear()
-        _log.warning("the line to the node is broken")
+        if self._keeper is not None:  # else it was this side that hung up
+            _log.warning("the line to the node is broken")
 
     async def submit(self, command: Command) -> Outcome:
         """The node's outcome. Raises 50002, 50003 or 503."""

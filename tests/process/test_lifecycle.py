@@ -57,6 +57,7 @@ def test_one_signal_stops_all_in_time(registry: Registry, number: signal.Signals
     assert time.monotonic() - began < STOP_S
     assert not any(map(alive, pids))
     assert "Traceback" not in registry.output
+    assert " warning " not in registry.output
 
 
 def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
