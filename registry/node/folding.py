@@ -27,6 +27,8 @@ from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
 
 _LENGTH_BYTES = 8
+_PIPE_BYTES = 1 << 20
+"""The most that any user may ask for; the smaller the pipe, the oftener the two wait for each other."""
 _END_S = 5.0
 
 
@@ -56,7 +58,7 @@ class FoldingProcess:
         self._under_way = 0
         command, environment = module_command("registry.node.folding", str(store.path.parent))
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=_PIPE_BYTES
         )
 
     def step(self) -> None:
