@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the limit of %d bytes")
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
-_BROKEN = "HTTP 400 Bad Request: the request is no valid HTTP"
-_NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
+BROKEN = "HTTP 400 Bad Request: the request is no valid HTTP"
+NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
 _OFFER = frozenset({b"upgrade", b"connection", b"http2-settings"})
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         if self._lingering:
             return False
         if self._reading_head or self._reading_body:
-            self._refuse_rest(BAD_REQUEST(_BROKEN))
+            self._refuse_rest(BAD_REQUEST(BROKEN))
         self._deaf = True
         return bool(self._waiting) or self._serving is not None
 
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
                 head, self._declined = self._declined, b""
                 self._feed(head + data[upgrade.args[0] :])
         except httptools.HttpParserError:
-            self._fault = self._fault or BAD_REQUEST(_BROKEN)
+            self._fault = self._fault or BAD_REQUEST(BROKEN)
 
     def on_message_begin(self) -> None:
         """A request's first byte."""
@@ -191,12 +191,12 @@ class Connection(asyncio.Protocol):
             self._stop(HEADERS_TOO_LARGE(limits.header_bytes_max))
         version = self._parser.get_http_version()
         if version not in _VERSIONS:
-            self._stop(BAD_REQUEST(_BROKEN))
+            self._stop(BAD_REQUEST(BROKEN))
         if hosts != 1 and (hosts or version == "1.1"):
             self._stop(BAD_REQUEST("HTTP 400 Bad Request: one Host header is needed"))
         if self._parser.should_upgrade() and upgrade != b"h2c":
             connect = self._parser.get_method() == b"CONNECT"
-            self._stop(METHOD_NOT_ALLOWED() if connect else BAD_REQUEST(_NO_UPGRADE))
+            self._stop(METHOD_NOT_ALLOWED() if connect else BAD_REQUEST(NO_UPGRADE))
         if self._parser.should_upgrade():
             self._declined = self._without_offer()
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -11,16 +12,18 @@ from registry import VERSION
 from registry.api.answers import standing
 from registry.api.app import create_app
 from registry.child import REFUSED, Parent, started_by_parent
-from registry.http1.server import Server, listen
+from registry.http1.server import listen
 from registry.log.contract import LogError
-from registry.reader.observed import Observed, route_of
-from registry.reader.quick import Quick
+from registry.reader.observed import Observed
 from registry.store.layout import StoreError
 
 from .backend import NodeBackend
 from .endpoint import Endpoint
-from .given import api_settings, limits
+from .given import api_settings
 from .node import Node
+
+if TYPE_CHECKING:
+    from .public import Public
 
 STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
@@ -49,10 +52,10 @@ async def _run(parent: Parent) -> int:
     parent.listen(stopping.set, lambda said: node.restarts.update(said.get("restarts", {})))
     endpoint = Endpoint(node)
     await endpoint.start(parent.endpoint)
-    server = None
+    public = None
     try:
         if parent.settings.readers == 0:
-            server = await _serve(parent, node)
+            public = await _serve(parent, node)
         node.when_started(lambda: parent.tell(ready=True))
         node.start()
         parent.tell(listening=True)
@@ -61,35 +64,33 @@ async def _run(parent: Parent) -> int:
         parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
         return REFUSED
     finally:
-        if server is not None:
-            await server.stop(STOP_SERVING_S)
+        if public is not None:
+            await public.stop(STOP_SERVING_S)
         await endpoint.drained(STOP_SERVING_S)
         endpoint.stop()
         await asyncio.to_thread(node.stop)
     return 1 if failure else 0
 
 
-async def _serve(parent: Parent, node: Node) -> Server:
+async def _serve(parent: Parent, node: Node) -> Public:
+    from .public import Public  # noqa: PLC0415 (hypercorn is not worth its time and memory where readers serve)
+
     settings = parent.settings
     backend = NodeBackend(node)
     observed = Observed(access_log=settings.access_log)
 
     async def metrics() -> bytes:
-        node.processes.report(0, observed.tally(server.connections))
+        node.processes.report(0, observed.tally(public.connections))
         return node.metrics()
 
-    app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
-    quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
-    server = Server(
-        app,
-        limits=limits(settings),
-        quick=quick,
-        observe=observed,
-        route_of=route_of,
+    public = Public(
+        create_app(backend, api_settings(settings, VERSION), metrics=metrics),
+        settings,
+        observed=observed,
         standing=lambda headers: standing(headers, backend.applied()),
     )
-    await server.start(listen(settings.host, settings.port, shared=parent.shares_port))
-    return server
+    await public.start(listen(settings.host, settings.port, shared=parent.shares_port))
+    return public
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""HTTP as clients really send it, over real sockets, to readers and to a node that serves by itself."""
+"""HTTP as clients really send it, over real sockets, to readers and to a node that serves by itself.
+
+The node alone serves by hypercorn, which differs from the readers' own server in what is named here by
+``alone``: see :mod:`registry.node.public`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ import httpx
 import pytest
 
 from tests.process.raw import RawClient, Reply, get, post
+from tests.process.test_lifecycle import children
 from tests.running import Registry, until
 
 STRING = json.dumps({"schema": '"string"'}).encode()
@@ -35,8 +40,18 @@ def client(served: Registry) -> Iterator[RawClient]:
         yield opened
 
 
-def refused(reply: Reply, code: int) -> None:
+@pytest.fixture
+def alone(request: pytest.FixtureRequest) -> bool:
+    """Whether the node serves by itself."""
+    return "node alone" in request.node.name
+
+
+def refused(reply: Reply, code: int, *, silent: bool = False) -> None:
+    """A refusal in the documented shape, or without a body where ``silent`` ones are allowed for."""
     assert reply.status == code
+    if silent and not reply.body:
+        assert reply.headers["connection"] == "close"
+        return
     assert json.loads(reply.body)["error_code"] == code
     assert reply.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
 
@@ -48,10 +63,11 @@ def test_old_http_is_answered_and_closed(client: RawClient) -> None:
     assert client.rest() == b""
 
 
-def test_old_http_may_keep_its_connection(client: RawClient) -> None:
+def test_old_http_may_keep_its_connection(client: RawClient, alone: bool) -> None:
     request = b"GET /schemas/ids/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
-    assert client.send(request).reply().headers["connection"] == "keep-alive"
-    assert client.send(request).reply().status == 200
+    assert client.send(request).reply().headers["connection"] == ("close" if alone else "keep-alive")
+    if not alone:
+        assert client.send(request).reply().status == 200
 
 
 def test_pipelined_requests_are_answered_in_their_order(client: RawClient) -> None:
@@ -118,8 +134,11 @@ def test_the_request_id_is_the_clients_own_or_a_new_uuid(client: RawClient, targ
     assert all(str(uuid.UUID(each)) == each and uuid.UUID(each).version == 4 for each in given)
 
 
-def test_what_the_server_itself_refuses_has_the_headers_of_every_answer(client: RawClient) -> None:
-    reply = client.send(get("/schemas/ids/1", "X-Request-ID: a") + b"broken\r\n\r\n").reply()
+def test_what_the_server_itself_refuses_has_the_headers_of_every_answer(
+    client: RawClient, alone: bool
+) -> None:
+    broken = get("/", "Connection: upgrade", "Upgrade: x") if alone else b"broken\r\n\r\n"
+    reply = client.send(get("/schemas/ids/1", "X-Request-ID: a") + broken).reply()
     standing = {"x-request-id", "x-registry-offset", "cache-control", "x-xss-protection"}
     refusal = client.reply()
     assert standing <= refusal.headers.keys()
@@ -133,11 +152,23 @@ def test_a_refusal_before_the_body_carries_the_request_id(client: RawClient) -> 
     assert (reply.status, reply.headers["x-request-id"]) == (413, "mine")
 
 
-def test_an_offer_of_http2_is_declined(client: RawClient) -> None:
-    offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQ")
-    assert client.send(get("/subjects/known/versions", *offer)).reply().status == 200
+def test_an_offer_of_http2_is_declined_or_taken(client: RawClient, alone: bool) -> None:
+    offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")
     assert client.send(post("/subjects/known/versions", STRING, *offer)).reply().status == 200
-    assert client.send(get("/subjects/known/versions")).reply().body == b"[1]"
+    assert client.send(get("/subjects/known/versions", *offer)).reply().status == (101 if alone else 200)
+    if not alone:
+        assert client.send(get("/subjects/known/versions")).reply().body == b"[1]"
+
+
+def test_a_client_that_begins_with_http2_is_served_by_the_node_alone(served: Registry, alone: bool) -> None:
+    if not alone:
+        pytest.skip("readers speak HTTP/1")
+    with httpx.Client(http1=False, http2=True, base_url=served.url) as modern:
+        answer = modern.post("/subjects/a%2Fb2/versions", content=STRING)
+        assert (answer.status_code, answer.http_version) == (200, "HTTP/2")
+        assert modern.get("/subjects/a%2Fb2/versions").json() == [1]
+        assert modern.post("/subjects/no/versions", content=b"x" * 70_000).status_code == 413
+        assert modern.get("/subjects/known/versions").json() == [1]
 
 
 @pytest.mark.parametrize(
@@ -152,21 +183,28 @@ def test_an_offer_of_http2_is_declined(client: RawClient) -> None:
         b"NONSENSE\r\n\r\n",
         b"GET /subjects\r\n\r\n",
         b"GET /subjects HTTP/2.0\r\nHost: a\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         post("/subjects/no/versions", b"").replace(b"Length: 0", b"Length: -1"),
         post("/subjects/no/versions", b"").replace(b"Length: 0", b"Length: 1, 2"),
         post("/subjects/no/versions", STRING, "Transfer-Encoding: chunked"),
         b"POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )  # fmt: skip
-def test_broken_requests_are_refused_in_the_documented_shape(client: RawClient, request_bytes: bytes) -> None:
-    refused(client.send(request_bytes).reply(), 400)
+def test_broken_requests_are_refused_in_the_documented_shape(
+    client: RawClient, alone: bool, request_bytes: bytes
+) -> None:
+    refused(client.send(request_bytes).reply(), 400, silent=alone)
 
 
-def test_what_came_before_a_broken_request_is_answered(client: RawClient) -> None:
+def test_http2_is_refused_by_readers(client: RawClient, alone: bool) -> None:
+    if alone:
+        pytest.skip("the node alone speaks it")
+    refused(client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").reply(), 400)
+
+
+def test_what_came_before_a_broken_request_is_answered(client: RawClient, alone: bool) -> None:
     client.send(get("/subjects/known/versions") + b"broken\r\n\r\n")
     assert client.reply().body == b"[1]"
-    refused(client.reply(), 400)
+    refused(client.reply(), 400, silent=alone)
     assert client.rest() == b""
 
 
@@ -174,9 +212,11 @@ def test_tunnels_are_refused(client: RawClient) -> None:
     refused(client.send(b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n").reply(), 405)
 
 
-def test_a_body_cut_short_is_refused_and_changes_nothing(client: RawClient, served: Registry) -> None:
+def test_a_body_cut_short_is_refused_and_changes_nothing(
+    client: RawClient, served: Registry, alone: bool
+) -> None:
     request = post("/subjects/cut/versions", STRING)
-    refused(client.send(request[:-1]).close_sending().reply(), 400)
+    refused(client.send(request[:-1]).close_sending().reply(), 400, silent=alone)
     assert httpx.get(f"{served.url}/subjects/cut/versions").status_code == 404
 
 
@@ -195,8 +235,8 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(client: RawClient, t
 @pytest.mark.parametrize(
     "request_bytes", [get("/" + "a" * 70_000), get("/", "X: " + "a" * 70_000), get("/", *["X: y"] * 20_000)]
 )
-def test_headers_over_the_limit_are_refused(client: RawClient, request_bytes: bytes) -> None:
-    refused(client.send(request_bytes).reply(), 431)
+def test_headers_over_the_limit_are_refused(client: RawClient, alone: bool, request_bytes: bytes) -> None:
+    refused(client.send(request_bytes).reply(), 431, silent=alone)
 
 
 def test_a_silent_connection_is_dropped(client: RawClient) -> None:
@@ -208,8 +248,39 @@ def test_an_idle_connection_is_dropped_later(client: RawClient) -> None:
     assert 1.2 < client.seconds_until_closed() < 5
 
 
-def test_slow_headers_are_refused_after_a_time(client: RawClient) -> None:
-    refused(client.send(b"GET /subjects HTTP/1.1\r\nHost: a\r\nX-").reply(), 408)
+def test_slow_headers_are_refused_after_a_time(client: RawClient, alone: bool) -> None:
+    client.send(b"GET /subjects HTTP/1.1\r\nHost: a\r\nX-")
+    if alone:
+        assert client.rest() == b""
+    else:
+        refused(client.reply(), 408)
+
+
+def test_a_body_that_nobody_wants_ends_the_connection(client: RawClient) -> None:
+    """Neither side waits for the other: the answer comes, and what is still sent is thrown away."""
+    head = b"GET /subjects/known/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    client.send(head + b"".join(b"1\r\nx\r\n" for _ in range(1000)) + b"0\r\n\r\n")
+    assert client.reply().body == b"[1]"
+
+
+def test_a_connection_ends_when_its_client_goes(served: Registry, alone: bool) -> None:
+    kind = "registry.node.run" if alone else "registry.reader.run"
+    pid = next(pid for pid, module in children(served).items() if module == kind)
+    before = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    for _ in range(50):
+        with RawClient(served.port) as client:
+            assert client.send(get("/subjects/known/versions")).reply().status == 200
+
+    def all_are_gone() -> bool:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir())) <= before + 2
+
+    until(all_are_gone, 1.5, "the connections to be closed, before their idle time is over")
+
+
+def test_half_a_connection_ends_with_its_answer(client: RawClient) -> None:
+    client.send(get("/subjects/known/versions")).close_sending()
+    assert client.reply().body == b"[1]"
+    assert client.seconds_until_closed() < 1
 
 
 def test_a_slow_body_is_refused_after_a_time(client: RawClient, served: Registry) -> None:
