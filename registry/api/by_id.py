@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from registry.domain import rows
 from registry.domain.errors import RegistryError
-from registry.domain.model import DEFAULT_CONTEXT, ID_MAX, Subject
+from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import View
 
 from .target import parse
@@ -21,6 +21,7 @@ _PATH = b"/schemas/ids/"
 _CONTEXT = rows.part(DEFAULT_CONTEXT)
 _IDS = rows.ID + _CONTEXT
 _VERSIONS = rows.VERSION + _CONTEXT
+_DIGITS_MAX = 9  # all such numbers are ids; the few larger ids are left to the application
 _NAME = len(_IDS) + 4 + 8  # where the subject's name begins in an id row's key
 
 
@@ -38,37 +39,21 @@ def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
     GET, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request has
     neither ``If-None-Match`` nor ``X-Registry-Min-Offset``.
     """
-    key = row_key(view, path, query)
-    value = None if key is None else view.get(key)
-    return None if value is None or rows.is_deleted(value) else body_of(value)
-
-
-def body_of(value: bytes) -> bytes:
-    """The answer that lies ready in the row of a plain case."""
-    return value[rows.BODY :]
-
-
-def row_key(view: View, path: bytes, query: bytes) -> bytes | None:
-    """The key of the row that :func:`hot` answers from; the row may be soft-deleted."""
-    if not path.startswith(_PATH):
-        return None
     digits = path[len(_PATH) :]
-    if len(digits) > 10 or not digits.isdigit():
-        return None
-    schema_id = int(digits)
-    if schema_id > ID_MAX:
+    if not path.startswith(_PATH) or len(digits) > _DIGITS_MAX or not digits.isdigit():
         return None
     plain = _plain(query) if query else _NO_SUBJECT
     if plain is None:
         return None
-    prefix = _IDS + rows.number(schema_id)
+    prefix = _IDS + rows.number(int(digits))
     first = view.seek(prefix)
     if first is None or not first[0].startswith(prefix):
         return None
     key = first[0]
     if plain.name and not _is_only_one(view, plain, key, prefix):
         return None
-    return _VERSIONS + key[_NAME:]
+    value = view.get(_VERSIONS + key[_NAME:])
+    return None if value is None or rows.is_deleted(value) else value[rows.BODY :]
 
 
 def _is_only_one(view: View, plain: _Plain, key: bytes, prefix: bytes) -> bool:

@@ -100,7 +100,7 @@ class ReaderCall(Framed):
 
     def tell_state(self) -> None:
         """Tell what a reader must know to serve."""
-        self.tell(State(self._node.started, self._node.log.identity))
+        self.tell(State(self._node.started))
 
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""

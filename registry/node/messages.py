@@ -64,8 +64,6 @@ class State(msgspec.Struct, tag=True, frozen=True):
 
     started: bool
     """Whether the store holds what the log held when the node started."""
-    log: str
-    """The log's identity."""
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):

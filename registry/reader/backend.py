@@ -29,8 +29,6 @@ class ReaderBackend:
         self._store = store
         self._serving = False
         self._applied = 0
-        self.log = ""
-        """The identity of the log whose rows are served."""
         self.told = asyncio.Event()
         """Set once the node has told its state for the first time."""
         self.link: Link
@@ -39,7 +37,6 @@ class ReaderBackend:
         """The node has told its state."""
         if state.started:
             self._serving = self._store.refresh()
-            self.log = state.log
         self.told.set()
 
     def view(self) -> StoreView:

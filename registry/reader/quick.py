@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 
 from registry.api.again import Bodies, register_again
 from registry.api.answers import STANDARD_HEADERS
-from registry.api.by_id import body_of, row_key
+from registry.api.by_id import hot
 from registry.api.media import PRODUCED, check_consumed, negotiated
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
-from registry.domain.rows import View, is_deleted
+from registry.domain.rows import View
 from registry.http1.answers import Answer, lines
 from registry.http1.request import Request
 
@@ -25,9 +25,6 @@ BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
 _GZIP_BYTES_MIN = 16 * 1024
 """From here on compressing, which the application does, saves more time on the way than it takes."""
-_FOUND_MAX = 100_000
-"""Places remembered, about 300 bytes each."""
-_TARGET_BYTES_MAX = 64
 STANDARD_KIND = PRODUCED[0]
 _LEFT = frozenset({b"if-none-match", b"x-registry-min-offset"})
 _READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id"}) | _LEFT
@@ -53,37 +50,19 @@ class StoreView(View, Protocol):
 class Rows(Protocol):
     """Where the rows come from."""
 
-    @property
-    def log(self) -> str:
-        """The identity of the log whose fold they are."""
-        ...
-
     def view(self) -> AbstractContextManager[StoreView]:
         """The rows at one moment."""
         ...
 
 
-class _Found(NamedTuple):
-    """Where the answer to a target lies, and its entity tag, as long as no record is applied."""
-
-    key: bytes
-    tag: bytes
-
-
 class Quick:
-    """Answers one request at once, or leaves it with ``None``.
-
-    Where answers by id lie is remembered until the next record is applied: rows are a function of the log and
-    the offset, so the memory holds for one such pair.
-    """
+    """Answers one request at once, or leaves it with ``None``."""
 
     def __init__(self, rows: Rows, *, cache_max_age_s: int) -> None:
         self._rows = rows
         self._bodies = Bodies()
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = b"cache-control: max-age=%d\r\n" % cache_max_age_s if cache_max_age_s else b""
-        self._found: dict[bytes, _Found] = {}
-        self._found_at: tuple[str, int] = ("", -1)
         # The random part of a UUID, which a count completes for a fraction of the price of another one.
         self._identity = str(uuid.uuid4())[:-12].encode()
         self._numbers = itertools.count()
@@ -109,34 +88,14 @@ class Quick:
             return None
 
     def _by_id(self, view: StoreView, request: Request, given: _Given) -> Answer | None:
-        target, applied = request.target, view.applied()
-        if self._found_at[1] != applied or self._found_at[0] != self._rows.log:
-            self._found, self._found_at = {}, (self._rows.log, applied)
-        found = self._found.get(target)
-        if found is None:
-            found = self._find(view, target)
-            if found is None:
-                return None
-        value = view.get(found.key)
-        if value is None or (given.gzip and len(value) >= _GZIP_BYTES_MIN):
+        path, _, query = request.target.partition(b"?")
+        body = hot(view, path, query)
+        if body is None or (given.gzip and len(body) >= _GZIP_BYTES_MIN):
             return None
         headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-            self._head(given.kind, lasting=True), found.tag, given.request_id, applied,
+            self._head(given.kind, lasting=True), etag(body), given.request_id, view.applied(),
         )  # fmt: skip
-        return Answer(200, headers, body_of(value), "/schemas/ids/{id}")
-
-    def _find(self, view: StoreView, target: bytes) -> _Found | None:
-        path, _, query = target.partition(b"?")
-        key = row_key(view, path, query)
-        value = None if key is None else view.get(key)
-        if key is None or value is None or is_deleted(value):
-            return None
-        found = _Found(key, etag(body_of(value)))
-        if len(target) <= _TARGET_BYTES_MAX:
-            if len(self._found) >= _FOUND_MAX:
-                self._found.clear()
-            self._found[target] = found
-        return found
+        return Answer(200, headers, body, "/schemas/ids/{id}")
 
     def _again(self, view: StoreView, request: Request, given: _Given) -> Answer | None:
         path, _, query = request.target.partition(b"?")
