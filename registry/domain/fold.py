@@ -54,11 +54,11 @@ from .records import (
     canonical_key,
     decode_key,
 )
-from .rows import Change, VersionRow, View, number, part
+from .rows import GUID, ID, QUARANTINE, VERSION, Change, VersionRow, View, number, part
 from .tombstones import written
 from .values import BadValue, SchemaContent
 
-FOLD_VERSION = 2
+FOLD_VERSION = 1
 """Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
@@ -132,8 +132,8 @@ def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
 
 
 def _version(view: View, record: Record, place: _Place) -> list[Change]:
-    row_key = b"V" + place.context + place.end
-    quarantine = b"Q" + row_key
+    row_key = VERSION + place.context + place.end
+    quarantine = QUARANTINE + row_key
     old, value = view.get(row_key), record.value
     if old is None:
         gone = _deletes(view, quarantine)
@@ -179,8 +179,8 @@ def _index(
     context_name, context, end, _ = place
     packed = number(schema_id)
     index: list[Change] = [
-        (b"".join((b"G", context, md5, end)), packed),
-        (b"".join((b"I", context, packed, offset.to_bytes(8, "big"), end)), b""),
+        (b"".join((GUID, context, md5, end)), packed),
+        (b"".join((ID, context, packed, offset.to_bytes(8, "big"), end)), b""),
     ]
     for subject, version in referenced:
         prefix = rows.referrer_prefix(Subject.within(context_name, subject), version)

@@ -17,8 +17,6 @@ from .schemas import InvalidSchema
 from .scope import TAKES_IDS, Config, Defaults, config_in_scope, mode_in_scope
 from .versions import Registered
 
-__all__ = ["Found", "Parser", "already_registered", "find", "lookup", "shortcut"]
-
 _LATEST = -1
 
 

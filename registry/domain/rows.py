@@ -351,5 +351,6 @@ class VersionRow(NamedTuple):
         a, b, c, d, e, f = (BODY + end for end in ends)
         return cls(
             schema_id, bool(flags & _DELETED), bool(flags & _OWN_DELETED), offset, ts, md5,
-            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f], bool(flags &
-            _MD5_STORED), )  # fmt: skip
+            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
+            bool(flags & _MD5_STORED),
+        )  # fmt: skip

@@ -70,9 +70,7 @@ def schema_value(
     md5: bytes | None = None,
 ) -> bytes:
     """The value of a version; ``md5`` (16 bytes) only where it is not that of the other members."""
-    members: dict[str, Any] = {"subject": subject.qualified} if subject.qualified else {}
-    members["version"] = version
-    members["id"] = schema_id
+    members = _place(subject) | {"version": version, "id": schema_id}
     if md5 is not None:
         members["md5"] = b64encode(md5).decode()
     members["schemaType"] = schema_type
@@ -101,7 +99,7 @@ def schema_value_of(row: VersionRow, *, deleted: bool) -> bytes:
 
 def config_value(subject: Subject, members: Mapping[str, Any]) -> bytes:
     """The value of a config: ``members`` by their names in the log, plain or structs of :mod:`.model`."""
-    out: dict[str, Any] = {"subject": subject.qualified} if subject.qualified else {}
+    out = _place(subject)
     for name in _CONFIG:
         value = members.get(name)
         if isinstance(value, msgspec.Struct):

@@ -190,10 +190,6 @@ def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
     return [Registered(subject, number, row) for number, row in found if row is not None]
 
 
-def newest_of_content(view: View, context: str, md5: bytes) -> Registered | None:
-    """The version of this content that was written last: its id is what the content stands for."""
-    return max(of_content(view, context, md5), key=lambda each: each.row.offset, default=None)
-
 
 def by_guid(view: View, md5: bytes) -> Registered | None:
     """A version of this content: in the default context, else in the first other one that has it."""

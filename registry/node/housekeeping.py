@@ -66,14 +66,14 @@ class Housekeeping:
     def _compact(self) -> bool:
         """Whether there may be more to do."""
         try:
-            removed = self._log.compact(
+            done = self._log.compact(
                 now_ms(), self._lag_ms, self._retention_ms, _COMPACT_RECORDS, self._store.applied
             )
         except LogError as error:
             if not self._stopping.is_set():
                 _log.warning("compaction: %s", error)
             return False
-        return removed > 0
+        return done > 0
 
     def _verify(self) -> bool:
         """Check some records' checksums and some rows' hashes; whether all have been seen."""

@@ -22,8 +22,8 @@ from registry.domain.decide import decide
 from registry.domain.errors import RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
-from registry.domain.lookup import Parser
 from registry.domain.model import Metadata, Reference, Subject
+from registry.domain.parsing import Parser
 from registry.domain.records import Entry, Record
 from registry.domain.scope import Defaults
 from registry.domain.views import DictView

@@ -1,4 +1,4 @@
-"""Deciding a registration (Confluent 8.x: the leader's steps, in its order)."""
+"""Deciding a registration: Confluent 8.x's steps, in its order."""
 
 from __future__ import annotations
 
