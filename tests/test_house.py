@@ -116,6 +116,14 @@ def test_the_domain_is_pure(path: Path) -> None:
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await), f"{name_of(path)} waits"
 
 
+@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+def test_errors_are_made_where_they_are_raised(path: Path) -> None:
+    """One that is raised again and again keeps the frames of every time, and all that they hold."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
+            assert not node.exc.id.isupper(), f"{name_of(path)}:{node.lineno} raises {node.exc.id}"
+
+
 def test_there_is_one_apply() -> None:
     found = [
         name_of(path)

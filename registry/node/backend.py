@@ -8,7 +8,7 @@ from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.store.view import StoreView
 
-from .endpoint import FULL, NOT_STARTED
+from .messages import FULL, NOT_STARTED
 from .node import Node
 
 
@@ -23,13 +23,13 @@ class NodeBackend:
     def view(self) -> StoreView:
         """The committed rows; refused until the log was read once."""
         if not self._node.started:
-            raise NOT_STARTED
+            raise NOT_STARTED()
         return self._node.store.view()
 
     async def submit(self, command: Command) -> Outcome:
         """Decided by the node's writer."""
         if not self._node.started:
-            raise NOT_STARTED
+            raise NOT_STARTED()
         loop = asyncio.get_running_loop()
         decided: asyncio.Future[Outcome] = loop.create_future()
 
@@ -38,7 +38,7 @@ class NodeBackend:
                 decided.set_result(outcome)
 
         if not self._node.submit(command, answer):
-            raise FULL
+            raise FULL()
         return await decided
 
     async def confirm(self) -> None:

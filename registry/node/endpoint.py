@@ -8,9 +8,10 @@ import logging
 from pathlib import Path
 
 from registry.domain.commands import Outcome, Refused
-from registry.domain.errors import UNAVAILABLE
 
 from .messages import (
+    FULL,
+    NOT_STARTED,
     AskStatus,
     Decided,
     Framed,
@@ -24,8 +25,6 @@ from .messages import (
 )
 from .node import Node
 
-FULL = UNAVAILABLE("Too many writes are waiting")
-NOT_STARTED = UNAVAILABLE("The node is still reading the log")
 _log = logging.getLogger(__name__)
 
 
@@ -107,9 +106,9 @@ class ReaderCall(Framed):
         match decode_from_reader(message):
             case Submit(number, command):
                 if not self._node.started:
-                    self._decided(number, Refused(NOT_STARTED.code, NOT_STARTED.message))
+                    self._decided(number, Refused(NOT_STARTED.code, NOT_STARTED.template))
                 elif not self._node.submit(command, lambda outcome: self._decided(number, outcome)):
-                    self._decided(number, Refused(FULL.code, FULL.message))
+                    self._decided(number, Refused(FULL.code, FULL.template))
             case AskStatus(number):
                 self.tell(Status(number, self._node.status()))
             case Report(tally, number):

@@ -9,28 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TypeVar, cast
+from typing import cast
 
 import msgspec
 
 from registry.api.status import NodeStatus
-from registry.domain.commands import (
-    DeleteConfig,
-    DeleteContext,
-    DeleteMode,
-    DeleteSubject,
-    DeleteVersion,
-    Done,
-    PutConfig,
-    PutMode,
-    Refused,
-    Register,
-)
+from registry.domain.commands import Command, Outcome
+from registry.domain.errors import ErrorKind
 from registry.observe.requests import Tally
 
-AnyCommand = (
-    Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext
-)
+FULL = ErrorKind(503, "Too many writes are waiting")
+NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 
 
 class Hello(msgspec.Struct, tag=True, frozen=True):
@@ -43,7 +32,7 @@ class Submit(msgspec.Struct, tag=True, frozen=True):
     """Decide a command; the answer is an outcome."""
 
     number: int
-    command: AnyCommand
+    command: Command
 
 
 class AskStatus(msgspec.Struct, tag=True, frozen=True):
@@ -70,7 +59,7 @@ class Decided(msgspec.Struct, tag=True, frozen=True):
     """The outcome of a command."""
 
     number: int
-    outcome: Done | Refused
+    outcome: Outcome
 
 
 class Status(msgspec.Struct, tag=True, frozen=True):
@@ -95,7 +84,6 @@ decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode
 decode_from_node = msgspec.msgpack.Decoder(FromNode).decode
 
 _LENGTH_BYTES = 4
-T = TypeVar("T")
 
 
 def frames(messages: Iterable[msgspec.Struct]) -> bytes:

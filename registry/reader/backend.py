@@ -6,15 +6,13 @@ import asyncio
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import UNAVAILABLE, RegistryError
-from registry.node.messages import State
+from registry.domain.errors import RegistryError
+from registry.node.messages import NOT_STARTED, State
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader
 from registry.store.view import StoreView
 
 from .link import Link
-
-NOT_STARTED = UNAVAILABLE("The node is still reading the log")
 
 
 class ReaderBackend:
@@ -42,7 +40,7 @@ class ReaderBackend:
     def view(self) -> StoreView:
         """The committed rows; 503 until there are any."""
         if not self._serving:
-            raise NOT_STARTED
+            raise NOT_STARTED()
         return self._store.view()
 
     async def submit(self, command: Command) -> Outcome:

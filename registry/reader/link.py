@@ -18,8 +18,9 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, UNAVAILABLE
+from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN
 from registry.node.messages import (
+    FULL,
     AskStatus,
     Decided,
     Framed,
@@ -124,7 +125,7 @@ class Link:
 
     async def _call(self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float) -> Any:
         if self._waiting >= self._calls_max:
-            raise UNAVAILABLE("Too many writes are waiting")
+            raise FULL()
         self._waiting += 1
         try:
             line = self._line or await self._next_line(wait_s)
