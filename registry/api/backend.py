@@ -46,9 +46,7 @@ class ApiSettings:
     body_timeout_s: float = 30.0
     request_timeout_s: float = 30.0
     cluster_id: str = "registrar"
-    """Answered by ``/v1/metadata/id`` as the registry's own cluster."""
-    kafka_cluster_id: str = ""
-    """Answered there as Kafka's; empty: the identity of the log."""
+    """Answered by ``/v1/metadata/id`` as the registry's own cluster; Kafka's is the identity of the log."""
     version: str = "0"
     """Answered by ``/v1/metadata/version``."""
     commit: str = ""

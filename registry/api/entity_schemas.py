@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from registry.domain.values import LEVELS, MODES
+
 Json = dict[str, Any]
 
 _TEXT: Json = {"type": "string"}
 _INT: Json = {"type": "integer", "format": "int32"}
 _LONG: Json = {"type": "integer", "format": "int64"}
 _BOOL: Json = {"type": "boolean"}
-_LEVELS = (
-    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
-)  # fmt: skip
-_MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+
 
 
 def _ref(name: str) -> Json:
@@ -101,12 +100,12 @@ SCHEMAS: dict[str, Json] = {
     "SubjectVersions": _list(_object("subject version", subject=_TEXT, version=_INT)),
     "ContextIds": _list(_object("context id", context=_TEXT, id=_INT)),
     "CompatibilityCheckResponse": _object("is_compatible", is_compatible=_BOOL, messages=_list(_TEXT)),
-    "Config": _object(compatibilityLevel={"enum": _LEVELS}, **_CONFIG),
+    "Config": _object(compatibilityLevel={"enum": LEVELS}, **_CONFIG),
     "ConfigUpdateRequest": _object(
-        compatibility=_nullable({"enum": _LEVELS}), **_all_nullable(_CONFIG)
+        compatibility=_nullable({"enum": LEVELS}), **_all_nullable(_CONFIG)
     ),
-    "Mode": _object(mode={"enum": _MODES}),
-    "ModeUpdateRequest": _object("mode", mode=_nullable({"enum": _MODES})),
+    "Mode": _object(mode={"enum": MODES}),
+    "ModeUpdateRequest": _object("mode", mode=_nullable({"enum": MODES})),
     "ModeUpdated": _object(mode={"type": "string", "description": "As it was sent; absent for null"}),
     "ServerClusterId": _object(
         "scope", scope=_object("path clusters", path=_list(_TEXT), clusters=_map(_TEXT))

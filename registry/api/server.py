@@ -33,7 +33,7 @@ def root(call: Call, view: View) -> Answer:
 
 async def cluster_id(call: Call, backend: Backend) -> Answer:
     """``GET /v1/metadata/id``."""
-    kafka = call.settings.kafka_cluster_id or (await backend.status()).log
+    kafka = (await backend.status()).log
     clusters = {"kafka-cluster": kafka, "schema-registry-cluster": call.settings.cluster_id}
     return json_answer({"scope": {"path": [], "clusters": clusters}})
 
