@@ -13,9 +13,8 @@ from .commands import Register
 from .errors import RegistryError
 from .lookup import normalizes
 from .metadata import RESERVED_PROPERTY, property_of
-from .model import Metadata, Subject
+from .model import LATEST, Metadata, Subject
 from .parsing import Content, Parser
-from .queries import LATEST
 from .rows import View
 from .schemas import FORMATS, InvalidSchema
 from .scope import Config, Defaults, config_in_scope, validates_fields, validates_new_schemas
@@ -153,13 +152,12 @@ def answer(
 def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:
     if number is None:
         return versions.versions(view, subject, newest_first=True)
+    found = versions.named(view, subject, number)
+    if found is not None and not found.row.deleted:
+        return [found]
     if number == LATEST:
-        latest = versions.latest(view, subject)
-        return [] if latest is None else [latest]
-    row = versions.get(view, subject, number)
-    if row is None or row.deleted:
-        raise errors.VERSION_NOT_FOUND(number)
-    return [Registered(subject, number, row)]
+        return []
+    raise errors.VERSION_NOT_FOUND(number)
 
 
 def _messages(

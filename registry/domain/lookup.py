@@ -10,14 +10,12 @@ from . import entities, errors, parsing, versions
 from .commands import Register
 from .errors import RegistryError
 from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
-from .model import DEFAULT_CONTEXT, Metadata, Subject
+from .model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
 from .parsing import Content, Parser
 from .rows import View
 from .schemas import InvalidSchema
 from .scope import TAKES_IDS, Config, Defaults, config_in_scope, mode_in_scope
 from .versions import Registered
-
-_LATEST = -1
 
 
 class Found(NamedTuple):
@@ -180,7 +178,7 @@ def shortcut(
     view: View, parser: Parser, subject: Subject, content: Content, request: Register
 ) -> bytes | None:
     """The reply where the version that is there is the one the request asks for."""
-    found = find(view, parser, subject, content, latest_only=request.version == _LATEST)
+    found = find(view, parser, subject, content, latest_only=request.version == LATEST)
     if found is None:
         return None
     answer = _as_asked(view, found, request)
@@ -193,7 +191,7 @@ def shortcut(
 def _as_asked(view: View, found: Found, request: Register) -> Found | None:
     subject, version, row = found.registered
     same_id = request.schema_id == row.schema_id
-    if request.version in (0, _LATEST):
+    if request.version in (0, LATEST):
         return found if same_id or request.schema_id < 0 else None
     if request.version == version:
         return found if same_id else None

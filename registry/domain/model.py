@@ -16,6 +16,8 @@ DEFAULT_CONTEXT = "."
 ALL_CONTEXTS = ".__GLOBAL"  # defaults for every context; only config and mode may be stored under it
 ID_MAX = 2**31 - 1
 VERSION_MAX = 2**31 - 1
+LATEST = -1
+"""The number that stands for the latest version wherever a client names one."""
 
 _V = TypeVar("_V")
 

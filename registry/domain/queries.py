@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from . import entities, errors, rows, versions
-from .model import DEFAULT_CONTEXT, VERSION_MAX, Subject
+from .model import DEFAULT_CONTEXT, LATEST, VERSION_MAX, Subject
 from .rows import View
 from .scope import aliased
 from .versions import Registered
 
-LATEST = -1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def parse_version(text: str) -> int:
-    """A version segment of a path: ``latest`` and -1 give :data:`LATEST`. Raises 42202."""
+    """A version segment of a path: ``latest`` and -1 give :data:`.model.LATEST`. Raises 42202."""
     trimmed = text.strip()
     if trimmed.lower() == "latest":
         return LATEST
@@ -41,10 +40,8 @@ def version_of(view: View, subject: Subject, number: int, *, deleted: bool = Fal
 
 
 def _find(view: View, subject: Subject, number: int, *, deleted: bool) -> Registered | None:
-    if number == LATEST:
-        return versions.latest(view, subject)
-    row = versions.get(view, subject, number)
-    return None if row is None or (row.deleted and not deleted) else Registered(subject, number, row)
+    found = versions.named(view, subject, number)
+    return None if found is None or (found.row.deleted and not deleted) else found
 
 
 def version_anywhere(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Registered:

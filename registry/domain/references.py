@@ -10,8 +10,6 @@ from .rows import View
 from .schemas import Dependency, InvalidSchema
 from .versions import Registered
 
-_LATEST = -1
-
 
 def resolve(
     view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool
@@ -33,11 +31,7 @@ def resolve(
 
 def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -> Registered:
     target = Subject.within(subject.context, reference.subject)
-    if reference.version == _LATEST:
-        found = versions.latest(view, target)
-    else:
-        row = versions.get(view, target, reference.version)
-        found = None if row is None else Registered(target, reference.version, row)
+    found = versions.named(view, target, reference.version)
     if found is None or (found.row.deleted and not deleted):
         wanted = f'subject "{reference.subject}" and version {reference.version}'
         raise InvalidSchema(f"No schema reference found for {wanted}")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from . import rows
-from .model import DEFAULT_CONTEXT, Subject
+from .model import DEFAULT_CONTEXT, LATEST, Subject
 from .rows import VersionRow, View
 
 SHARED_ROWS_MAX = 64
@@ -62,6 +62,14 @@ def versions(
 def latest(view: View, subject: Subject) -> Registered | None:
     """The newest version that is not soft-deleted."""
     return next(versions(view, subject, newest_first=True), None)
+
+
+def named(view: View, subject: Subject, number: int) -> Registered | None:
+    """The version that a number names: exactly that one, or the latest, which is never soft-deleted."""
+    if number == LATEST:
+        return latest(view, subject)
+    row = get(view, subject, number)
+    return None if row is None else Registered(subject, number, row)
 
 
 def newest(view: View, subject: Subject) -> Registered | None:

@@ -13,7 +13,6 @@ import orjson
 from registry.domain import errors, records, rows, scope, values, versions
 from registry.domain.commands import DeleteSubject, DeleteVersion
 from registry.domain.model import Subject
-from registry.domain.queries import LATEST
 from registry.domain.records import ConfigKey, Entry, ModeKey, SchemaKey
 from registry.domain.references import referrers
 from registry.domain.rows import View
@@ -47,11 +46,7 @@ def delete_version(view: View, command: DeleteVersion) -> Decision:
 
 
 def _version(view: View, subject: Subject, number: int) -> Registered:
-    if number == LATEST:
-        found = versions.latest(view, subject)
-    else:
-        row = versions.get(view, subject, number)
-        found = None if row is None else Registered(subject, number, row)
+    found = versions.named(view, subject, number)
     if found is None:
         if versions.exists(view, subject, deleted=True):
             raise errors.VERSION_NOT_FOUND(number)
