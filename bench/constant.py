@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from registry.http1.answers import Answer
-from registry.http1.server import Server, listen
+from registry.http1.server import Server
+from registry.listening import listen
 from registry.reader.observed import Observed
 
 HEADERS = b"""\

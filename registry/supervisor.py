@@ -26,7 +26,7 @@ import orjson
 from . import VERSION
 from .child import REFUSED
 from .config import Settings
-from .http1.server import listen
+from .listening import listen
 from .observe.logs import start_logging
 
 STOP_READERS_S = 3.0

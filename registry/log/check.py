@@ -17,7 +17,7 @@ from registry.lmdbfile import CannotExamine, examine, file_findings, is_short, p
 from . import format as layout
 from .contract import LogError
 
-FULL_RECORDS_MAX = 100_000
+FULL_RECORDS_MAX = 50_000
 FULL_BYTES_MAX = 256 << 20
 TAIL_RECORDS = 20_000
 SAMPLES = 2_000

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from registry.api.status import NodeStatus
@@ -22,7 +20,6 @@ from registry.domain.commands import Command, Outcome
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.observe.metrics import Gauge, Processes, text
 from registry.store.lmdb import Store
-from registry.store.opening import known_log, open_store, peek_applied
 
 from .follower import Follower
 from .following import Following
@@ -36,14 +33,13 @@ _log = logging.getLogger(__name__)
 class Node:
     """One host's node over the embedded log. Made, started and stopped by the thread of the event loop."""
 
-    def __init__(self, settings: Settings, *, failed: Callable[[str], None]) -> None:
-        """Open log and store. ``failed`` is called, from any thread, with the reason why the node must end.
-
-        Raises the errors of the log and the store, whose texts are for the user.
-        """
+    def __init__(
+        self, settings: Settings, opened: tuple[EmbeddedLog, Store], *, failed: Callable[[str], None]
+    ) -> None:
+        """``failed`` is called, from any thread, with the reason why the node must end."""
         self._loop = asyncio.get_running_loop()
         self._failed = failed
-        self.log, self.store = _open(settings)
+        self.log, self.store = opened
         self._follower = Follower(self.log, self.store)
         self.following = Following(self.log, self.store, self._follower, self._caught_up)
         self._writer = Writer(
@@ -190,33 +186,3 @@ class Node:
 def _answer_all(answers: list[tuple[Answer, Outcome]]) -> None:
     for answer, outcome in answers:
         answer(outcome)
-
-
-def _what_is_left(store_path: Path) -> str:
-    applied = peek_applied(store_path)
-    return "" if applied is None else f"The store beside it holds the rows up to offset {applied}."
-
-
-def _open(settings: Settings) -> tuple[EmbeddedLog, Store]:
-    store_path = settings.data / "store"
-    known = known_log(store_path)
-    began = time.monotonic()
-    log = EmbeddedLog(
-        settings.data / "log",
-        map_bytes=settings.log_map_bytes,
-        record_bytes_max=settings.record_bytes_max,
-        must_exist=known is not None,
-        advice=lambda: _what_is_left(store_path),
-    )
-    try:
-        if known is not None and known != log.identity:
-            _log.warning("the store was made from another log than the one that is there")
-        store, messages = open_store(store_path, log.identity, log.end(), map_bytes=settings.store_map_bytes)
-    except BaseException:
-        log.close()
-        raise
-    for message in messages:
-        _log.warning("%s", message)
-    _log.info("log and store opened in %.2f s: log at %d, store at %d",
-              time.monotonic() - began, log.end(), store.applied)  # fmt: skip
-    return log, store

@@ -1,96 +1,23 @@
-"""The node's process."""
+"""The node's process: begins to open log and store, and loads meanwhile what a node is made of."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from typing import TYPE_CHECKING
 
-import uvloop
+from registry.child import started_by_parent
 
-from registry import VERSION
-from registry.api.answers import standing
-from registry.api.app import create_app
-from registry.child import REFUSED, Parent, started_by_parent
-from registry.http1.server import listen
-from registry.log.contract import LogError
-from registry.reader.observed import Observed
-from registry.store.layout import StoreError
-
-from .backend import NodeBackend
-from .endpoint import Endpoint
-from .given import api_settings
-from .node import Node
-
-if TYPE_CHECKING:
-    from .public import Public
-
-STOP_SERVING_S = 3.0
-"""How long requests under way may take when the process stops."""
+from .opening import begin
 
 
 def main() -> None:
     """Run until the parent says stop or ends."""
     parent = started_by_parent("node")
-    sys.exit(uvloop.run(_run(parent)))
+    opening = begin(parent.settings)
+    import uvloop  # noqa: PLC0415
 
+    from .process import run  # noqa: PLC0415
 
-async def _run(parent: Parent) -> int:
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    failure: list[str] = []
-
-    def failed(reason: str) -> None:
-        failure.append(reason)
-        loop.call_soon_threadsafe(stopping.set)
-
-    try:
-        node = Node(parent.settings, failed=failed)
-    except (LogError, StoreError, OSError) as error:
-        parent.tell(refused=str(error))
-        return REFUSED
-    parent.listen(stopping.set, lambda said: node.restarts.update(said.get("restarts", {})))
-    endpoint = Endpoint(node)
-    await endpoint.start(parent.endpoint)
-    public = None
-    try:
-        if parent.settings.readers == 0:
-            public = await _serve(parent, node)
-        node.when_started(lambda: parent.tell(ready=True))
-        node.start()
-        parent.tell(listening=True)
-        await stopping.wait()
-    except OSError as error:
-        parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
-        return REFUSED
-    finally:
-        if public is not None:
-            await public.stop(STOP_SERVING_S)
-        await endpoint.drained(STOP_SERVING_S)
-        endpoint.stop()
-        await asyncio.to_thread(node.stop)
-    return 1 if failure else 0
-
-
-async def _serve(parent: Parent, node: Node) -> Public:
-    from .public import Public  # noqa: PLC0415 (hypercorn is not worth its time and memory where readers serve)
-
-    settings = parent.settings
-    backend = NodeBackend(node)
-    observed = Observed(access_log=settings.access_log)
-
-    async def metrics() -> bytes:
-        node.processes.report(0, observed.tally(public.connections))
-        return node.metrics()
-
-    public = Public(
-        create_app(backend, api_settings(settings, VERSION), metrics=metrics),
-        settings,
-        observed=observed,
-        standing=lambda headers: standing(headers, backend.applied()),
-    )
-    await public.start(listen(settings.host, settings.port, shared=parent.shares_port))
-    return public
+    sys.exit(uvloop.run(run(parent, opening)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from registry import VERSION
 from registry.api.answers import standing
 from registry.api.app import create_app
 from registry.child import REFUSED, Parent, started_by_parent
-from registry.http1.server import Server, listen
+from registry.http1.server import Server
+from registry.listening import listen
 from registry.node.given import api_settings, limits
 from registry.reader.observed import Observed, route_of
 from registry.store.reader import StoreReader
