@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from xxhash import xxh3_128_intdigest
 
 EMPTY = 0
-_MASK = 2**128 - 1
+MODULUS = 2**128
 
 
 def row_hash(key: bytes, value: bytes) -> int:
@@ -28,17 +28,17 @@ def changed(digest: int, key: bytes, old: bytes | None, new: bytes | None) -> in
         digest += row_hash(key, new)
     if old is not None:
         digest -= row_hash(key, old)
-    return digest & _MASK
+    return digest % MODULUS
 
 
 def of_rows(rows: Iterable[tuple[bytes, bytes]]) -> int:
     """The digest of all these rows."""
-    return sum(row_hash(key, value) for key, value in rows) & _MASK
+    return sum(row_hash(key, value) for key, value in rows) % MODULUS
 
 
 def united(digests: Iterable[int]) -> int:
     """The digest of the rows of several disjoint parts."""
-    return sum(digests) & _MASK
+    return sum(digests) % MODULUS
 
 
 def text(digest: int) -> str:

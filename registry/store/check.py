@@ -14,7 +14,7 @@ from typing import Any
 
 import lmdb
 
-from registry.domain.digest import row_hash
+from registry.domain.digest import MODULUS, row_hash
 from registry.lmdbfile import file_findings, is_short, progress, report
 
 from . import layout
@@ -23,7 +23,6 @@ from .layout import State
 FULL_ROWS_MAX = 100_000
 FULL_BYTES_MAX = 128 << 20
 SAMPLES = 2_000
-_MODULUS = 1 << 128
 _PROGRESS_EVERY = 4_096
 
 
@@ -78,7 +77,7 @@ def _look_at_rows(
                 total += row_hash(key, value)
                 if seen % _PROGRESS_EVERY == 0:
                     progress(f"{seen} of {entries} rows")
-        if total % _MODULUS != state.digest:
+        if total % MODULUS != state.digest:
             yield "its rows do not give the digest that was kept with them"
     elif is_short(path, page_bytes, last_page):
         _touch_all(txn)

@@ -21,14 +21,12 @@ from typing import NamedTuple
 
 import lmdb
 
-from registry.domain.digest import row_hash
+from registry.domain.digest import MODULUS, row_hash
 from registry.domain.rows import Change
 
 from . import layout
 from .layout import DamagedStore, State, StoreError
 from .view import StoreView
-
-_MODULUS = 1 << 128
 
 
 class StoreStat(NamedTuple):
@@ -117,7 +115,7 @@ class Store:
                             delta -= gone
                             if key < self._scrubbed:
                                 scrubbed -= gone
-                    state = State(applied, (self._state.digest + delta) % _MODULUS)
+                    state = State(applied, (self._state.digest + delta) % MODULUS)
                     txn.put(layout.META_STATE, state.pack(), db=self._meta)
             except lmdb.Error as error:
                 raise _meant(self.path, error) from error
@@ -144,7 +142,7 @@ class Store:
                 self._scrubbed, self._scrub_sum = last + b"\0", total
                 return False
             self._scrubbed, self._scrub_sum = b"", 0
-            if total % _MODULUS != self._state.digest:
+            if total % MODULUS != self._state.digest:
                 raise DamagedStore(f"the rows in {self.path} do not give the digest that was kept with them")
             return True
 
