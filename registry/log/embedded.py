@@ -11,7 +11,6 @@ Rules:
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import shutil
@@ -23,6 +22,7 @@ from typing import Any, NoReturn
 
 import lmdb
 
+from registry import folders
 from registry.domain.records import Entry, Record
 
 from . import format as layout
@@ -270,19 +270,12 @@ def _absent(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int:
-    """Hold the lock file beside the folder until the process ends or the descriptor is closed."""
+    """Hold the lock file beside the folder."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = path.with_name(path.name + ".lock")
-    fd = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        pid = os.read(fd, 32).decode(errors="replace").strip()
-        os.close(fd)
-        raise LogError(f"the log in {path} is open for writing by process {pid or 'unknown'}") from error
-    os.truncate(fd, 0)
-    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-    return fd
+        return folders.hold(path.with_name(path.name + ".lock"))
+    except folders.Held as held:
+        raise LogError(f"the log in {path} is open for writing by process {held}") from held
 
 
 def _make(path: Path, map_bytes: int) -> None:
@@ -298,7 +291,7 @@ def _make(path: Path, map_bytes: int) -> None:
             txn.put(layout.META_STATE, layout.State(0, 0, 0).pack())
         env.close()
         new.rename(path)
-        _sync_folder(path.parent)
+        folders.sync(path.parent)
     except (lmdb.Error, OSError) as error:
         raise LogError(f"no log can be made in {path}: {error}") from error
 
@@ -312,11 +305,3 @@ def _open(path: Path, map_bytes: int) -> tuple[lmdb.Environment, list[Any]]:
         return env, [env.open_db(name, create=False) for name in names]
     except lmdb.Error as error:
         raise LogError(f"the log in {path} cannot be opened: {error}") from error
-
-
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

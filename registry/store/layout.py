@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from registry import folders
+
 FORMAT = b"registrar-store 1"
 ROWS, META = b"rows", b"meta"
 TABLES = 2
@@ -103,11 +105,7 @@ def write_current(path: Path, current: Current) -> None:
     finally:
         os.close(fd)
     new.rename(path / CURRENT)
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    folders.sync(path)
 
 
 def boot_id() -> bytes:

@@ -6,7 +6,6 @@ and made again from the log.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import lmdb
 
+from registry import folders
 from registry.domain.fold import FOLD_VERSION
 from registry.lmdbfile import CannotExamine, ask, examine
 
@@ -170,13 +170,7 @@ def _tidy(path: Path, current: Current) -> None:
 
 
 def _lock(path: Path) -> int:
-    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        pid = os.read(fd, 32).decode(errors="replace").strip()
-        os.close(fd)
-        raise StoreError(f"the store in {path} is open for writing by process {pid or 'unknown'}") from error
-    os.truncate(fd, 0)
-    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-    return fd
+        return folders.hold(path / "lock")
+    except folders.Held as held:
+        raise StoreError(f"the store in {path} is open for writing by process {held}") from held

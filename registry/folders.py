@@ -1,0 +1,37 @@
+"""Folders of which one process at a time is the owner, and renames in them that outlast a power cut."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class Held(Exception):
+    """Another process holds the lock; the text is its id."""
+
+
+def hold(file: Path) -> int:
+    """Hold the lock ``file`` until the process ends or the descriptor that is returned is closed.
+
+    Raises :class:`Held`, and :class:`OSError` when there can be no such file.
+    """
+    fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        pid = os.read(fd, 32).decode(errors="replace").strip()
+        os.close(fd)
+        raise Held(pid or "unknown") from error
+    os.truncate(fd, 0)
+    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    return fd
+
+
+def sync(folder: Path) -> None:
+    """Bring what was made and renamed in ``folder`` to disk."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
