@@ -18,7 +18,7 @@ import uvloop
 from registry.http1.answers import Answer
 from registry.http1.server import Server
 from registry.listening import listen
-from registry.reader.observed import Observed
+from registry.observe.observed import Observed
 
 HEADERS = b"""\
 content-type: application/vnd.schemaregistry.v1+json\r

@@ -39,7 +39,6 @@ class Parent:
         self.settings = settings
         self.endpoint = Path(given["endpoint"])
         """The socket of the node."""
-        self.shares_port = bool(given["shares_port"])
 
     def tell(self, **fact: Any) -> None:
         """Tell the parent something; a parent that is gone hears nothing."""

@@ -18,23 +18,17 @@ from pathlib import Path
 
 from lmdb import verify
 
+from .modules import module_command
+
 DATA = "data.mdb"
 STRUCTURE_BYTES_MAX = 8 << 20
 """Files up to here have every page's structure verified at the start; that costs about 60 µs a page."""
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
-_ROOT = Path(__file__).parents[1]
 
 
 class CannotExamine(Exception):
     """The examination itself failed; it says nothing of the files."""
-
-
-def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Command and environment that run a module of ours in this interpreter, wherever the package lies."""
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), environment.get("PYTHONPATH"))))
-    return [sys.executable, "-m", module, *arguments], environment
 
 
 def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:

@@ -27,6 +27,7 @@ from . import VERSION
 from .child import REFUSED
 from .config import Settings
 from .listening import listen
+from .modules import module_command
 from .observe.logs import start_logging
 
 STOP_READERS_S = 3.0
@@ -94,6 +95,7 @@ class _Child:
         self.began = began
         """Called whenever it has begun to listen."""
         self.restarts = 0
+        self.lived_s = 0.0
         self.refused = ""
         self.listening = asyncio.Event()
         self.ready = asyncio.Event()
@@ -107,13 +109,10 @@ class _Child:
         ours, theirs = socket.socketpair()
         began = time.monotonic()
         with theirs:
-            environment = dict(os.environ)
-            root = str(Path(__file__).parents[1])
-            environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+            command, environment = module_command(self._module, str(theirs.fileno()))
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", self._module, str(theirs.fileno()),
-                pass_fds=(theirs.fileno(),), env=environment, stdin=asyncio.subprocess.DEVNULL,
-            )  # fmt: skip
+                *command, pass_fds=(theirs.fileno(),), env=environment, stdin=asyncio.subprocess.DEVNULL
+            )
         ours.setblocking(True)
         ours.sendall(len(self._given).to_bytes(4, "big") + self._given)
         self._line = ours
@@ -154,9 +153,7 @@ class _Supervisor:
 
     def __init__(self, settings: Settings, endpoint: Path) -> None:
         self._settings = settings
-        given = pickle.dumps(
-            {"settings": settings, "endpoint": str(endpoint), "parent": os.getpid(), "shares_port": True}
-        )
+        given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
         self._node = _Child("node", "registry.node.run", given, self._tell_restarts)
         self._readers = [
             _Child("reader", "registry.reader.run", given, self._tell_restarts)
@@ -216,7 +213,7 @@ class _Supervisor:
     async def _stop(self) -> None:
         """Readers first: they finish what is under way, for which they need the node."""
         await self._end(self._readers, STOP_READERS_S)
-        await self._end([self._node], STOP_NODE_S)
+        await self._end([self._node], STOP_NODE_S if self._readers else STOP_READERS_S + STOP_NODE_S)
 
     async def _end(self, children: Iterable[_Child], timeout_s: float) -> None:
         keepers = []

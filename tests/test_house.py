@@ -21,6 +21,7 @@ ALLOWED = {
     "registry": (),
     "registry.config": ("registry.allowed",),
     "registry.domain": ("registry.domain",),
+    "registry.lmdbfile": ("registry.modules",),
     "registry.log": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.log"),
     "registry.store": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.store"),
     "registry.api": ("registry.__init__", "registry.domain", "registry.api"),

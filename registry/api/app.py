@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -28,10 +29,7 @@ _log = logging.getLogger(__name__)
 def create_app(
     backend: Backend, settings: ApiSettings | None = None, *, metrics: Metrics | None = None
 ) -> Starlette:
-    """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
-
-    After a request, ``scope["registry"].get("route")`` is the template of the path that served it.
-    """
+    """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``."""
     settings, parser = settings or ApiSettings(), Parser()
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
     resources = [
@@ -39,6 +37,12 @@ def create_app(
         for path, each in groupby(table, lambda each: each.path)
     ]
     return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend)])
+
+
+def route_of(scope: Mapping[str, Any]) -> str:
+    """After a request, the template of the path that served it; empty where none did."""
+    found: str = scope.get(STATE, {}).get("route", "")
+    return found
 
 
 class Border:

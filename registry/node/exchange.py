@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.api.answers import refusal, send_answer
+from registry.api.app import route_of
 from registry.domain.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, RegistryError
 from registry.http1.connection import BROKEN, HEADERS_TOO_LARGE, NO_UPGRADE
 from registry.http1.limits import Limits
 from registry.http1.request import Request, relative
-from registry.reader.observed import Observed, route_of
+from registry.observe.observed import Observed
 
 Header = tuple[bytes, bytes]
 Standing = Callable[[Iterable[Header]], Iterable[Header]]

@@ -21,8 +21,8 @@ from registry.domain.fold import apply
 from registry.domain.records import Record
 from registry.domain.rows import Change
 from registry.domain.views import OverlayView
-from registry.lmdbfile import module_command
 from registry.log.contract import Log
+from registry.modules import module_command
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
 

@@ -12,7 +12,7 @@ from registry.api.app import create_app
 from registry.child import REFUSED, Parent
 from registry.listening import listen
 from registry.log.contract import LogError
-from registry.reader.observed import Observed
+from registry.observe.observed import Observed
 from registry.store.layout import StoreError
 
 from .backend import NodeBackend
@@ -83,5 +83,5 @@ async def _serve(parent: Parent, node: Node) -> Public:
         observed=observed,
         standing=lambda headers: standing(headers, backend.applied()),
     )
-    await public.start(listen(settings.host, settings.port, shared=parent.shares_port))
+    await public.start(listen(settings.host, settings.port, shared=True))
     return public

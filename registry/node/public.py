@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 
 from registry.config import Settings
 from registry.http1.limits import Limits
-from registry.reader.observed import Observed
+from registry.observe.observed import Observed
 
 from .exchange import Border, Standing
 
@@ -80,6 +80,8 @@ class Public:
             await _Connection(
                 self._app, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
             ).limited(self._settings.body_timeout_s)
+        except asyncio.CancelledError:  # by stop alone; asyncio's streams would log it as an error
+            return
         except Exception as error:
             # The fault or the loss of the connection's client; what fails in the application is told there.
             cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error

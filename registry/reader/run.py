@@ -10,12 +10,12 @@ import uvloop
 
 from registry import VERSION
 from registry.api.answers import standing
-from registry.api.app import create_app
+from registry.api.app import create_app, route_of
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server
 from registry.listening import listen
 from registry.node.given import api_settings, limits
-from registry.reader.observed import Observed, route_of
+from registry.observe.observed import Observed
 from registry.store.reader import StoreReader
 
 from .backend import ReaderBackend
@@ -41,7 +41,7 @@ async def _run(parent: Parent) -> int:
     stopping = asyncio.Event()
     parent.listen(stopping.set)
     try:
-        listener = listen(settings.host, settings.port, shared=parent.shares_port)
+        listener = listen(settings.host, settings.port, shared=True)
     except OSError as error:
         parent.tell(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
         return REFUSED

@@ -20,9 +20,9 @@ from registry.domain.fold import apply
 from registry.domain.model import Subject
 from registry.domain.records import Entry, Record, schema_key
 from registry.domain.views import DictView
-from registry.lmdbfile import module_command
 from registry.log.contract import DamagedLog, LogError
 from registry.log.embedded import EmbeddedLog
+from registry.modules import module_command
 
 ALL = 1 << 30
 OPEN_AND_SAY = """

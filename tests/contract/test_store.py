@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from registry.domain import digest
 from registry.domain.rows import Change, View, scan, scan_back
 from registry.domain.views import DictView, OverlayView
-from registry.lmdbfile import module_command
+from registry.modules import module_command
 from registry.store import layout
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store

@@ -14,8 +14,8 @@ from registry.domain import digest
 from registry.domain.fold import FOLD_VERSION, apply
 from registry.domain.records import Entry
 from registry.domain.views import DictView
-from registry.lmdbfile import module_command
 from registry.log.embedded import EmbeddedLog
+from registry.modules import module_command
 from registry.store.opening import open_store
 
 MAP = 256 << 20

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import lmdb
 import pytest
 
+from registry.store import layout
 from tests.process.raw import RawClient, get, post
 from tests.running import Registry, free_port, until
 
@@ -90,6 +92,26 @@ def test_a_request_that_hangs_does_not_hold_the_stop(registry: Registry) -> None
         registry.process.send_signal(signal.SIGTERM)
         assert registry.process.wait(10) == 0
         assert time.monotonic() - began < STOP_S
+
+
+def test_a_node_alone_closes_its_store_though_a_request_hangs(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data", "--readers", "0").wait()
+    head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+    with RawClient(registry.port) as client:
+        assert client.send(head + b"Expect: 100-continue\r\n\r\n").reply().status == 100
+        began = time.monotonic()
+        registry.process.send_signal(signal.SIGTERM)
+        assert registry.process.wait(10) == 0
+        assert time.monotonic() - began < STOP_S
+    assert "Traceback" not in registry.output
+    current = layout.read_current(registry.data / "store")
+    assert current is not None
+    store = str(registry.data / "store" / current.name)
+    with (
+        lmdb.open(store, max_dbs=layout.TABLES, readonly=True, lock=False) as env,
+        env.begin(env.open_db(layout.META, create=False)) as txn,
+    ):
+        assert txn.get(layout.META_CLEAN) == b"1"
 
 
 def test_a_second_signal_kills(registry: Registry) -> None:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 
-from registry.http1.request import Request
-from registry.observe.logs import log_request
-from registry.observe.requests import Requests, Tally
+from .logs import log_request
+from .requests import Requests, Tally
 
 _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")}
+
+
+class Asked(Protocol):
+    """What is noted of a request itself."""
+
+    @property
+    def method(self) -> bytes:
+        """As it was sent."""
+        ...
+
+    @property
+    def target(self) -> bytes:
+        """Path and query, as they were sent."""
+        ...
 
 
 class Observed:
@@ -19,7 +31,7 @@ class Observed:
         self._requests = Requests()
         self._access_log = access_log
 
-    def __call__(self, request: Request | None, status: int, seconds: float, size: int, route: str) -> None:
+    def __call__(self, request: Asked | None, status: int, seconds: float, size: int, route: str) -> None:
         """One answer; ``request`` is missing when it could not be read."""
         method = "none" if request is None else _METHODS.get(request.method, "other")
         self._requests.add(method, route or "none", status, seconds)
@@ -30,9 +42,3 @@ class Observed:
     def tally(self, connections: int) -> Tally:
         """What was counted so far."""
         return self._requests.tally(connections)
-
-
-def route_of(scope: Mapping[str, Any]) -> str:
-    """The template of the path that served a request."""
-    found: str = scope.get("registry", {}).get("route", "")
-    return found
