@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .entity_schemas import SCHEMAS
 from .media import CONSUMED, PRODUCED
-from .operations import Operation
+from .operations import Fresh, Operation
 from .parameters import Parameter
 
 Json = dict[str, Any]
@@ -46,6 +46,18 @@ _HEADERS: Json = {
     },
     "X-Request-ID": {"description": "The request's own, or a new one", "schema": {"type": "string"}},
 }
+_MIN_OFFSET: Json = {
+    "name": "X-Registry-Min-Offset",
+    "in": "header",
+    "description": "Answer from rows that hold the log at least up to this offset",
+    "schema": {"type": "integer", "format": "int64", "minimum": 0},
+}
+_IF_NONE_MATCH: Json = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "The ETag of an answer that is there already",
+    "schema": {"type": "string"},
+}
 _HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
 _PATH_PARTS = re.compile(r"\{(\w+)\}")
 
@@ -76,6 +88,7 @@ def _operation(operation: Operation) -> Json:
         "parameters": [
             *(_path_parameter(name) for name in _PATH_PARTS.findall(operation.path)),
             *(_query_parameter(parameter) for parameter in operation.parameters),
+            *_header_parameters(operation),
         ],
         "responses": _responses(operation),
     }
@@ -104,6 +117,8 @@ def _responses(operation: Operation) -> Json:
         out[str(status)] = _error("\n\n".join(texts))
     if operation.gives == "Health" and operation.errors:
         out["503"] = {**good, "description": "Not yet; the reasons are said"}
+    if operation.fresh is Fresh.ON_MISS:
+        out["304"] = {"description": "As If-None-Match says", "headers": _HEADER_REFERENCES}
     out["default"] = _error("Any other refusal")
     return out
 
@@ -116,6 +131,13 @@ def _error(description: str) -> Json:
 
 def _path_parameter(name: str) -> Json:
     return {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS[name]}
+
+
+def _header_parameters(operation: Operation) -> Iterator[Json]:
+    if operation.handler is not None and operation.fresh is not Fresh.NEVER:
+        yield _MIN_OFFSET
+    if operation.fresh is Fresh.ON_MISS:  # what never changes has an ETag
+        yield _IF_NONE_MATCH
 
 
 def _query_parameter(parameter: Parameter) -> Json:

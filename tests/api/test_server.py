@@ -123,3 +123,16 @@ def test_batches_of_associations(api: Api) -> None:
     for bad in ({"requests": "x"}, {"requests": [None]}, {"requests": [{"associations": 1}]}):
         assert api.post("/associations:batchGet", bad).error[:2] == (400, 400)
     assert orjson.loads(api.post("/associations:batchGet", {}).body) == {"results": []}
+
+
+def test_the_description_names_the_headers_that_count(api: Api) -> None:
+    paths = api.get("/openapi.json").json["paths"]
+
+    def headers(path: str) -> set[str]:
+        return {each["name"] for each in paths[path]["get"]["parameters"] if each["in"] == "header"}
+
+    assert headers("/schemas/ids/{id}") == {"X-Registry-Min-Offset", "If-None-Match"}
+    assert headers("/subjects") == {"X-Registry-Min-Offset"}
+    assert headers("/schemas/types") == headers("/health/live") == set()
+    assert "304" in paths["/schemas/ids/{id}"]["get"]["responses"]
+    assert "304" not in paths["/subjects"]["get"]["responses"]

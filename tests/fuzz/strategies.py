@@ -147,7 +147,7 @@ def _request(draw: st.DrawFn, operation: tuple[str, str, dict[str, Any]]) -> tup
         name, kind = parameter["name"], parameter["schema"]["type"]
         if parameter["in"] == "path":
             path = path.replace("{" + name + "}", quote(draw(VALUES.get(name, SUBJECTS)), safe=":"))
-        elif draw(st.booleans()):
+        elif parameter["in"] == "query" and draw(st.booleans()):
             value = draw({"integer": NUMBERS, "boolean": FLAGS}.get(kind, WORDS))
             pairs.append(f"{name}={quote(value)}")
     if draw(st.integers(0, 5)) == 0:
