@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import lmdb
 from lmdb import verify
 
 from .modules import module_command
@@ -88,6 +89,28 @@ def file_findings(path: Path) -> Iterator[str]:
         return
     lost = (finding for finding in findings[:10] if "leak" not in finding)  # a leaked page is only wasted
     yield from (f"{file.name}: {finding}" for finding in lost)
+
+
+def read_only(path: Path, tables: int) -> lmdb.Environment:
+    """The environment at ``path``, for as long as nobody writes it. Raises :class:`lmdb.Error`."""
+    return lmdb.open(str(path), max_dbs=tables, readonly=True, lock=False, create=False, map_size=0)
+
+
+def look_inside(
+    path: Path, tables: int, inside: Callable[[lmdb.Environment], Iterator[str]]
+) -> Iterator[str]:
+    """What is wrong with the file as such, or else what ``inside`` finds in the environment."""
+    broken = False
+    for finding in file_findings(path):
+        broken = True
+        yield finding
+    if broken:
+        return
+    try:
+        with read_only(path, tables) as env:
+            yield from inside(env)
+    except lmdb.Error as error:
+        yield f"LMDB cannot read it: {error}"
 
 
 def is_short(path: Path, page_bytes: int, last_page: int) -> bool:

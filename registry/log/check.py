@@ -12,7 +12,7 @@ from typing import Any
 
 import lmdb
 
-from registry.lmdbfile import CannotExamine, examine, file_findings, is_short, progress, report
+from registry.lmdbfile import CannotExamine, examine, is_short, look_inside, progress, report
 
 from . import format as layout
 from .contract import LogError
@@ -38,19 +38,7 @@ def check(path: Path) -> list[str]:
 
 def look(path: Path) -> Iterator[str]:
     """The findings, in the child."""
-    broken = False
-    for finding in file_findings(path):
-        broken = True
-        yield finding
-    if broken:
-        return
-    try:
-        with lmdb.open(
-            str(path), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
-        ) as env:
-            yield from _look_inside(path, env)
-    except lmdb.Error as error:
-        yield f"LMDB cannot read it: {error}"
+    return look_inside(path, layout.TABLES, lambda env: _look_inside(path, env))
 
 
 def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:

@@ -17,9 +17,9 @@ from registry.api.by_id import hot
 from registry.api.media import PRODUCED, check_consumed, negotiated
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
-from registry.domain.rows import View
 from registry.http1.answers import Answer, lines
 from registry.http1.request import Request
+from registry.store.view import StoreView
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
@@ -37,14 +37,6 @@ class _Given(NamedTuple):
     """The media type to answer with."""
     request_id: bytes
     gzip: bool
-
-
-class StoreView(View, Protocol):
-    """A view that knows its offset."""
-
-    def applied(self) -> int:
-        """The applied offset of the rows that it sees."""
-        ...
 
 
 class Rows(Protocol):

@@ -15,7 +15,7 @@ from typing import Any
 import lmdb
 
 from registry.domain.digest import MODULUS, row_hash
-from registry.lmdbfile import file_findings, is_short, progress, report
+from registry.lmdbfile import is_short, look_inside, progress, read_only, report
 
 from . import layout
 from .layout import State
@@ -28,19 +28,7 @@ _PROGRESS_EVERY = 4_096
 
 def look(path: Path) -> Iterator[str]:
     """The findings, in the child."""
-    broken = False
-    for finding in file_findings(path):
-        broken = True
-        yield finding
-    if broken:
-        return
-    try:
-        with lmdb.open(
-            str(path), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
-        ) as env:
-            yield from _look_inside(path, env)
-    except lmdb.Error as error:
-        yield f"LMDB cannot read it: {error}"
+    return look_inside(path, layout.TABLES, lambda env: _look_inside(path, env))
 
 
 def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
@@ -121,9 +109,7 @@ def _half_way(low: bytes, high: bytes) -> bytes:
 def applied(path: Path) -> int:
     """The applied offset of the environment at ``path``, in the child."""
     with (
-        lmdb.open(
-            str(path), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
-        ) as env,
+        read_only(path, layout.TABLES) as env,
         env.begin(env.open_db(layout.META, create=False)) as txn,
     ):
         return State.unpack(txn.get(layout.META_STATE) or b"").applied

@@ -16,7 +16,7 @@ import lmdb
 
 from registry import folders
 from registry.domain.fold import FOLD_VERSION
-from registry.lmdbfile import CannotExamine, ask, examine
+from registry.lmdbfile import CannotExamine, ask, examine, read_only
 
 from . import layout
 from .layout import Current, State, StoreError, read_current, write_current
@@ -117,9 +117,7 @@ def _refusals(
 
 def _meta(folder: Path) -> dict[bytes, bytes]:
     with (
-        lmdb.open(
-            str(folder), max_dbs=layout.TABLES, readonly=True, lock=False, create=False, map_size=0
-        ) as env,
+        read_only(folder, layout.TABLES) as env,
         env.begin(env.open_db(layout.META, create=False)) as txn,
         txn.cursor() as cursor,
     ):
