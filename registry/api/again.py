@@ -24,10 +24,12 @@ from registry.domain.rows import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.scope import Config
 
+from .aside import TEXT_AT_ONCE_MAX
 from .bodies import schema_request
 from .target import parse
 
 _AVRO = b'"AVRO"'
+_BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
 _KEPT_BYTES = 320
 """What one remembered body takes in memory, whatever its size."""
 
@@ -73,7 +75,7 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
     has no ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
     """
     place = _place(path)
-    if place is None or (query and not _plain_query(query)):
+    if place is None or (query and not _plain_query(query)) or len(body) > _BODY_BYTES_MAX:
         return None
     if not _has_rows(view, place.versions):
         return None  # before the body is parsed: the application will have to do that again

@@ -16,6 +16,7 @@ from registry.domain.parsing import Parser
 
 from . import target
 from .answers import STANDARD_HEADERS, Answer, error_body, refusal, request_id, send_answer
+from .aside import Aside
 from .backend import ApiSettings, Backend
 from .paths import Paths
 from .resource import STATE, Disconnected, Resource
@@ -30,10 +31,10 @@ def create_app(
     backend: Backend, settings: ApiSettings | None = None, *, metrics: Metrics | None = None
 ) -> Starlette:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``."""
-    settings, parser = settings or ApiSettings(), Parser()
+    settings, parser, aside = settings or ApiSettings(), Parser(), Aside()
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
     resources = [
-        Resource(path, each, backend, settings, parser)
+        Resource(path, each, backend, settings, parser, aside)
         for path, each in groupby(table, lambda each: each.path)
     ]
     return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -20,12 +22,13 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.model import Subject
-from registry.domain.parsing import Parser
+from registry.domain.parsing import Parser, TooMuchText
 from registry.domain.rows import View
 from registry.domain.views import DictView
 
 from . import media
 from .answers import Answer, refusal, send_answer
+from .aside import TEXT_AT_ONCE_MAX, Aside
 from .backend import ApiSettings, Backend
 from .operations import Call, Fresh, Operation
 from .parameters import arguments
@@ -52,12 +55,14 @@ class Resource:
         backend: Backend,
         settings: ApiSettings,
         parser: Parser,
+        aside: Aside,
     ) -> None:
         self.path = path
         self.operations = {operation.method: operation for operation in operations}
         self._backend = backend
         self._settings = settings
         self._parser = parser
+        self._aside = aside
         allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
         self._allow = (b"allow", ", ".join(allowed).encode())
         self._aliased = "/subjects/{subject}" in path
@@ -114,12 +119,21 @@ class Resource:
 
     async def _from_rows(self, operation: Operation, call: Call) -> Answer | Command:
         try:
-            return self._handle(operation, call)
+            return await self._handled(operation, call)
         except RegistryError as error:
             if operation.fresh is not Fresh.ON_MISS or error.status != 404:
                 raise
         await self._backend.confirm()
-        return self._handle(operation, call)
+        return await self._handled(operation, call)
+
+    async def _handled(self, operation: Operation, call: Call) -> Answer | Command:
+        self._parser.allow(TEXT_AT_ONCE_MAX)
+        try:
+            return self._handle(operation, call)
+        except TooMuchText:
+            call = replace(call, parser=self._aside.parser)
+        work = partial(self._handle, operation, call)
+        return await self._aside.do(work, self._settings.request_timeout_s)
 
     def _handle(self, operation: Operation, call: Call) -> Answer | Command:
         assert operation.handler is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,10 @@ _TEXT_SHOWN_MAX = 10_240
 _Key = tuple[str, str, tuple[Dependency, ...]]
 
 
+class TooMuchText(Exception):
+    """More would have to be parsed than :meth:`Parser.allow` has allowed for."""
+
+
 class Parser:
     """Parses schemas and remembers the last ones, about ``bytes_max`` bytes of them. For one thread."""
 
@@ -28,13 +33,18 @@ class Parser:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._kept: OrderedDict[_Key, tuple[Schema, bool]] = OrderedDict()
+        self._allowed = math.inf
+
+    def allow(self, characters: float) -> None:
+        """From now on parse so much at most; what is remembered costs nothing."""
+        self._allowed = characters
 
     def parse(
         self, schema_type: str, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
     ) -> Schema:
         """The schema that ``text`` says; ``new`` as in :class:`.schemas.Format`.
 
-        Raises :class:`InvalidSchema`, also for a type that is not served.
+        Raises :class:`InvalidSchema`, also for a type that is not served, and :class:`TooMuchText`.
         """
         key = (schema_type, text, tuple(dependencies))
         kept = self._kept.get(key)
@@ -44,6 +54,9 @@ class Parser:
         served = FORMATS.get(schema_type)
         if served is None:
             raise InvalidSchema(f"Invalid schema type {schema_type}")
+        self._allowed -= _characters(key)
+        if self._allowed < 0:
+            raise TooMuchText
         schema = served.parse(text, dependencies, new=new)
         self._keep(key, schema, new)
         if schema.canonical != text:
@@ -76,9 +89,12 @@ class Parser:
             raise errors.INVALID_SCHEMA(str(error)) from None
 
 
+def _characters(key: _Key) -> int:
+    return len(key[1]) + sum(len(each.text) for each in key[2])
+
+
 def _weight(key: _Key) -> int:
-    characters = len(key[1]) + sum(len(each.text) for each in key[2])
-    return 1000 + characters * _BYTES_PER_CHARACTER
+    return 1000 + _characters(key) * _BYTES_PER_CHARACTER
 
 
 @dataclass(frozen=True, slots=True)

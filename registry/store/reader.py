@@ -17,8 +17,8 @@ _Mark = tuple[int, int] | None
 class StoreReader:
     """The rows of the store in folder ``path``, whether or not it is there yet.
 
-    The node may begin another store at any time; :meth:`refresh`, called between views from the thread that
-    opens them, follows it. Open it after the process was started, never before a fork.
+    The node may begin another store at any time; :meth:`refresh`, called by one thread, follows it.
+    Views may be opened by others. Open it after the process was started, never before a fork.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,8 +51,7 @@ class StoreReader:
         except lmdb.Error:
             # Swapped or removed just now: the next refresh sees what came of it.
             return
-        if self._env is not None:
-            self._env.close()
+        # The environment of before closes with its last view, which may be in another thread.
         self._mark, self._env, self._rows, self._meta = mark, env, rows, meta
         self._memo = [(-1, 0)]
 

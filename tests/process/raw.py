@@ -20,8 +20,8 @@ class RawClient:
     """One connection."""
 
     def __init__(self, port: int, timeout_s: float = 10.0) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
-        self._file = self._socket.makefile("rb")
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s)
+        self._file = self.socket.makefile("rb")
 
     def __enter__(self) -> Self:
         return self
@@ -30,14 +30,14 @@ class RawClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
-        self._socket.close()
+        self.socket.close()
 
     def send(self, data: bytes) -> Self:
-        self._socket.sendall(data)
+        self.socket.sendall(data)
         return self
 
     def close_sending(self) -> Self:
-        self._socket.shutdown(socket.SHUT_WR)
+        self.socket.shutdown(socket.SHUT_WR)
         return self
 
     def reply(self, *, bodiless: bool = False) -> Reply:
