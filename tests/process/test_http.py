@@ -160,9 +160,12 @@ def test_an_offer_of_http2_is_declined_or_taken(client: RawClient, alone: bool) 
         assert client.send(get("/subjects/known/versions")).reply().body == b"[1]"
 
 
-def test_a_client_that_begins_with_http2_is_served_by_the_node_alone(served: Registry, alone: bool) -> None:
+def test_a_client_that_begins_with_http2_is_served_by_the_node_and_refused_by_readers(
+    client: RawClient, served: Registry, alone: bool
+) -> None:
     if not alone:
-        pytest.skip("readers speak HTTP/1")
+        refused(client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").reply(), 400)
+        return
     with httpx.Client(http1=False, http2=True, base_url=served.url) as modern:
         answer = modern.post("/subjects/a%2Fb2/versions", content=STRING)
         assert (answer.status_code, answer.http_version) == (200, "HTTP/2")
@@ -193,12 +196,6 @@ def test_broken_requests_are_refused_in_the_documented_shape(
     client: RawClient, alone: bool, request_bytes: bytes
 ) -> None:
     refused(client.send(request_bytes).reply(), 400, silent=alone)
-
-
-def test_http2_is_refused_by_readers(client: RawClient, alone: bool) -> None:
-    if alone:
-        pytest.skip("the node alone speaks it")
-    refused(client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").reply(), 400)
 
 
 def test_what_came_before_a_broken_request_is_answered(client: RawClient, alone: bool) -> None:
