@@ -48,8 +48,8 @@ def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
         name = signal.Signals(-child.returncode).name
         return [*findings, f"reading its pages fails ({name}) after {last}"]
     if child.returncode or not lines or lines[-1] != "E":
-        said = child.stderr.decode(errors="replace")[-2000:]
-        raise CannotExamine(f"{path} could not be examined (exit {child.returncode}): {said}")
+        said = child.stderr.decode(errors="replace")[-2000:].strip()
+        raise CannotExamine(f"{path} could not be examined: {said or f'exit code {child.returncode}'}")
     return findings
 
 
@@ -69,15 +69,20 @@ def progress(text: str) -> None:
 
 def report(look: Callable[[Path], Iterator[str]]) -> None:
     """The child's main program: print what ``look`` finds at the path on the command line."""
-    for finding in look(Path(sys.argv[1])):
-        os.write(1, b"F %s\n" % finding.replace("\n", " ").encode())
+    try:
+        for finding in look(Path(sys.argv[1])):
+            os.write(1, b"F %s\n" % finding.replace("\n", " ").encode())
+    except OSError as error:  # not allowed to read, or the disk does not answer: no word about what is there
+        sys.exit(f"{error.strerror or error}: {error.filename}")
     os.write(1, b"E\n")
 
 
 def file_findings(path: Path) -> Iterator[str]:
-    """What is wrong with the file as such, found without mapping it."""
+    """What is wrong with the file as such, found without mapping it. Raises :class:`OSError`."""
     file = path / DATA
-    if not file.is_file():
+    try:
+        file.open("rb").close()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         yield f"{file.name} is missing"
         return
     if file.stat().st_size > STRUCTURE_BYTES_MAX:

@@ -35,6 +35,8 @@ STOP_NODE_S = 1.7
 """Together less than the five seconds in which everything has stopped."""
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 30.0
+_FIRST_TRIES_MAX = 5
+"""A child that has never begun to listen is not started more often: it will not learn to."""
 _SOCKET_PATH_BYTES_MAX = 104
 
 _log = logging.getLogger(__name__)
@@ -197,6 +199,13 @@ class _Supervisor:
                 self._stopping.set()
                 return
             failures = 0 if child.lived_s > _STEADY_S else failures + 1
+            if failures >= _FIRST_TRIES_MAX and not child.listening.is_set():
+                how = f"{failures} times before it could serve ({_how(code)})"
+                self._refused = f"the {child.kind} has ended {how}"
+                if -code == signal.SIGBUS:
+                    self._refused += f"; there may be no room left on the disk under {self._settings.data}"
+                self._stopping.set()
+                return
             pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
             _log.error("the %s has ended (%s); starting it again in %g s", child.kind, _how(code), pause_s)
             child.restarts += 1

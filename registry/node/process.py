@@ -40,8 +40,12 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
 
     try:
         node = Node(parent.settings, await asyncio.wrap_future(opening), failed=failed)
-    except (LogError, StoreError, OSError) as error:
+    except (LogError, StoreError) as error:
         parent.tell(refused=str(error))
+        return REFUSED
+    except OSError as error:
+        place = error.filename or parent.settings.data
+        parent.tell(refused=f"{place} cannot be used: {error.strerror or error}")
         return REFUSED
     parent.listen(stopping.set, lambda said: node.restarts.update(said.get("restarts", {})))
     endpoint = Endpoint(node)

@@ -95,6 +95,8 @@ def _refusals(
 ) -> Iterator[str]:
     """Why the current store cannot be used; nothing when it can or there is none."""
     if current is None:
+        if any(_NAME.fullmatch(entry.name) for entry in path.iterdir()):
+            yield f"Which store in {path} is the current one is not to be read from its file {layout.CURRENT}"
         return
     folder = path / current.name
     try:
@@ -127,7 +129,7 @@ def _meta(folder: Path) -> dict[bytes, bytes]:
 def _set_aside(path: Path, current: Current | None, reasons: list[str]) -> list[str]:
     """Rename the current store; the messages with what became of it. One is kept, older ones go."""
     if current is None:
-        return reasons
+        return [f"{reason}. The rows are made again from the log." for reason in reasons]
     for other in path.glob(f"{layout.PREFIX}*{layout.ASIDE}"):
         shutil.rmtree(other, ignore_errors=True)
     folder = path / current.name

@@ -219,3 +219,16 @@ def test_a_missing_folder_is_made_again(tmp_path: Path) -> None:
     assert "data.mdb is missing" in messages[0]
     assert store.applied == 0
     store.close()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\x00", b"store-1"])
+def test_a_store_that_is_named_by_nothing_is_made_again_aloud(tmp_path: Path, content: bytes | None) -> None:
+    write_store(tmp_path / "store")
+    current = tmp_path / "store" / "current"
+    current.unlink() if content is None else current.write_bytes(content)
+    store, messages = open_store(tmp_path / "store", "log", 9, map_bytes=MAP, fold=1)
+    assert len(messages) == 1
+    assert "Which store" in messages[0]
+    assert messages[0].endswith("The rows are made again from the log.")
+    assert store.applied == 0
+    store.close()

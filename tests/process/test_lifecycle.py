@@ -210,3 +210,25 @@ def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None
     refused = Registry(tmp_path / "data", "--listen", f"192.0.2.1:{free_port()}")
     assert refused.process.wait(20) == 1
     assert "cannot listen on 192.0.2.1" in refused.output
+
+
+def test_a_child_that_never_serves_is_not_started_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "uvloop.py").write_text("raise SystemExit(9)")
+    environment = {"PYTHONPATH": str(tmp_path / "broken")}
+    refused = Registry(tmp_path / "data", "--readers", "0", environment=environment)
+    assert refused.process.wait(30) == 1
+    assert "the node has ended 5 times before it could serve (exit code 9)" in refused.output
+    assert "Traceback" not in refused.output
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize("part", ["log", "store/store-1"])
+def test_a_file_that_may_not_be_read_refuses_the_start_and_is_no_damage(tmp_path: Path, part: str) -> None:
+    assert Registry(tmp_path / "data", "--readers", "0").wait().stop() == 0
+    (tmp_path / "data" / part / "data.mdb").chmod(0)
+    refused = Registry(tmp_path / "data", "--readers", "0")
+    assert refused.process.wait(20) == 1
+    assert "Permission denied" in refused.output
+    assert "damaged" not in refused.output
+    assert "Traceback" not in refused.output
