@@ -107,11 +107,26 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """A command was refused and changed nothing, or its outcome is unknown (50002)."""
+    """A command was refused and changed nothing."""
 
     code: int
     """Confluent's error code."""
     message: str
 
 
-Outcome = Done | Refused
+class Unknown(msgspec.Struct, frozen=True, tag=True):
+    """A command may or may not have been done. A client that is told so is told 50002."""
+
+    message: str
+
+
+class NotPrimary(msgspec.Struct, frozen=True, tag=True):
+    """Nothing was done: whoever was asked does not write now. No client is told; another node is asked."""
+
+
+Outcome = Done | Refused | Unknown | NotPrimary
+
+
+def repeatable(command: Command) -> bool:
+    """Whether doing it twice is doing it once, so that one of unknown outcome may be sent again."""
+    return isinstance(command, Register) and command.version != -1

@@ -1,12 +1,16 @@
 """What the registry asks of a log: one ordered, durable sequence of records with offsets.
 
 Two logs keep this contract and pass one suite: the embedded log and a Kafka partition.
+
+Whoever appends must have *claimed* the log. A claim ends all earlier ones: once a record of the new claim
+stands in the log, what an earlier claim appends is refused (:class:`Fenced`). Before that it may still land,
+ahead of that record; so a new primary appends a barrier and follows up to it before it decides anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from registry.domain.records import Entry, Record
 
@@ -19,16 +23,45 @@ class RecordTooLarge(LogError):
     """A record is larger than the log takes; nothing of the batch was appended."""
 
 
+class Fenced(LogError):
+    """A newer claim stands, or there was none; nothing of the batch was appended."""
+
+
+class Unreachable(LogError):
+    """The log did not answer in time; nothing was appended. The next try may go well."""
+
+
+class ForeignLog(LogError):
+    """The log is not the one that was followed: deleted, made anew, or cut. The text says what was found."""
+
+
 class OutcomeUnknown(LogError):
-    """The append may or may not have happened; the same batch may be tried again."""
+    """The append may or may not have happened. The claim is void: claim again, and read what is there."""
 
 
 class DamagedLog(LogError):
     """The log's files are not what was written; the text says what is lost."""
 
 
+class Claim(NamedTuple):
+    """The right to append, as the log names it; the barrier's value holds it."""
+
+    producer: int
+    epoch: int
+    """The producer's epoch, not the registry's (which is the offset of the barrier)."""
+
+
+class Fetched(NamedTuple):
+    """What one read found."""
+
+    records: list[Record]
+    """Ascending; offsets may have holes, where compaction or control batches were."""
+    next: int
+    """The offset to read from next; as asked for when there was nothing."""
+
+
 class Log(Protocol):
-    """An append-only sequence of records. Calls block; they are made from threads that may wait."""
+    """A sequence of records. Calls block, unless said otherwise; they are made from threads that may wait."""
 
     @property
     def identity(self) -> str:
@@ -40,25 +73,53 @@ class Log(Protocol):
         """The most bytes a record's key and value may have together."""
         ...
 
-    def end(self) -> int:
-        """The offset that the next record will get."""
+    @property
+    def tombstone_retention_ms(self) -> int | None:
+        """For how long a deletion's record stays at least; ``None``: for a follower that was away, always."""
         ...
 
-    def read(self, offset: int, records_max: int, bytes_max: int) -> list[Record]:
-        """Records from ``offset`` on, ascending; at least one if there is one, then within both bounds.
+    def end(self) -> int:
+        """The offset that the next record will get, as last heard. Never blocks, never goes back."""
+        ...
 
-        ``bytes_max`` counts keys and values. Offsets may have holes where compaction took records away.
+    def ask_end(self, timeout_s: float) -> int:
+        """The same, as of some moment after the call. Raises :class:`Unreachable`, :class:`ForeignLog`."""
+        ...
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """What is at hand from ``offset`` on: at least one record if :meth:`wait` said so, within both bounds.
+
+        ``bytes_max`` counts keys and values; one record always fits. Does not wait for what is not here yet.
+        Raises :class:`ForeignLog`, :class:`DamagedLog`, :class:`LogError`.
+        """
+        ...
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Wait until a :meth:`read` from ``offset`` gets on; whether it would. Raises as :meth:`read`."""
+        ...
+
+    def claim(self) -> Claim | None:
+        """Claim the log. ``None``: nobody else can append, so that no barrier is needed.
+
+        Raises :class:`LogError`; its text names a permission that is missing.
+        """
+        ...
+
+    def fence(self, earlier: Claim) -> None:
+        """Refuse an earlier claim of another producer for good: appends a no-op in its name, one epoch on.
+
+        Nothing when it is fenced already. Raises :class:`LogError`.
         """
         ...
 
     def append(self, entries: Sequence[Entry]) -> int:
-        """Append all or nothing, durable on return; the offset of the first. Raises the errors above."""
-        ...
+        """Append all or nothing, durable on return; the offset of the first.
 
-    def wait(self, offset: int, timeout_s: float) -> bool:
-        """Wait until :meth:`end` is greater than ``offset``; whether it is."""
+        Goes on trying until the log has said yes or no. Raises the errors above; after :class:`Fenced` and
+        :class:`OutcomeUnknown` every further append raises :class:`Fenced` until the log is claimed again.
+        """
         ...
 
     def close(self) -> None:
-        """Release the log; later calls raise :class:`LogError`."""
+        """Release the log; later and waiting calls raise :class:`LogError`."""
         ...
