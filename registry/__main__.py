@@ -25,6 +25,8 @@ Every setting can stand in a TOML file, in the environment and on the command li
 
 _GROUPS = {
     "where": "where and how it runs",
+    "cluster": "several nodes over a Kafka topic",
+    "security": "security between nodes, and at Kafka",
     "rules": "rules for schemas",
     "limits": "limits",
     "storage": "storage",

@@ -6,7 +6,6 @@ the words for the user are the kind's ``allowed``.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import re
 from collections.abc import Callable
@@ -16,7 +15,6 @@ from typing import Any
 
 _UNITS = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "": 1}
 _SIZE = re.compile(r"(\d{1,18}) ?([KMGT]iB)?")
-_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +22,13 @@ class Kind:
     """A kind of value.
 
     ``read`` takes text or a TOML value, ``show`` prints a value as TOML, ``allowed`` ends the sentence
-    "allowed: …".
+    "allowed: …". What is ``secret`` is never printed.
     """
 
     read: Callable[[object], Any]
     allowed: str
     show: Callable[[Any], str] = str
+    secret: bool = False
 
 
 def quoted(value: object) -> str:
@@ -63,7 +62,7 @@ def seconds(low: float, high: float) -> Kind:
             raise ValueError(value)
         return number
 
-    return Kind(read, f"a number of seconds from {low:g} to {high:g}", lambda value: f"{value:g}")
+    return Kind(read, f"a number of seconds from {low:g} to {high:.15g}", lambda value: f"{value:.15g}")
 
 
 def size(low: int, high: int) -> Kind:
@@ -100,7 +99,7 @@ def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
             raise ValueError(value)
         return word
 
-    return Kind(read, "one of " + ", ".join(values), quoted)
+    return Kind(read, "one of " + ", ".join(value or "nothing" for value in values), quoted)
 
 
 def text(pattern: str, allowed: str) -> Kind:
@@ -114,6 +113,23 @@ def text(pattern: str, allowed: str) -> Kind:
     return Kind(read, allowed, quoted)
 
 
+HIDDEN = "***"
+"""Printed in the place of a secret."""
+
+
+def secret(length_min: int, allowed: str) -> Kind:
+    """Text that is never printed; empty where there is none."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value == HIDDEN or "\0" in value:
+            raise ValueError
+        if value and len(value) < length_min:
+            raise ValueError
+        return value
+
+    return Kind(read, allowed, lambda value: quoted(HIDDEN if value else ""), secret=True)
+
+
 def _read_switch(value: object) -> bool:
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.lower())
@@ -122,39 +138,18 @@ def _read_switch(value: object) -> bool:
     return value
 
 
-def _read_address(value: object) -> str:
-    host, port = split_address(value) if isinstance(value, str) else ("", 0)
-    if not 1 <= port <= 65535:
-        raise ValueError(value)
-    if ":" in host:
-        ipaddress.IPv6Address(host)
-    elif not _HOST_NAME.fullmatch(host):
-        raise ValueError(value)
-    return str(value)
-
-
 def _read_folder(value: object) -> Path:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise ValueError(value)
     return Path(value)
 
 
-def split_address(address: str) -> tuple[str, int]:
-    """``HOST:PORT`` taken apart; an IPv6 host loses its brackets.
-
-    Raises :class:`ValueError` when the port is missing.
-    """
-    host, colon, port = address.rpartition(":")
-    if not colon or not re.fullmatch(r"[0-9]{1,5}", port):
-        raise ValueError(address)
-    bracketed = host.startswith("[") and host.endswith("]")
-    if not bracketed and ":" in host:
-        raise ValueError(address)
-    return (host[1:-1] if bracketed else host), int(port)
+def _read_file(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value or (value and not value.strip()):
+        raise ValueError(value)
+    return value
 
 
 SWITCH = Kind(_read_switch, "true or false", lambda value: "true" if value else "false")
-ADDRESS = Kind(
-    _read_address, "HOST:PORT with a port from 1 to 65535; an IPv6 host in brackets, as in [::1]:8081", quoted
-)
 FOLDER = Kind(_read_folder, "the path of a folder; it is made if it is not there", quoted)
+FILE = Kind(_read_file, "the path of a file that can be read, or empty", quoted)

@@ -1,56 +1,43 @@
-"""The settings: one table, read once, then frozen.
+"""Reading the settings: from where they come, and what refuses the start.
 
-Each setting stands in one place, :class:`Settings`, with its default, what it may hold and what it does. The
-names in the TOML file, the environment (``REGISTRAR_`` and the name in capitals) and the flags (``--`` and
-the name with dashes) follow from it, and so do the help, the example file and the table in the README.
-
-Later sources win: defaults, file, environment, flags. A name that nobody knows or a value that is not allowed
-is an error that says where it stands and what is allowed; all of them are told at once.
+Later sources win: defaults, file, environment, flags. A name that nobody knows, a value that is not allowed
+or one that does not go with another is an error that says where it stands and what is allowed; all of them
+are told at once. The Kafka client's settings may also stand in a table ``[kafka]`` of the file, by the names
+that Kafka gives them.
 """
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .allowed import (
-    ADDRESS,
-    FOLDER,
-    SWITCH,
-    Kind,
-    choice,
-    quoted,
-    seconds,
-    size,
-    split_address,
-    text,
-    whole,
-)
+from .agreement import disagreements
+from .allowed import HIDDEN, quoted
+from .settings import PREFIX, SECURITY, Loaded, Setting, Settings, table
 
-PREFIX = "REGISTRAR_"
+__all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]
+
 CONFIG_VARIABLE = PREFIX + "CONFIG"
-_LEVELS = (
-    "NONE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-)
+_SERVERS = "bootstrap.servers"
+_TABLE = "kafka"
 
 # Kubernetes sets these for a service named "registrar"; they are not meant for us.
 _SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
 
-_DAY = 86_400
-_MIB = 2**20
-_GIB = 2**30
+_SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
+_OTHER_NAMES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.jaas.config": "sasl.username and sasl.password",
+    "ssl.truststore.location": "ssl.ca.location, a file in PEM",
+    "ssl.keystore.location": "ssl.certificate.location and ssl.key.location, files in PEM",
+    "ssl.keystore.password": "ssl.key.password",
+    "kafkastore.bootstrap.servers": _SERVERS,
+}
+"""What those write who know other clients."""
 
 
 class SettingsError(Exception):
@@ -61,144 +48,6 @@ class SettingsError(Exception):
         self.problems = problems
 
 
-def _cores() -> int:
-    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
-def _setting(default: Any, kind: Kind, group: str, does: str, shown: str | None = None) -> Any:
-    """A field: ``shown`` replaces the default's value in the docs where it depends on the machine."""
-    metadata = {"kind": kind, "group": group, "does": does, "shown": shown}
-    if callable(default):
-        return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Everything that can be set. Names end in their unit; sizes are bytes."""
-
-    listen: str = _setting("127.0.0.1:8081", ADDRESS, "where", "Address of the HTTP API")
-    data: Path = _setting(Path("./data"), FOLDER, "where", "Folder of the log and the store")
-    readers: int = _setting(
-        _cores,
-        whole(0, 256),
-        "where",
-        "Processes that answer HTTP; 0 serves everything from the node's own process",
-        "number of cores, at most 4",
-    )
-    cluster_id: str = _setting(
-        "registrar",
-        text(r"[A-Za-z0-9._-]{1,255}", "1 to 255 letters, digits, dots, dashes and underscores"),
-        "where",
-        "Id of this registry in /v1/metadata/id",
-    )
-
-    compatibility: str = _setting(
-        "BACKWARD", choice(*_LEVELS, fold=str.upper), "rules", "Compatibility level where none is configured"
-    )
-    validate_new_schemas: bool = _setting(
-        True, SWITCH, "rules", "Hold new schemas to what Avro demands of names and defaults"
-    )
-    validate_fields: bool = _setting(False, SWITCH, "rules", "Refuse fields whose names begin with $$")
-    mode_mutability: bool = _setting(True, SWITCH, "rules", "Let PUT and DELETE on /mode change modes")
-    reject_empty_subject: bool = _setting(False, SWITCH, "rules", "Refuse to register under an empty subject")
-    id_batch: int = _setting(
-        20, whole(1, 100_000), "rules", "Ids reserved at once; a restart may skip as many"
-    )
-
-    body_bytes_max: int = _setting(
-        5 * _MIB, size(1024, _GIB), "limits", "Largest request body; a larger one is refused with 413"
-    )
-    record_bytes_max: int = _setting(
-        5_600_000, size(1024, _GIB), "limits", "Largest record of the log; a larger one is refused with 42209"
-    )
-    request_timeout_s: float = _setting(
-        30.0, seconds(0.1, 3600), "limits", "Time for a request, from its last byte to the answer"
-    )
-    header_timeout_s: float = _setting(
-        15.0, seconds(0.1, 3600), "limits", "Time for a request's headers to arrive"
-    )
-    body_timeout_s: float = _setting(
-        30.0, seconds(0.1, 3600), "limits", "Time for a request's body to arrive"
-    )
-    idle_timeout_s: float = _setting(
-        75.0, seconds(0.1, 86_400), "limits", "Time until a connection without requests is closed"
-    )
-    connections_max: int = _setting(
-        10_000, whole(1, 1_000_000), "limits", "Open connections of each process that serves HTTP"
-    )
-    queue_max: int = _setting(
-        10_000, whole(1, 1_000_000), "limits", "Writes that may wait; one more is refused with 503"
-    )
-
-    store_map_bytes: int = _setting(
-        64 * _GIB, size(16 * _MIB, 2**46), "storage", "Largest size of the store; the file is sparse"
-    )
-    log_map_bytes: int = _setting(
-        64 * _GIB, size(16 * _MIB, 2**46), "storage", "Largest size of the log; the file is sparse"
-    )
-    min_compaction_lag_s: float = _setting(
-        float(_DAY),
-        seconds(0, 10 * 365 * _DAY),
-        "storage",
-        "Age at which a replaced record may leave the log",
-    )
-    tombstone_retention_s: float = _setting(
-        7.0 * _DAY,
-        seconds(0, 10 * 365 * _DAY),
-        "storage",
-        "Age at which a deletion's record may leave the log",
-    )
-
-    cache_max_age_s: int = _setting(
-        0, whole(0, 365 * _DAY), "answers", "max-age of answers by id and guid; 0 sends none"
-    )
-    log_level: str = _setting(
-        "info", choice("debug", "info", "warning", "error"), "answers", "Least level of the log lines printed"
-    )
-    log_format: str = _setting(
-        "console", choice("console", "json"), "answers", "Log lines for people or for machines"
-    )
-    access_log: bool = _setting(False, SWITCH, "answers", "One log line for each request")
-
-    @property
-    def host(self) -> str:
-        """Host of ``listen``, an IPv6 address without its brackets."""
-        return split_address(self.listen)[0]
-
-    @property
-    def port(self) -> int:
-        """Port of ``listen``."""
-        return split_address(self.listen)[1]
-
-
-class Setting(NamedTuple):
-    """One row of the table of settings."""
-
-    name: str
-    kind: Kind
-    group: str
-    does: str
-    default: str
-
-    @property
-    def variable(self) -> str:
-        """Its name in the environment."""
-        return PREFIX + self.name.upper()
-
-    @property
-    def flag(self) -> str:
-        """Its name on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-
-class Loaded(NamedTuple):
-    """The settings, and for each name where its value came from."""
-
-    settings: Settings
-    origins: dict[str, str]
-
-
 class _Given(NamedTuple):
     """A value that somebody wrote."""
 
@@ -207,30 +56,7 @@ class _Given(NamedTuple):
     origin: str
 
     def __str__(self) -> str:
-        return f"{self.name} = {_shown(self.value)} ({self.origin})"
-
-
-def _default_text(entry: Field[Any]) -> str:
-    shown: str | None = entry.metadata["shown"]
-    if shown is not None:
-        return shown
-    assert entry.default is not MISSING
-    kind: Kind = entry.metadata["kind"]
-    return kind.show(entry.default)
-
-
-def table() -> list[Setting]:
-    """Every setting, in the order of :class:`Settings`."""
-    return [
-        Setting(
-            entry.name,
-            entry.metadata["kind"],
-            entry.metadata["group"],
-            entry.metadata["does"],
-            _default_text(entry),
-        )
-        for entry in fields(Settings)
-    ]
+        return f"{self.name} = {_shown(self.name, self.value)} ({self.origin})"
 
 
 def load(
@@ -259,9 +85,12 @@ def load(
             origins[given.name] = given.origin
         except ValueError:
             problems.append(f"{given} is not allowed; allowed: {setting.kind.allowed}")
+    loaded = Loaded(Settings(**values), origins)
+    # Settings that are wrong by themselves are no ground for saying that they do not go together.
+    problems = problems or disagreements(loaded)
     if problems:
         raise SettingsError(problems)
-    return Loaded(Settings(**values), origins)
+    return loaded
 
 
 def _all_given(
@@ -270,7 +99,10 @@ def _all_given(
     """Every value that somebody wrote, in the order in which later ones win."""
     if file is not None:
         for name, value in _read_file(file, problems).items():
-            yield _Given(name, value, f"file {file}")
+            if name == _TABLE and isinstance(value, dict):
+                yield from _kafka_table(value, f"file {file}", problems)
+            else:
+                yield _Given(name, value, f"file {file}")
     for variable, word in sorted(environment.items()):
         foreign = not variable.startswith(PREFIX) or _SERVICE_LINK.fullmatch(variable)
         if foreign or variable == CONFIG_VARIABLE:
@@ -292,13 +124,37 @@ def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
     return {}
 
 
+def _kafka_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
+    """The table ``[kafka]``: the client's settings by Kafka's names, quoted or not."""
+    known = {**SECURITY, _SERVERS: "kafka"}
+    for name, value in _flat(members):
+        if name in known:
+            yield _Given(known[name], value, f"{origin}, [{_TABLE}] {name}")
+            continue
+        other = _OTHER_NAMES.get(name) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
+        hint = f"write {other}" if other else f"known: {', '.join(sorted(known))}"
+        problems.append(f"{name} ({origin}, [{_TABLE}]) is no setting; {hint}")
+
+
+def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The members of a table and of those within it, by their dotted names."""
+    for name, value in members.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
 def _unknown(given: _Given, known: Mapping[str, Setting]) -> str:
     near = difflib.get_close_matches(given.name.lower(), known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
     return f"{given} is no setting; {hint}"
 
 
-def _shown(value: object) -> str:
+def _shown(name: str, value: object) -> str:
+    """``value`` for a message; a misspelt secret is a secret too."""
+    if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
+        return quoted(HIDDEN)
     word = quoted(value) if isinstance(value, str) else repr(value)
     return word if len(word) <= 80 else word[:77] + "..."
 
@@ -309,5 +165,5 @@ def as_toml(loaded: Loaded) -> str:
         setting.name: f"{setting.name} = {setting.kind.show(getattr(loaded.settings, setting.name))}"
         for setting in table()
     }
-    width = max(map(len, lines.values()))
+    width = min(60, max(map(len, lines.values())))
     return "".join(f"{line:<{width}}  # {loaded.origins[name]}\n" for name, line in lines.items())

@@ -9,6 +9,8 @@ from registry.config import Setting, table
 
 _GROUPS = {
     "where": "Where and how it runs",
+    "cluster": "Several nodes over a Kafka topic",
+    "security": "Security between nodes, and at Kafka",
     "rules": "Rules for schemas",
     "limits": "Limits",
     "storage": "Storage",

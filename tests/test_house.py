@@ -19,7 +19,10 @@ PACKAGES = ("registry", "election", "snapshots")
 # put the parts together, means everything in it. "registry.__init__" is the version.
 ALLOWED = {
     "registry": (),
-    "registry.config": ("registry.allowed",),
+    "registry.addresses": ("registry.allowed",),
+    "registry.settings": ("registry.addresses", "registry.allowed"),
+    "registry.agreement": ("registry.settings",),
+    "registry.config": ("registry.agreement", "registry.allowed", "registry.settings"),
     "registry.domain": ("registry.domain",),
     "registry.lmdbfile": ("registry.modules",),
     "registry.log": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.log"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import socket
 import tomllib
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from registry.__main__ import main
 from registry.config import Settings, SettingsError, as_toml, load, table
+
+KAFKA = {"kafka": "127.0.0.1:9092"}
 
 
 def problem(**given: object) -> str:
@@ -87,10 +90,20 @@ def test_foreign_variables_are_no_settings() -> None:
         ("request_timeout_s", 2, 2.0),
         ("compatibility", "full_transitive", "FULL_TRANSITIVE"),
         ("log_format", "JSON", "json"),
+        ("advertise", "HTTP://Registry-1.example/", "http://registry-1.example:80"),
+        ("advertise", "https://[::1]:8081", "https://[::1]:8081"),
+        ("advertise", "", ""),
+        ("peer_listen", "127.0.0.1:0", "127.0.0.1:0"),
+        (
+            "cors_origins",
+            "https://a.example/, http://b.example:3000",
+            "https://a.example,http://b.example:3000",
+        ),
+        ("cors_origins", "*", "*"),
     ],
 )
 def test_values_that_are_allowed(name: str, word: object, value: object) -> None:
-    assert getattr(load({name: word}).settings, name) == value  # type: ignore[dict-item]
+    assert getattr(load(KAFKA | {name: word}).settings, name) == value  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(
@@ -110,6 +123,20 @@ def test_values_that_are_allowed(name: str, word: object, value: object) -> None
         *[("body_bytes_max", word) for word in ("5MB", "1023", "2GiB", "-1", "0x10", "1.5 MiB", True, 5.0)],
         *[("request_timeout_s", word) for word in ("nan", "inf", "0", "-1", "3601", "1s", "", True)],
         *[("compatibility", word) for word in ("BACKWARDS", "", None)],
+        *[
+            ("advertise", word)
+            for word in ("a:80", "http://", "http://a/b", "ftp://a", "http://u@a", "http://a?")
+        ],
+        *[
+            ("advertise", word)
+            for word in ("http://a:0", "http://a:99999", "http://a b", "http://[::1", "http:a")
+        ],
+        *[("kafka", word) for word in ("a", "a:1,", "a:1;b:2", "PLAINTEXT://a:1", "a:0")],
+        *[("zookeeper", word) for word in ("a", "a:1//b", "a:1/b/", "/b")],
+        *[("topic", word) for word in ("", ".", "..", "a b", "x" * 250)],
+        *[("election", word) for word in ("", "raft")],
+        *[("cors_origins", word) for word in ("a.example", "https://a.example/page", ",")],
+        *[("peer_secret", word) for word in ("fifteen letters", "***")],
         *[("cluster_id", word) for word in ("", "a b", "a\n", "x" * 256)],
     ],
 )
@@ -170,7 +197,14 @@ def test_host_and_port(listen: str, host: str, port: int) -> None:
 
 
 def test_settings_in_force_are_a_file_of_their_own(file: Path) -> None:
-    loaded = load({"data": 'odd "\\\x01 path', "idle_timeout_s": "0.25", "body_bytes_max": "7000"})
+    loaded = load(
+        {
+            "data": 'odd "\\\x01 path',
+            "idle_timeout_s": "0.25",
+            "tombstone_retention_s": "1234567.5",
+            "body_bytes_max": "7000",
+        }
+    )
     file.write_text(as_toml(loaded))
     again = load(file=file)
     assert again.settings == loaded.settings
@@ -197,6 +231,125 @@ def test_wrong_settings_refuse_every_command(
         assert main([command]) == 1
         said = capsys.readouterr().err
         assert said.startswith('registrar: readers = "-1" (environment REGISTRAR_READERS) is not allowed')
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"election": "kafka"}, 'election = "kafka" (flag --election) is for several nodes'),
+        ({"peer_listen": "127.0.0.1:9"}, 'peer_listen = "127.0.0.1:9" (flag --peer-listen) is for several'),
+        ({"kafka_client_id": "x"}, 'kafka_client_id = "x" (flag --kafka-client-id) is for several nodes'),
+        (KAFKA | {"election": "zookeeper"}, "needs zookeeper = HOST:PORT/path"),
+        (KAFKA | {"zookeeper": "a:1"}, "is used only with election = zookeeper"),
+        (KAFKA | {"primary": "http://a:1"}, "is used only with election = static"),
+        (KAFKA | {"election": "static", "eligible": "false"}, "needs primary = URL: nobody would write"),
+        (KAFKA | {"peer_listen": "127.0.0.1:8081"}, "is the address of the HTTP API"),
+        (KAFKA | {"peer_tls_key": __file__}, "needs peer_tls_certificate and peer_tls_ca too"),
+        (KAFKA | {"kafka_ssl_key_password": "x"}, "is used only with kafka_security_protocol = SSL"),
+        (KAFKA | {"kafka_sasl_username": "x"}, "is used only with kafka_security_protocol = SASL_SSL"),
+        (
+            KAFKA | {"kafka_security_protocol": "sasl_ssl", "kafka_sasl_mechanism": "plain"},
+            "needs kafka_sasl_username and kafka_sasl_password too",
+        ),
+        (
+            KAFKA | {"kafka_security_protocol": "ssl", "kafka_ssl_key_location": __file__},
+            "needs kafka_ssl_certificate_location too",
+        ),
+        (
+            KAFKA | {"kafka_security_protocol": "ssl", "kafka_ssl_ca_location": "/nowhere.pem"},
+            'kafka_ssl_ca_location = "/nowhere.pem" (flag --kafka-ssl-ca-location) is no file',
+        ),
+    ],
+)
+def test_settings_that_do_not_go_together(flags: dict[str, str], said: str) -> None:
+    assert said in problem(flags=flags)
+
+
+def test_all_that_do_not_go_together_are_told_at_once(file: Path) -> None:
+    file.write_text('kafka = "a:1"\nprimary = "http://b:1"\npeer_listen = "127.0.0.1:8081"\n')
+    with pytest.raises(SettingsError) as caught:
+        load({"zookeeper": "a:2"}, {}, file)
+    assert sorted(said.split()[0] for said in caught.value.problems) == [
+        "peer_listen",
+        "primary",
+        "zookeeper",
+    ]
+
+
+def test_a_loopback_address_may_be_advertised() -> None:
+    assert load(KAFKA).settings.advertised == "http://127.0.0.1:8081"
+    assert load(KAFKA | {"listen": "[::1]:8081"}).settings.advertised == "http://[::1]:8081"
+
+
+def test_the_host_names_itself_where_it_listens_on_all_addresses() -> None:
+    settings = load(KAFKA | {"listen": "0.0.0.0:8081"}).settings
+    assert settings.advertised == f"http://{socket.getfqdn()}:8081".lower()
+    assert load(KAFKA | {"advertise": "https://a.example"}).settings.advertised == "https://a.example:443"
+
+
+def test_where_peers_come_in() -> None:
+    assert load(KAFKA).settings.peer_address == ("127.0.0.1", 0)
+    assert load(KAFKA | {"peer_listen": "[::1]:7000"}).settings.peer_address == ("::1", 7000)
+
+
+def test_servers_and_path_of_zookeeper() -> None:
+    settings = load(KAFKA | {"election": "zookeeper", "zookeeper": "a:1, b:2/registry/one"}).settings
+    assert (settings.zookeeper_hosts, settings.zookeeper_chroot) == ("a:1,b:2", "/registry/one")
+    settings = load(KAFKA | {"election": "zookeeper", "zookeeper": "a:1"}).settings
+    assert (settings.zookeeper_hosts, settings.zookeeper_chroot) == ("a:1", "")
+
+
+def test_the_kafka_client_goes_by_the_names_of_kafka(file: Path) -> None:
+    file.write_text(
+        '[kafka]\n"bootstrap.servers" = "a:1,b:2"\nsecurity.protocol = "SASL_SSL"\n'
+        '"sasl.mechanism" = "SCRAM-SHA-512"\nsasl.username = "u"\nsasl.password = "p"\n'
+        '"ssl.endpoint.identification.algorithm" = "none"\n'
+    )
+    loaded = load(file=file)
+    assert loaded.settings.kafka == "a:1,b:2"
+    assert loaded.settings.security == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_username": "u",
+        "sasl_password": "p",
+        "ssl_ca_location": "",
+        "ssl_certificate_location": "",
+        "ssl_key_location": "",
+        "ssl_key_password": "",
+        "ssl_endpoint_identification_algorithm": "",
+        "client_id": "registrar",
+    }
+    assert loaded.origins["kafka_sasl_username"] == f"file {file}, [kafka] sasl.username"
+
+
+def test_other_clients_names_lead_to_the_right_ones(file: Path) -> None:
+    file.write_text('[kafka]\nsasl.jaas.config = "hidden"\n')
+    assert problem(file=file) == (
+        f"sasl.jaas.config (file {file}, [kafka]) is no setting; write sasl.username and sasl.password"
+    )
+    file.write_text("[kafka]\n'security.protocl' = 'SSL'\n")
+    assert problem(file=file).endswith("write security.protocol")
+    file.write_text("[kafka]\nlinger = 1\n")
+    assert "known: bootstrap.servers, client.id" in problem(file=file)
+
+
+def test_secrets_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    sasl = {
+        "kafka_security_protocol": "SASL_SSL",
+        "kafka_sasl_mechanism": "PLAIN",
+        "kafka_sasl_username": "u",
+    }
+    flags = KAFKA | sasl | {"kafka_sasl_password": "hunter2", "peer_secret": "hunter2" * 3}
+    loaded = load(flags)
+    assert loaded.settings.kafka_sasl_password == "hunter2"
+    assert "hunter2" not in as_toml(loaded) + repr(loaded)
+    assert 'kafka_sasl_password = "***"' in as_toml(loaded)
+    for wrong in (
+        {"kafka_sasl_pasword": "hunter2"},
+        {"peer_secret": "hunter2"},
+        {"kafka_sasl_password": "hunter2"},
+    ):
+        assert "hunter2" not in problem(flags=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
