@@ -87,9 +87,10 @@ class Log(Protocol):
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """What is at hand from ``offset`` on: at least one record if :meth:`wait` said so, within both bounds.
+        """What is at hand from ``offset`` on, within both bounds; if :meth:`wait` said so, it gets on.
 
         ``bytes_max`` counts keys and values; one record always fits. Does not wait for what is not here yet.
+        From 0 means from the log's beginning, wherever that is now; another offset that is gone is an error.
         Raises :class:`ForeignLog`, :class:`DamagedLog`, :class:`LogError`.
         """
         ...
@@ -112,8 +113,13 @@ class Log(Protocol):
         """
         ...
 
-    def append(self, entries: Sequence[Entry]) -> int:
+    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
         """Append all or nothing, durable on return; the offset of the first.
+
+        What is too large for one piece (:attr:`record_bytes_max` of keys and values always fits one) is
+        appended in several, one after another. A piece ends where ``cuts`` says that it may (an index into
+        ``entries``: where another command's begin), and only without such a place elsewhere. When a later
+        piece fails, :class:`OutcomeUnknown` says how many records stand in the log.
 
         Goes on trying until the log has said yes or no. Raises the errors above; after :class:`Fenced` and
         :class:`OutcomeUnknown` every further append raises :class:`Fenced` until the log is claimed again.

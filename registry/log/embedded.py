@@ -28,7 +28,7 @@ from registry.domain.records import Entry, Record
 from . import format as layout
 from .check import check
 from .compaction import Bounds, Compaction
-from .contract import DamagedLog, LogError, OutcomeUnknown, RecordTooLarge
+from .contract import Claim, DamagedLog, Fetched, LogError, OutcomeUnknown, RecordTooLarge
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -94,16 +94,33 @@ class EmbeddedLog:
         """Random, given when the log was made."""
         return self._identity
 
+    @property
+    def tombstone_retention_ms(self) -> None:
+        """Always: compaction takes only tombstones that the one store has applied."""
+        return
+
     def end(self) -> int:
         """The offset that the next record will get."""
         self._alive()
         return self._state.end
 
+    def ask_end(self, timeout_s: float) -> int:
+        """The same; nobody else appends."""
+        return self.end()
+
+    def claim(self) -> None:
+        """Nothing: the lock file keeps every other process out."""
+        self._alive()
+
+    def fence(self, earlier: Claim) -> None:
+        """Nothing: no claim was ever given."""
+        self._alive()
+
     def count(self) -> int:
         """The records that are there; fewer than :meth:`end` after compaction."""
         return self._state.records
 
-    def read(self, offset: int, records_max: int, bytes_max: int) -> list[Record]:
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :meth:`.contract.Log.read`; :class:`DamagedLog` when a record's checksum does not hold."""
         self._alive()
         found: list[Record] = []
@@ -111,7 +128,7 @@ class EmbeddedLog:
         try:
             with self._env.begin(self._records) as txn, txn.cursor() as cursor:
                 if not cursor.set_range(layout.pack_offset(offset)):
-                    return found
+                    return Fetched(found, offset)
                 for raw_offset, raw in cursor:
                     size += len(raw)
                     if found and size > bytes_max:
@@ -126,9 +143,9 @@ class EmbeddedLog:
         except lmdb.Error as error:
             self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
-        return found
+        return Fetched(found, found[-1].offset + 1)
 
-    def append(self, entries: Sequence[Entry]) -> int:
+    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
         """See :meth:`.contract.Log.append`. One synced transaction, whatever the number of entries."""
         for entry in entries:
             if len(entry.key) + len(entry.value or b"") > self.record_bytes_max:
@@ -235,10 +252,8 @@ class EmbeddedLog:
 
         Called from time to time after the start, whose own check is bounded. Raises :class:`DamagedLog`.
         """
-        found = self.read(self._verified, records_max, 64 << 20)
-        if not found:
-            return True
-        self._verified = found[-1].offset + 1
+        fetched = self.read(self._verified, records_max, 64 << 20)
+        self._verified = fetched.next
         return self._verified >= self._state.end
 
     def close(self) -> None:

@@ -83,10 +83,9 @@ class FoldingProcess:
 
     def _send(self, pipe: IO[bytes]) -> None:
         # At the log's end an empty batch takes the turn.
-        records = self._log.read(self._sent, *self._bounds)
-        if records:
-            self._sent = records[-1].offset + 1
-        _send(pipe, _encode(records))
+        fetched = self._log.read(self._sent, *self._bounds)
+        self._sent = fetched.next
+        _send(pipe, _encode(fetched.records))
         self._under_way += 1
 
     def close(self) -> None:

@@ -95,15 +95,15 @@ class Follower:
         return True
 
     def _step_here(self, records_max: int) -> None:
-        records = self._log.read(self._store.applied, records_max, BYTES_MAX)
-        if not records:
+        fetched = self._log.read(self._store.applied, records_max, BYTES_MAX)
+        if fetched.next <= self._store.applied:
             return
         changes: dict[bytes, bytes | None] = {}
         with self._store.view() as view:
             overlay = OverlayView(view, changes)
-            for record in records:
+            for record in fetched.records:
                 changes.update(apply(overlay, record))
-        self._store.commit(changes, records[-1].offset + 1)
+        self._store.commit(changes, fetched.next)
 
     def _measure(self) -> None:
         assert self._since is not None

@@ -41,7 +41,7 @@ def opened(path: Path, clock: Callable[[], int] = lambda: 0) -> EmbeddedLog:
 
 
 def everything(log: EmbeddedLog) -> list[Record]:
-    return log.read(0, 1 << 20, ALL)
+    return log.read(0, 1 << 20, ALL).records
 
 
 def compacted(log: EmbeddedLog, now: int, lag: int, retention: int) -> int:

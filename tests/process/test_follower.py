@@ -56,7 +56,7 @@ def history(records: int, subjects: int = 200) -> list[Entry]:
 
 def plain_rows(log: EmbeddedLog) -> list[tuple[bytes, bytes]]:
     plain = DictView()
-    for record in log.read(0, 1 << 20, 1 << 30):
+    for record in log.read(0, 1 << 20, 1 << 30).records:
         plain.commit(apply(plain, record))
     return list(plain.rows())
 

@@ -72,7 +72,7 @@ def test_every_acknowledged_append_is_there_after_a_kill(tmp_path: Path, seed: i
         said = run_and_kill(APPEND, [str(tmp_path / "log")], chance.randrange(1, 150))
         log = EmbeddedLog(tmp_path / "log", map_bytes=MAP)
         assert log.end() >= said[-1]
-        records = log.read(0, 1 << 20, 1 << 30)
+        records = log.read(0, 1 << 20, 1 << 30).records
         last = {record.key: record for record in records}
         for n in range(50):
             upto = log.end() - 1
@@ -97,7 +97,7 @@ def config(n: int) -> Entry:
 def test_a_killed_follower_resumes_exactly(tmp_path: Path, far_behind: int) -> None:
     log = EmbeddedLog(tmp_path / "log", map_bytes=MAP)
     log.append([config(n) for n in range(6000)])
-    records = log.read(0, 1 << 20, 1 << 30)
+    records = log.read(0, 1 << 20, 1 << 30).records
     identity = log.identity
     log.close()
     chance = random.Random(far_behind)
