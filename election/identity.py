@@ -1,0 +1,108 @@
+"""Who a node is to the others: the address it advertises, and whether it may be elected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from typing import Any
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a node advertises. ``scheme``, ``host`` and ``port`` make its public URL."""
+
+    scheme: str
+    host: str
+    port: int
+    eligible: bool
+    """Whether it may be the primary."""
+    version: int = VERSION
+    peer: str = ""
+    """``HOST:PORT`` of its peer endpoint; "": it has none, or it is not known (a node of Confluent's)."""
+    node: str = ""
+    """Tells two nodes of this project apart that advertise the same URL; "": not known."""
+
+    @property
+    def url(self) -> str:
+        """``scheme://host:port``, with the brackets that an IPv6 address needs."""
+        host = f"[{self.host}]" if ":" in self.host and not self.host.startswith("[") else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the address means something else on every host."""
+        host = self.host.strip("[]").lower().rstrip(".")
+        try:
+            return ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+    @property
+    def name(self) -> str:
+        """What a message calls this node."""
+        return f"node {self.node} at {self.url}" if self.node else f"the node at {self.url}"
+
+    def same(self, other: Identity) -> bool:
+        """Equality as Confluent 8.x sees it: URL, eligibility and version, nothing else."""
+        return replace(self, peer="", node="") == replace(other, peer="", node="")
+
+
+def to_json(identity: Identity, *, plain: bool = False) -> dict[str, Any]:
+    """The fields of ``identity`` in the order that Confluent writes them.
+
+    Ours come last, and are left out when ``plain``: Confluent's nodes ignore unknown fields since 6.2, older
+    ones refuse them.
+    """
+    fields: dict[str, Any] = {
+        "host": identity.host,
+        "port": identity.port,
+        "master_eligibility": identity.eligible,
+        "scheme": identity.scheme,
+        "version": identity.version,
+    }
+    return fields if plain else fields | own_fields(identity)
+
+
+def own_fields(identity: Identity) -> dict[str, Any]:
+    """What ``identity`` says beyond Confluent's fields."""
+    ours = {"registrar_peer": identity.peer, "registrar_node": identity.node}
+    return {name: value for name, value in ours.items() if value}
+
+
+def from_json(fields: Any) -> Identity:
+    """The identity that decoded JSON describes. Raises :class:`ValueError`; unknown fields are ignored."""
+    if not isinstance(fields, Mapping):
+        raise ValueError("an identity is an object")  # noqa: TRY004  one kind of error for all that is wrong
+    return Identity(
+        scheme=_text(fields, "scheme", "http"),
+        host=_text(fields, "host"),
+        port=_port(fields),
+        eligible=fields.get("master_eligibility") is True,
+        version=_version(fields),
+        peer=_text(fields, "registrar_peer", ""),
+        node=_text(fields, "registrar_node", ""),
+    )
+
+
+def _text(fields: Mapping[str, Any], name: str, missing: str | None = None) -> str:
+    value = fields.get(name, missing)
+    if not isinstance(value, str):
+        raise ValueError(f"an identity's {name} is a text")  # noqa: TRY004
+    return value
+
+
+def _port(fields: Mapping[str, Any]) -> int:
+    port = fields.get("port")
+    if type(port) is not int or not 0 < port < 65536:
+        raise ValueError("an identity's port is a number from 1 to 65535")
+    return port
+
+
+def _version(fields: Mapping[str, Any]) -> int:
+    version = fields.get("version", VERSION)
+    if type(version) is not int:
+        raise ValueError("an identity's version is a number")
+    return version

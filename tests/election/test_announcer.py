@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from election.announcer import Announcer
+from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Won
+
+OTHER = PrimaryIs(Identity("http", "sr2", 8081, eligible=True))
+NOBODY = NoPrimary("nobody is there")
+
+
+def heard(announcer: Announcer) -> list[Event]:
+    """All that a consumer hears until the end."""
+
+    async def listen() -> list[Event]:
+        announcer.close()
+        return [event async for event in announcer.events()]
+
+    return asyncio.run(listen())
+
+
+async def _heard_while(steps: list[Event | None]) -> list[Event]:
+    """What a consumer hears that listens where a step is None."""
+    announcer = Announcer()
+    events = announcer.events()
+    said: list[Event] = []
+
+    async def listen() -> None:
+        async for event in events:
+            said.append(event)
+
+    listener = asyncio.create_task(listen())
+    for step in [None, *steps]:
+        if step is None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+        else:
+            announcer.tell(step)
+    announcer.close()
+    await listener
+    return said
+
+
+def test_says_nothing_twice_and_begins_with_the_present_state() -> None:
+    announcer = Announcer()
+    for event in (NOBODY, OTHER, OTHER):
+        announcer.tell(event)
+    assert heard(announcer) == [OTHER]
+
+
+def test_a_loss_is_said_even_where_it_is_only_implied() -> None:
+    said = asyncio.run(_heard_while([Won(), None, OTHER]))
+    assert said == [Won(), Lost("another node is the primary now"), OTHER]
+
+
+def test_only_a_primary_can_lose() -> None:
+    assert asyncio.run(_heard_while([OTHER, None, Lost("x")])) == [OTHER]
+
+
+def test_a_loss_is_heard_by_a_slow_consumer() -> None:
+    assert asyncio.run(_heard_while([Won(), None, Lost("x"), NOBODY, OTHER, Won()])) == [
+        Won(),
+        Lost("x"),
+        Won(),
+    ]
+
+
+def test_a_new_consumer_ends_the_former_one() -> None:
+    async def scenario() -> None:
+        announcer = Announcer()
+        announcer.tell(OTHER)
+        former, later = announcer.events(), announcer.events()
+        assert await anext(former) == OTHER
+        waiting = asyncio.ensure_future(anext(former, None))
+        await asyncio.sleep(0)
+        assert await anext(later) == OTHER
+        assert await waiting is None
+
+    asyncio.run(scenario())
+
+
+EVENTS = st.sampled_from([Won(), Lost("x"), NOBODY, OTHER])
+
+
+@given(st.lists(EVENTS | st.none(), max_size=12))
+def test_won_and_lost_alternate_and_the_last_state_is_heard(steps: list[Event | None]) -> None:
+    said = asyncio.run(_heard_while(steps))
+    marks = [event for event in said if isinstance(event, Won | Lost)]
+    assert [type(mark) for mark in marks] == [(Won, Lost)[i % 2] for i in range(len(marks))]
+    for before, after in zip(said, said[1:], strict=False):
+        assert not isinstance(before, Won) or isinstance(after, Lost)
+    announcer = Announcer()
+    for step in steps:
+        if step is not None:
+            announcer.tell(step)
+    if announcer.won:
+        assert said[-1] == Won()
