@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from deploy.local.broker import Broker
+from deploy.local.zookeeper import ZooKeeper
 from tests.running import Registry, Served
 
 # The same examples in every run, however busy the machine is; "--hypothesis-profile wide" looks for new ones.
@@ -47,3 +49,17 @@ def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[
     running = Registry(tmp_path_factory.mktemp("registry") / "data", *flags).wait()
     yield running
     assert running.stop() == 0, running.output
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One running broker for every test that keeps to topics and groups of its own and leaves it running."""
+    with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    """One running ZooKeeper for every test that keeps to a chroot of its own and leaves it running."""
+    with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server

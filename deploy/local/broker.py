@@ -1,0 +1,197 @@
+"""A real Kafka broker, or three, on free ports of loopback: small, and as quick to start as a broker gets."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from . import jars
+from .process import Process, free_port, listens
+from .proxy import Proxy
+
+JVM = (
+    *("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+    *("-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"),
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+)
+
+# What only makes it small. What clients can tell (sizes of records, time-outs of sessions, expiry of
+# producers, automatic topics) stays as in a stock broker, unless settings say otherwise.
+SMALL = {
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "num.replica.fetchers": "1",
+    "background.threads": "2",
+    "num.recovery.threads.per.data.dir": "1",
+    "log.cleaner.threads": "1",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "log.index.size.max.bytes": "1048576",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "metric.reporters": "",
+}
+REPLICATED = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+
+# Topics whose old records are to be compacted while a test waits.
+COMPACTS_SOON = {
+    "log.cleaner.backoff.ms": "200",
+    "log.segment.delete.delay.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.0",
+}
+
+
+class Broker(Process):
+    """One broker with its controller (KRaft); its files go into ``folder``, ``settings`` are Kafka's own.
+
+    ``proxies`` opens as many further addresses, each reached through one of ``.proxies`` and advertised so: a
+    client that is given ``broker.proxies[0].address`` talks to the broker through that proxy alone.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        proxies: int = 0,
+    ) -> None:
+        self.folder = folder
+        self.port = port or free_port()
+        self.controller_port = free_port()
+        self.node_id = 1
+        self.voters: Sequence[tuple[int, int]] = [(self.node_id, self.controller_port)]
+        self.cluster_id = _cluster_id()
+        self.settings = dict(settings or {})
+        self._proxied = [free_port() for _ in range(proxies)]
+        self.proxies = [Proxy(f"127.0.0.1:{port}") for port in self._proxied]
+        super().__init__(
+            f"the broker on {self.port}",
+            _java(folder, "kafka.Kafka", folder / "server.properties"),
+            folder / "output.txt",
+        )
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` for ``bootstrap.servers``."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> Self:
+        """Start it on what its folder holds, or on new, empty data."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        self._write_settings()
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format()
+        for proxy in self.proxies:
+            proxy.start()
+        return super().start()
+
+    def ready(self) -> bool:
+        """Whether it takes clients. A broker opens its port only when it is in the cluster and unfenced."""
+        return listens(self.port)
+
+    def stop(self) -> int:
+        """Stop it, and its proxies with it."""
+        code = super().stop()
+        for proxy in self.proxies:
+            proxy.close()
+        return code
+
+    def _write_settings(self) -> None:
+        listeners = {"PLAINTEXT": (self.port, self.port)}
+        for number, (port, proxy) in enumerate(zip(self._proxied, self.proxies, strict=True)):
+            listeners[f"PROXY{number}"] = (port, proxy.port)
+        names = [*listeners, "CONTROLLER"]
+        replicas = str(min(3, len(self.voters)))
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in self.voters),
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+            "listeners": ",".join(
+                [f"{name}://127.0.0.1:{port}" for name, (port, _) in listeners.items()]
+                + [f"CONTROLLER://127.0.0.1:{self.controller_port}"]
+            ),
+            "advertised.listeners": ",".join(
+                f"{name}://127.0.0.1:{port}" for name, (_, port) in listeners.items()
+            ),
+            "log.dirs": str(self.folder / "data"),
+            **SMALL,
+            **{f"{topic}.replication.factor": replicas for topic in REPLICATED},
+            **{f"{topic}.min.isr": "1" for topic in REPLICATED},
+            **self.settings,
+        }
+        lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+        (self.folder / "server.properties").write_text(lines, encoding="utf-8")
+
+    def _format(self) -> None:
+        command = _java(self.folder, "kafka.tools.StorageTool", "format")
+        done = subprocess.run(
+            [*command, "-t", self.cluster_id, "-c", self.folder / "server.properties"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{self.name} could not be set up\n{done.stdout}{done.stderr}"
+
+
+class Brokers:
+    """Several brokers of one cluster, each also a controller; their internal topics have three replicas.
+
+    A broker that is gone is noticed after 3 s instead of Kafka's 9, unless ``settings`` say otherwise.
+    """
+
+    def __init__(self, folder: Path, count: int = 3, *, settings: Mapping[str, str] | None = None) -> None:
+        quick = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+        each = quick | dict(settings or {})
+        self.nodes = [Broker(folder / str(number), settings=each) for number in range(1, count + 1)]
+        voters = [(number, node.controller_port) for number, node in enumerate(self.nodes, 1)]
+        for number, node in enumerate(self.nodes, 1):
+            node.node_id, node.voters, node.cluster_id = number, voters, self.nodes[0].cluster_id
+
+    @property
+    def address(self) -> str:
+        """The addresses of all, for ``bootstrap.servers``."""
+        return ",".join(node.address for node in self.nodes)
+
+    def start(self) -> Self:
+        """Start all."""
+        for node in self.nodes:
+            node.start()
+        return self
+
+    def wait(self) -> Self:
+        """Return when all take clients."""
+        for node in self.nodes:
+            node.wait()
+        return self
+
+    def stop(self) -> None:
+        """Stop all, one after another; the last can no longer hand its partitions over, so it is killed."""
+        for node in self.nodes:
+            node.kill()
+
+    def __enter__(self) -> Self:
+        return self.start().wait()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+def _cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
+
+
+def _java(folder: Path, main: str, *arguments: str | Path) -> list[str]:
+    class_path = ":".join(str(jar) for jar in jars.kafka())
+    options = [*JVM, f"-Djava.io.tmpdir={folder / 'tmp'}", "-cp", class_path]
+    return [jars.java(), *options, main, *map(str, arguments)]

@@ -1,0 +1,180 @@
+"""A process that runs here for a test, a measurement or a local cluster, and dies with who started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 15.0
+OUTPUT_SHOWN_BYTES = 8_000
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
+    """The first true answer of ``condition``; ``AssertionError`` with ``what`` when there is none in time."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"waited {timeout_s:g} s for {what}")
+        time.sleep(0.02)
+    return answer
+
+
+def listens(port: int) -> bool:
+    """Whether something accepts connections on this port of loopback."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        return True
+    return False
+
+
+class Process:
+    """A command that can be started, stopped, killed, frozen, started again; ``output`` is what it printed.
+
+    It gets a session of its own: Ctrl-C reaches only who started it, and signals reach all its children.
+    """
+
+    def __init__(self, name: str, command: Sequence[str | Path], printed: Path) -> None:
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.printed = printed
+        self.environment: Mapping[str, str] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self._watch: subprocess.Popen[bytes] | None = None
+
+    @property
+    def output(self) -> str:
+        """What it printed, over all its starts."""
+        return self.printed.read_text(encoding="utf-8", errors="replace") if self.printed.exists() else ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id; it must have been started."""
+        assert self.process is not None, f"{self.name} was not started"
+        return self.process.pid
+
+    def start(self) -> Self:
+        """Start it; :meth:`wait` tells when it serves."""
+        assert not self.running, f"{self.name} runs already"
+        self.printed.parent.mkdir(parents=True, exist_ok=True)
+        with self.printed.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                cwd=self.printed.parent,
+                env=None if self.environment is None else dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._watch = _watch(self.process.pid)
+        return self
+
+    def ready(self) -> bool:
+        """Whether it serves."""
+        return self.running
+
+    def wait(self, timeout_s: float = START_TIMEOUT_S) -> Self:
+        """Return when it serves; when it ends instead, or takes too long, fail with what it printed."""
+
+        def ready_or_dead() -> bool:
+            assert self.running, f"{self.name} ended ({self.process and self.process.returncode})"
+            return self.ready()
+
+        try:
+            until(ready_or_dead, timeout_s, f"{self.name} to serve")
+        except AssertionError as error:
+            self.kill()
+            raise AssertionError(f"{error}\n{self.output[-OUTPUT_SHOWN_BYTES:]}") from None
+        return self
+
+    def stop(self) -> int:
+        """Ask it to stop; the exit code, 0 when it was never started. Fails when it takes too long."""
+        if self.process is None:
+            return 0
+        self.thaw()
+        self._signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(
+                f"{self.name} did not stop in {STOP_TIMEOUT_S:g} s\n{self.output[-OUTPUT_SHOWN_BYTES:]}"
+            ) from None
+        self._unwatch()
+        return code
+
+    def kill(self) -> None:
+        """End it and its children at once (``SIGKILL``)."""
+        if self.process is None:
+            return
+        self._signal_all(signal.SIGKILL)
+        self.process.wait()
+        self._unwatch()
+
+    def freeze(self) -> None:
+        """Let it and its children stand still (``SIGSTOP``)."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on after :meth:`freeze` (``SIGCONT``)."""
+        self._signal_all(signal.SIGCONT)
+
+    def restart(self) -> Self:
+        """Stop it if it runs, start it with the same port and data, and wait until it serves."""
+        self.stop()
+        return self.start().wait()
+
+    def __enter__(self) -> Self:
+        return self.start().wait()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _signal(self, number: int) -> None:
+        if self.running:
+            os.kill(self.pid, number)
+
+    def _signal_all(self, number: int) -> None:
+        # The group is named by a process that has not been waited for: its number cannot be another's.
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+    def _unwatch(self) -> None:
+        if self._watch is not None:
+            self._watch.kill()
+            self._watch.wait()
+            assert self._watch.stdin is not None
+            self._watch.stdin.close()
+            self._watch = None
+
+
+def _watch(pid: int) -> subprocess.Popen[bytes]:
+    """A shell that ends the group of ``pid`` once this process is gone, however it went: its pipe ends."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; kill -KILL -- "-$1"', "watch", str(pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

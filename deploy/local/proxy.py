@@ -1,0 +1,128 @@
+"""A TCP proxy that stands for a network: it can be cut and heal again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine
+from typing import Self
+
+from .process import free_port
+
+CHUNK = 65_536
+
+
+class Proxy:
+    """Passes connections on to ``target`` (``HOST:PORT``). It runs in a thread of its own.
+
+    :meth:`cut` is a network that loses everything: connections stay, new ones are accepted and hear nothing,
+    and what was sent arrives after :meth:`heal`. :meth:`refuse` is a host whose process is gone: connections
+    break, new ones are refused.
+    """
+
+    def __init__(self, target: str, *, port: int | None = None) -> None:
+        host, _, target_port = target.rpartition(":")
+        self._target = host, int(target_port)
+        self.port = port or free_port()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._server: asyncio.Server | None = None
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._open: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    def start(self) -> Self:
+        """Listen; nothing when it does already."""
+        if self._thread is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+            self._thread.start()
+            self._do(self._listen())
+        return self
+
+    def cut(self) -> None:
+        """Let nothing through any more, in either direction."""
+        self._do(self._set_flow(on=False))
+
+    def refuse(self) -> None:
+        """Break all connections and refuse new ones."""
+        self._do(self._refuse())
+
+    def heal(self) -> None:
+        """Let everything through again."""
+        self._do(self._listen())
+        self._do(self._set_flow(on=True))
+
+    def close(self) -> None:
+        """Break all connections and end."""
+        if self._thread is not None and self._loop is not None:
+            self._do(self._refuse())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _do(self, what: Coroutine[None, None, None]) -> None:
+        assert self._loop is not None, "the proxy was not started"
+        asyncio.run_coroutine_threadsafe(what, self._loop).result()
+
+    async def _set_flow(self, *, on: bool) -> None:
+        if on:
+            self._flows.set()
+        else:
+            self._flows.clear()
+
+    async def _listen(self) -> None:
+        if self._server is None:
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+    async def _refuse(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        tasks = list(self._open)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        writers = self._open[task] = [writer]
+        try:
+            await self._flows.wait()
+            back_reader, back_writer = await asyncio.open_connection(*self._target)
+            writers.append(back_writer)
+            await asyncio.gather(self._pass(reader, back_writer), self._pass(back_reader, writer))
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            for each in writers:
+                each.transport.abort()
+            del self._open[task]
+
+    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while chunk := await source.read(CHUNK):
+            await self._flows.wait()
+            sink.write(chunk)
+            await sink.drain()
+        await self._flows.wait()
+        with contextlib.suppress(OSError):
+            sink.write_eof()
