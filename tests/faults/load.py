@@ -1,0 +1,195 @@
+"""Load on a cluster: writers that read back what they wrote through the other nodes, and all of it recorded."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from .history import History, Kind, Request
+
+REQUEST_TIMEOUT_S = 30.0
+_HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+
+
+class Line:
+    """A connection to one node, opened anew after it broke."""
+
+    def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        self._port = port
+        self._timeout_s = timeout_s
+        self._connection: http.client.HTTPConnection | None = None
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[dict[str, Any], float]:
+        """What :class:`Request` wants to know of the answer, and when it came."""
+        for fresh in (self._connection is None, True):
+            try:
+                connection = self._open()
+            except OSError:
+                return {"sent": False}, time.monotonic()
+            try:
+                connection.request(method, path, orjson.dumps(body) if body is not None else None, _HEADERS)
+                response = connection.getresponse()
+                raw = response.read()
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                # A node that stops closes idle connections: nothing was taken, and every client tries again.
+                if isinstance(error, http.client.RemoteDisconnected | BrokenPipeError) and not fresh:
+                    continue
+                return {}, time.monotonic()
+            if response.will_close:
+                self.close()
+            return _read(response, raw), time.monotonic()
+        raise AssertionError("two tries")
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout_s)
+            connection.connect()
+            self._connection = connection
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _read(response: http.client.HTTPResponse, raw: bytes) -> dict[str, Any]:
+    offset = response.getheader("X-Registry-Offset")
+    try:
+        answer = orjson.loads(raw) if raw else None
+    except orjson.JSONDecodeError:
+        answer = raw.decode(errors="replace")
+    return {
+        "status": response.status,
+        "answer": answer,
+        "offset": None if offset is None else int(offset),
+        "warning": response.getheader("Warning") is not None,
+    }
+
+
+def schema(name: str, number: int) -> str:
+    """A schema that nobody else registers, in the form that the log keeps."""
+    fields = [{"name": f"f{each}", "type": "long", "default": 0} for each in range(number)]
+    text = {"type": "record", "name": f"R{name}", "namespace": "faults", "fields": fields}
+    return orjson.dumps(text).decode()
+
+
+class Worker:
+    """One client: registers, reads back through other nodes, deletes every seventh subject."""
+
+    def __init__(self, name: str, ports: Sequence[int], history: History, chance: random.Random) -> None:
+        self.name = name
+        self.stopping = threading.Event()
+        self._lines = [Line(port) for port in ports]
+        self._history = history
+        self._chance = chance
+        self._turn = chance.randrange(len(ports))
+        self._made = 0
+        self._pause_s = 0.02
+        self._thread = threading.Thread(target=self._run, name=f"worker {name}", daemon=True)
+        self.trouble: BaseException | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the subject that is being worked on."""
+        self.stopping.set()
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+        assert not self._thread.is_alive(), f"worker {self.name} hangs"
+        for line in self._lines:
+            line.close()
+        if self.trouble is not None:
+            raise self.trouble
+
+    def _run(self) -> None:
+        try:
+            while not self.stopping.wait(self._pause_s * self._chance.random()):
+                self._made += 1
+                self._one_subject(f"{self.name}-{self._made}", deletes=self._made % 7 == 0)
+        except BaseException as error:
+            self.trouble = error
+
+    def _one_subject(self, subject: str, *, deletes: bool) -> None:
+        for number in range(1, 2 + self._chance.randrange(3)):
+            text = schema(subject.replace("-", "_"), number)
+            done = self._register(subject, text)
+            if done is None:
+                return  # nothing is known of this subject any more
+            for _ in range(len(self._lines)):
+                self._read_back(subject, done.answer["id"], text)
+        if deletes:
+            self._ask(Kind.DELETE, "DELETE", f"/subjects/{subject}", subject)
+            for _ in range(len(self._lines)):
+                self._read_back(subject, done.answer["id"], text)
+
+    def _register(self, subject: str, text: str) -> Request | None:
+        """Register, through the next node where one fails: what a client behind a round robin does."""
+        for _ in range(2 * len(self._lines)):
+            request = self._ask(
+                Kind.REGISTER, "POST", f"/subjects/{subject}/versions", subject, {"schema": text}, schema=text
+            )
+            if request.done:
+                return request
+            if not request.failed:
+                raise AssertionError(f"{subject}: {request}")
+            self.stopping.wait(0.1)
+        return None
+
+    def _read_back(self, subject: str, schema_id: int, text: str) -> None:
+        kind = self._chance.choice((Kind.BY_ID, Kind.LATEST, Kind.LIST))
+        path = {
+            Kind.BY_ID: f"/schemas/ids/{schema_id}",
+            Kind.LATEST: f"/subjects/{subject}/versions/latest",
+            Kind.LIST: f"/subjects/{subject}/versions",
+        }[kind]
+        about: dict[str, Any] = {"schema": text, "schema_id": schema_id} if kind is Kind.BY_ID else {}
+        for _ in range(2 * len(self._lines)):
+            if not self._ask(kind, "GET", path, subject, **about).failed:
+                return
+            self.stopping.wait(0.1)
+
+    def _ask(
+        self, kind: Kind, method: str, path: str, subject: str, body: Any = None, **about: Any
+    ) -> Request:
+        self._turn = (self._turn + 1) % len(self._lines)
+        began = time.monotonic()
+        answer, ended = self._lines[self._turn].ask(method, path, body)
+        request = Request(kind, self._turn, subject, began, ended, **about, **answer)
+        return self._history.add(request)
+
+
+class Load:
+    """Workers on all nodes, for a ``with`` block."""
+
+    def __init__(
+        self, ports: Sequence[int], history: History, *, seed: int, workers: int = 8, name: str = ""
+    ) -> None:
+        self._workers = [
+            Worker(f"{name}s{seed}w{number}", ports, history, random.Random(f"{seed} {number}"))
+            for number in range(workers)
+        ]
+
+    def __enter__(self) -> Load:
+        for worker in self._workers:
+            worker.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Return when all have ended."""
+        for worker in self._workers:
+            worker.stop()
+        for worker in self._workers:
+            worker.join(6 * REQUEST_TIMEOUT_S)
