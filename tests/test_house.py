@@ -28,6 +28,7 @@ ALLOWED = {
     "registry.log": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.log"),
     "registry.store": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.store"),
     "registry.api": ("registry.__init__", "registry.domain", "registry.api"),
+    "registry.peers": ("election", "registry.domain", "registry.peers"),
     "registry.http1": ("registry.domain", "registry.http1"),
     "registry.child": ("registry.config", "registry.observe"),
     "registry.observe": ("registry.observe",),

@@ -1,0 +1,1 @@
+"""How the nodes of one cluster reach each other: forwarded commands, and who is there."""

@@ -1,0 +1,239 @@
+"""One HTTP/2 connection to another node: few, long, and of many requests at once.
+
+The client's side of the protocol by ``h2``, over asyncio. Whoever asks knows afterwards whether the request
+can have reached the other side: :class:`NotSent` before, :class:`Broken` after its first byte was given away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, cast
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    PingAckReceived,
+    RemoteSettingsChanged,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+    WindowUpdated,
+)
+from h2.exceptions import H2Error
+
+Header = tuple[bytes, bytes]
+
+_WINDOW_BYTES = 2**24
+_ANSWER_BYTES_MAX = 2**28
+_CONFIGURATION = H2Configuration(client_side=True, header_encoding=None)
+
+
+class NotSent(ConnectionError):
+    """The request cannot have reached the other side."""
+
+
+class Broken(ConnectionError):
+    """The connection ended before the answer was there; the request may or may not have been served."""
+
+
+class Response(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: list[Header]
+    body: bytes
+
+
+class _Exchange:
+    """One request and what came of it."""
+
+    def __init__(
+        self, answer: asyncio.Future[Response], unsent: bytes, heard: Callable[[bytes], None] | None
+    ) -> None:
+        self.answer = answer
+        self.unsent = memoryview(unsent)
+        self.heard = heard
+        self.status = 0
+        self.headers: list[Header] = []
+        self.body = bytearray()
+
+
+class Connection(asyncio.Protocol):
+    """Made by :func:`connect`; used on the event loop that made it."""
+
+    def __init__(self, authority: str, scheme: bytes) -> None:
+        self._front = ((b":scheme", scheme), (b":authority", authority.encode()))
+        self._h2 = H2Connection(_CONFIGURATION)
+        self._exchanges: dict[int, _Exchange] = {}
+        self._transport = cast("asyncio.Transport", None)
+        self._pings = 0
+        self._pongs = 0
+        loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        """Done once the connection has ended."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to speak HTTP/2 at once: the other side is known to."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._h2.initiate_connection()
+        self._h2.increment_flow_control_window(_WINDOW_BYTES)
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Whatever waits for an answer gets none."""
+        exchanges, self._exchanges = self._exchanges, {}
+        for exchange in exchanges.values():
+            _fail(exchange.answer, Broken("the connection was lost"))
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; answers go to those who wait."""
+        try:
+            events = self._h2.receive_data(data)
+        except H2Error:
+            self._flush()
+            self.abort()
+            return
+        for event in events:
+            self._handle(event)
+        self._flush()
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case ResponseReceived(stream_id=number, headers=headers) if number in self._exchanges:
+                exchange = self._exchanges[number]
+                exchange.headers = [(bytes(name), bytes(value)) for name, value in headers or ()]
+                exchange.status = int(dict(exchange.headers)[b":status"])
+            case DataReceived(stream_id=number):
+                self._take(event, self._exchanges.get(number))
+            case StreamEnded(stream_id=number):
+                self._end(number)
+            case StreamReset(stream_id=number):
+                ended = self._exchanges.pop(number, None)
+                if ended is not None:
+                    _fail(ended.answer, Broken("the request was dropped"))
+            case WindowUpdated() | RemoteSettingsChanged():
+                self._go_on()
+            case PingAckReceived():
+                self._pongs = self._pings
+            case ConnectionTerminated():
+                self._transport.close()
+
+    def _take(self, event: DataReceived, exchange: _Exchange | None) -> None:
+        data, size = event.data or b"", event.flow_controlled_length or 0
+        if size:
+            self._h2.acknowledge_received_data(size, event.stream_id)
+        if exchange is None:
+            return
+        if exchange.heard is not None:
+            exchange.heard(data)
+        elif len(exchange.body) + len(data) > _ANSWER_BYTES_MAX:
+            self.abort()
+        else:
+            exchange.body += data
+
+    def _end(self, number: int) -> None:
+        exchange = self._exchanges.pop(number, None)
+        if exchange is not None and not exchange.answer.done():
+            exchange.answer.set_result(Response(exchange.status, exchange.headers, bytes(exchange.body)))
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        headers: Iterable[Header] = (),
+        body: bytes = b"",
+        *,
+        heard: Callable[[bytes], None] | None = None,
+    ) -> Response:
+        """Ask and wait for the whole answer; ``heard`` gets its body piece by piece instead.
+
+        Raises :class:`NotSent` and :class:`Broken`. A caller that is cancelled drops the request.
+        """
+        if self._transport.is_closing():
+            raise NotSent("the connection has ended")
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        try:
+            number = self._h2.get_next_available_stream_id()
+            front = ((b":method", method.encode()), (b":path", path.encode()), *self._front)
+            self._h2.send_headers(number, [*front, *headers], end_stream=not body)
+        except H2Error as error:
+            raise NotSent(str(error)) from None
+        self._exchanges[number] = _Exchange(answer, body, heard)
+        if body:
+            self._send(number, self._exchanges[number])
+        self._flush()
+        try:
+            return await answer
+        finally:
+            if self._exchanges.pop(number, None) is not None:
+                self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        try:
+            self._h2.reset_stream(number, ErrorCodes.CANCEL)
+        except H2Error:
+            return
+        self._flush()
+
+    def _go_on(self) -> None:
+        for number, exchange in list(self._exchanges.items()):
+            if exchange.unsent:
+                self._send(number, exchange)
+
+    def _send(self, number: int, exchange: _Exchange) -> None:
+        """Send as much of a body as the other side takes now."""
+        while exchange.unsent:
+            room = min(self._h2.local_flow_control_window(number), self._h2.max_outbound_frame_size)
+            if room <= 0:
+                return
+            piece, exchange.unsent = exchange.unsent[:room], exchange.unsent[room:]
+            self._h2.send_data(number, bytes(piece), end_stream=not exchange.unsent)
+
+    def _flush(self) -> None:
+        data = self._h2.data_to_send()
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def ping(self) -> bool:
+        """Ask for a sign of life; ``False`` when the last one was not answered."""
+        if self._transport.is_closing() or self._pongs != self._pings:
+            return False
+        self._pings += 1
+        self._h2.ping(self._pings.to_bytes(8, "big"))
+        self._flush()
+        return True
+
+    def abort(self) -> None:
+        """End it now."""
+        self._transport.abort()
+
+    async def close(self) -> None:
+        """End it in order."""
+        self._transport.close()
+        await self.closed
+
+
+def _fail(answer: asyncio.Future[Response], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        answer.exception()  # seen, even if nobody waits any more
+
+
+async def connect(address: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> Connection:
+    """A connection to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable."""
+    host, _, port = address.rpartition(":")
+    scheme = b"https" if tls else b"http"
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(timeout_s):
+        _, connection = await loop.create_connection(
+            lambda: Connection(address, scheme), host.strip("[]"), int(port), ssl=tls
+        )
+    return connection

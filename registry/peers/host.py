@@ -1,0 +1,49 @@
+"""What the peers ask of the node whose part they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from election.contract import Identity
+from registry.domain.commands import Command, Outcome
+
+Answer = Callable[[Outcome], None]
+
+
+class Host(Protocol):
+    """The node. Used on its event loop."""
+
+    @property
+    def role(self) -> str:
+        """``primary``, ``secondary`` or ``following``."""
+        ...
+
+    @property
+    def primary(self) -> Identity | None:
+        """The present primary, which may be this node itself; ``None`` while none is known."""
+        ...
+
+    def submit(self, command: Command, answer: Answer) -> bool:
+        """Queue a command for the own writer; ``answer`` is called once. ``False``: too many wait."""
+        ...
+
+    def when_role_changes(self, call: Callable[[], None]) -> object:
+        """Have ``call`` called after each change of the role or of the primary."""
+        ...
+
+    async def reach_async(self, offset: int, timeout_s: float) -> bool:
+        """Wait until the store holds the log up to ``offset``; whether it does."""
+        ...
+
+    async def confirm(self, timeout_s: float) -> bool:
+        """Wait until the store is as new as the log was at the call; whether it is."""
+        ...
+
+    def applied(self) -> int:
+        """The offset up to which the store holds the log."""
+        ...
+
+    async def evict(self, identity: Identity) -> object:
+        """Have the election forget the primary ``identity``, at which nobody listens any more."""
+        ...

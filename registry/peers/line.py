@@ -1,0 +1,219 @@
+"""The line of a secondary to the primary: one connection, commands in batches, and the watch over it.
+
+While batches are under way, what comes meanwhile collects for the next one; so one command alone goes at
+once, and many go together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import msgspec
+
+from election.contract import Identity
+from registry.domain.commands import NotPrimary, Outcome, Unknown
+
+from .connection import NotSent
+from .messages import COMMANDS, Batch, Wanted, decode_outcomes, encode
+from .peer import NotAPeer, Peer
+from .signing import Signing
+
+UNDER_WAY_MAX = 4
+"""Batches of one line that wait for their answer at once."""
+BATCH_MAX = 500
+BATCH_BYTES_MAX = 8 << 20
+LIFE_EVERY_S = 3.0
+"""Between signs of life; a connection that owes one when the next is due is given up."""
+_RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
+_UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
+_log = logging.getLogger(__name__)
+
+
+class Unsent(ConnectionError):
+    """A command did not reach the primary: nothing was done."""
+
+
+class _Item(NamedTuple):
+    wanted: Wanted
+    size: int
+    deadline: float
+    outcome: asyncio.Future[Outcome]
+
+
+class Line:
+    """To the primary ``identity``, from :meth:`start` to :meth:`retire`.
+
+    ``refused`` is called when the connection broke and a new one was refused: nobody listens there any more.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        signing: Signing,
+        tls: ssl.SSLContext | None,
+        *,
+        node: str,
+        refused: Callable[[Identity], Awaitable[object]],
+    ) -> None:
+        self.identity = identity
+        self._signing = signing
+        self._tls = tls
+        self._node = node
+        self._refused = refused
+        self._loop = asyncio.get_running_loop()
+        self._peer: Peer | None = None
+        self._waiting: deque[_Item] = deque()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._sending = False
+        self._retired = False
+        self._keeper: asyncio.Task[None] | None = None
+        self.trouble = ""
+        """Why there is no connection now; empty while there is one."""
+
+    def start(self) -> None:
+        """Keep a connection from now on."""
+        self._keeper = self._loop.create_task(self._keep())
+
+    async def retire(self, grace_s: float) -> None:
+        """Take no more, give back what was not sent, wait ``grace_s`` for answers, then hang up."""
+        self._retired = True
+        waiting, self._waiting = self._waiting, deque()
+        for item in waiting:
+            _settle(item.outcome, Unsent("there is another primary now"))
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=grace_s)
+        if self._keeper is not None:
+            self._keeper.cancel()
+        if self._peer is not None:
+            self._peer.abort()
+
+    async def ask(self, wanted: Wanted, deadline: float) -> Outcome:
+        """The primary's outcome; ``deadline`` is event-loop time. Raises :class:`Unsent`.
+
+        A command whose answer does not come, in time or at all, is :class:`Unknown`.
+        """
+        if self._retired:
+            raise Unsent("there is another primary now")
+        size = len(getattr(wanted.command, "schema", ""))
+        item = _Item(wanted, size, deadline, self._loop.create_future())
+        self._waiting.append(item)
+        self._plan()
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await item.outcome
+        except TimeoutError:
+            if item in self._waiting:
+                self._waiting.remove(item)
+                raise Unsent(self.trouble or "the primary has too much to do") from None
+            return Unknown(f"The primary did not answer in time; {_UNKNOWN}")
+
+    # --- sending
+
+    def _plan(self) -> None:
+        """Send at the end of this turn of the event loop, so that what comes in it goes together."""
+        if not self._sending and self._waiting:
+            self._sending = True
+            self._loop.call_soon(self._send)
+
+    def _send(self) -> None:
+        self._sending = False
+        while self._peer is not None and self._waiting and len(self._under_way) < UNDER_WAY_MAX:
+            task = self._loop.create_task(self._exchange(self._peer, self._take()))
+            self._under_way.add(task)
+            task.add_done_callback(self._exchanged)
+
+    def _take(self) -> list[_Item]:
+        items: list[_Item] = []
+        size = 0
+        while self._waiting and len(items) < BATCH_MAX and size < BATCH_BYTES_MAX:
+            item = self._waiting.popleft()
+            items.append(item)
+            size += item.size
+        return items
+
+    def _exchanged(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._plan()
+
+    async def _exchange(self, peer: Peer, items: list[_Item]) -> None:
+        now = self._loop.time()
+        wanted = [msgspec.structs.replace(each.wanted, remaining_s=each.deadline - now) for each in items]
+        try:
+            answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node)))
+            outcomes = decode_outcomes(answer).outcomes
+        except NotSent:
+            self._waiting.extendleft(reversed(items))
+            return
+        except NotAPeer as error:
+            # Refused before it was read: a peer that decides answers 200.
+            _log.warning("the primary at %s refuses: %s", self.identity.peer, error)
+            peer.abort()
+            outcomes = [NotPrimary()] * len(items)
+        except (ConnectionError, msgspec.DecodeError):
+            outcomes = [Unknown(f"The connection to the primary was lost; {_UNKNOWN}")] * len(items)
+        for item, outcome in zip(items, outcomes, strict=True):
+            _settle(item.outcome, outcome)
+
+    # --- keeping the connection
+
+    async def _keep(self) -> None:
+        tries, lost = 0, False
+        while True:
+            try:
+                peer = await Peer.meet(self.identity, self._signing, self._tls)
+            except ConnectionRefusedError as error:
+                self._tell(str(error))
+                if lost:
+                    lost = False
+                    _log.warning("the primary at %s has gone", self.identity.peer)
+                    await self._refused(self.identity)
+            except OSError as error:
+                self._tell(str(error) or "it does not answer")
+            else:
+                tries, lost = 0, True
+                await self._use(peer)
+                continue
+            await asyncio.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
+            tries += 1
+
+    def _tell(self, trouble: str) -> None:
+        trouble = f"the primary cannot be reached at {self.identity.peer}: {trouble}"
+        if trouble != self.trouble:
+            _log.warning("%s", trouble)
+        self.trouble = trouble
+
+    async def _use(self, peer: Peer) -> None:
+        self._peer, self.trouble = peer, ""
+        watch = self._loop.create_task(_watch(peer))
+        try:
+            self._plan()
+            while not peer.closed.done() and peer.alive():
+                await asyncio.wait((peer.closed,), timeout=LIFE_EVERY_S)
+            if not peer.closed.done():
+                _log.warning("the primary at %s gives no sign of life", self.identity.peer)
+        finally:
+            self._peer = None
+            peer.abort()
+            watch.cancel()
+
+
+async def _watch(peer: Peer) -> None:
+    try:
+        await peer.watch()
+    except ConnectionError:
+        return
+
+
+def _settle(outcome: asyncio.Future[Outcome], value: Outcome | Exception) -> None:
+    if outcome.done():
+        return
+    if isinstance(value, Exception):
+        outcome.set_exception(value)
+        outcome.exception()  # seen, even if nobody waits any more
+    else:
+        outcome.set_result(value)

@@ -1,0 +1,58 @@
+"""What nodes say to each other, as msgpack in the bodies of HTTP/2 requests.
+
+Unknown members are ignored and missing ones have defaults, so that nodes of neighbouring versions understand
+each other during a rolling upgrade.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from registry.domain.commands import Command, Outcome
+
+COMMANDS = "/peer/commands"
+IDENTITY = "/peer/identity"
+WATCH = "/peer/watch"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A command on its way."""
+
+    command: Command
+    remaining_s: float
+    """How long whoever wants it still waits."""
+    request_id: str = ""
+    """``X-Request-ID`` of the request that it came with."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Commands for a node that should be primary; answered by :class:`Outcomes`."""
+
+    wanted: list[Wanted]
+    node: str = ""
+    """The id of the node that sends them."""
+
+
+class Outcomes(msgspec.Struct, frozen=True):
+    """One for each command of a batch, in its order."""
+
+    outcomes: list[Outcome]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Who a node is and what it does now."""
+
+    node: str
+    """Its id."""
+    url: str
+    """Its public URL."""
+    role: str
+    """``primary``, ``secondary`` or ``following``."""
+    clock_ms: int = 0
+    """Its own clock, which only it reads: signed requests name it (:mod:`.signing`)."""
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_batch = msgspec.msgpack.Decoder(Batch).decode
+decode_outcomes = msgspec.msgpack.Decoder(Outcomes).decode
+decode_standing = msgspec.msgpack.Decoder(Standing).decode

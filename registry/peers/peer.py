@@ -1,0 +1,109 @@
+"""Asking one other node: a connection that knows whom it speaks to, and signs what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Self
+
+import msgspec
+
+from election.contract import Identity
+
+from .connection import Connection, connect
+from .messages import IDENTITY, WATCH, Standing, decode_standing
+from .signing import ANY_TIME, Signing, clock_ms
+
+_OK = 200
+CONNECT_S = 2.0
+"""How long connecting and the first answer may take, each."""
+
+
+class NotAPeer(ConnectionError):
+    """What answers is not the node that was meant, or it does not know the secret."""
+
+
+class Peer:
+    """One connection to a node; made by :meth:`meet`."""
+
+    def __init__(self, connection: Connection, signing: Signing, standing: Standing) -> None:
+        self._connection = connection
+        self._signing = signing
+        self._ahead_ms = standing.clock_ms - clock_ms()
+        self.standing = standing
+        """What the node said of itself at first."""
+        self.closed = connection.closed
+        """Done once the connection has ended."""
+
+    @classmethod
+    async def meet(cls, identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> Self:
+        """Connect to the peer endpoint of ``identity`` and see that it is that node.
+
+        Raises :class:`OSError`: ``ConnectionRefusedError`` where nobody listens, :class:`NotAPeer`, others.
+        """
+        connection = await connect(identity.peer, CONNECT_S, tls)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                body = await _ask(connection, signing, "GET", IDENTITY, b"", ANY_TIME)
+            standing = decode_standing(body)
+        except BaseException as error:
+            connection.abort()
+            if isinstance(error, msgspec.DecodeError):
+                raise NotAPeer(f"{identity.peer} is no peer endpoint") from None
+            raise
+        if identity.node and standing.node != identity.node:
+            connection.abort()
+            raise NotAPeer(f"{identity.peer} is node {standing.node}, not {identity.name}")
+        return cls(connection, signing, standing)
+
+    async def ask(self, path: str, body: bytes) -> bytes:
+        """POST ``body``; the body of the answer. Raises ``NotSent``, ``Broken``, :class:`NotAPeer`."""
+        return await _ask(self._connection, self._signing, "POST", path, body, clock_ms() + self._ahead_ms)
+
+    async def watch(self) -> None:
+        """Be told of the node's standing until the connection ends or the node ends the telling."""
+        headers, _ = self._signing.request("GET", WATCH, b"", clock_ms() + self._ahead_ms)
+        await self._connection.request("GET", WATCH, headers, heard=_unheard)
+
+    def alive(self) -> bool:
+        """Ask for a sign of life; ``False`` when the last one was not answered, or this is closed."""
+        return self._connection.ping()
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._connection.abort()
+
+
+_unheard: Callable[[bytes], None] = lambda _: None  # noqa: E731
+
+
+async def _ask(
+    connection: Connection, signing: Signing, method: str, path: str, body: bytes, time_ms: int
+) -> bytes:
+    headers, nonce = signing.request(method, path, body, time_ms)
+    answer = await connection.request(method, path, headers, body)
+    if not signing.answers(nonce, answer.status, answer.headers, answer.body):
+        raise NotAPeer("the node does not know the secret that peers share, or this one does not")
+    if answer.status != _OK:
+        raise NotAPeer(f"the node answered with status {answer.status}")
+    return answer.body
+
+
+async def unreachable(identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> str:
+    """Why the node cannot be reached at the peer endpoint it advertises: a sentence, or nothing when it can.
+
+    Nodes without such an endpoint are not asked. It runs on whichever event loop it is awaited on.
+    """
+    if not identity.peer:
+        return ""
+    try:
+        peer = await Peer.meet(identity, signing, tls)
+    except TimeoutError:
+        return f"{identity.name} does not answer at its peer endpoint {identity.peer}"
+    except NotAPeer as error:
+        return f"{identity.name} cannot be reached at its peer endpoint: {error}"
+    except OSError as error:
+        return f"{identity.name} cannot be reached at its peer endpoint {identity.peer}: {error}"
+    peer.abort()
+    return ""

@@ -1,0 +1,46 @@
+"""How peers know one another: a secret that they share, certificates of one authority, both, or neither."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+from .signing import Signing
+
+_ALPN = ["h2"]
+
+
+@dataclass(frozen=True)
+class Security:
+    """What one cluster's nodes have in common. The three files go together, or are all empty."""
+
+    secret: str = ""
+    certificate: str = ""
+    """Path, PEM; with ``key`` for serving and for asking alike."""
+    key: str = ""
+    authority: str = ""
+    """Path, PEM: who signs the nodes' certificates. Whoever has one of these is a peer, whatever its name."""
+
+    def signing(self) -> Signing:
+        """Signs and checks with the secret."""
+        return Signing(self.secret)
+
+    def serving(self) -> ssl.SSLContext | None:
+        """For the endpoint, which wants its clients' certificates. Raises :class:`OSError`."""
+        return self._context(ssl.PROTOCOL_TLS_SERVER)
+
+    def asking(self) -> ssl.SSLContext | None:
+        """For the client. Raises as :meth:`serving`."""
+        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+
+    def _context(self, protocol: int) -> ssl.SSLContext | None:
+        if not self.certificate:
+            return None
+        context = ssl.SSLContext(protocol)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(self.authority)
+        context.load_cert_chain(self.certificate, self.key)
+        context.set_alpn_protocols(_ALPN)
+        return context

@@ -1,0 +1,230 @@
+"""The peer endpoint: what a node serves to other nodes, by hypercorn in the node's own event loop.
+
+HTTP/2 with prior knowledge, over TLS where certificates are set. It decides commands only while its node is
+primary and never hands them on, so that no command can go round in circles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import sys
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+
+from registry.domain.commands import NotPrimary, Outcome, Refused, Unknown
+from registry.domain.errors import TOO_MANY_WRITES
+
+from .host import Host
+from .messages import COMMANDS, IDENTITY, WATCH, Batch, Outcomes, Standing, Wanted, decode_batch, encode
+from .signing import Header, Signing, clock_ms
+
+CONNECTIONS_MAX = 1000
+_BACKLOG = 100
+_HEADER_BYTES_MAX = 16 * 1024
+_IDLE_S = 60.0
+_LATE = "The log did not answer in time; the outcome of the write is unknown and it is safe to repeat it"
+_log = logging.getLogger(__name__)
+
+
+class PeerServer:
+    """Serves until it is stopped. ``body_bytes_max`` bounds one batch."""
+
+    def __init__(
+        self,
+        host: Host,
+        signing: Signing,
+        tls: ssl.SSLContext | None,
+        *,
+        node: str,
+        url: str,
+        body_bytes_max: int,
+        access_log: bool = False,
+    ) -> None:
+        self._host = host
+        self._signing = signing
+        self._tls = tls
+        self._node = node
+        self._url = url
+        self._body_bytes_max = body_bytes_max
+        self._level = logging.INFO if access_log else logging.DEBUG
+        self._context = WorkerContext(None)
+        self._config = _configured()
+        self._wrapped = ASGIWrapper(cast("Any", self._serve))
+        self._connections: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.Server | None = None
+        self._changed = asyncio.Event()
+        self._stopped = False
+        host.when_role_changes(self._role_changed)
+
+    async def start(self, listener: socket.socket) -> None:
+        """Serve what connects to ``listener``, a bound socket."""
+        self._listener = await asyncio.start_server(
+            self._connected, sock=listener, backlog=_BACKLOG, ssl=self._tls
+        )
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more connections, give what is under way ``grace_s`` to end, then drop the rest."""
+        self._stopped = True
+        if self._listener is not None:
+            self._listener.close()
+        self._role_changed()
+        await self._context.terminated.set()
+        if self._connections:
+            _, late = await asyncio.wait(self._connections, timeout=grace_s)
+            for connection in late:
+                connection.cancel()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= CONNECTIONS_MAX or self._stopped:
+            writer.close()
+            return
+        self._connections.add(task)
+        try:
+            await TCPServer(
+                self._wrapped, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
+            )
+        except asyncio.CancelledError:  # by stop alone; asyncio's streams would log it as an error
+            return
+        except Exception as error:
+            cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            _log.warning("a peer's connection was given up: %r", cause)
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort()
+
+    # --- one request
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        method, path, headers = scope["method"], scope["path"], scope["headers"]
+        if not self._signing.accepts(method, path, headers, any_time=path == IDENTITY):
+            await self._answer(send, headers, 401)
+        elif (method, path) == ("GET", IDENTITY):
+            await self._answer(send, headers, 200, encode(self._standing()))
+        elif (method, path) == ("GET", WATCH):
+            await self._tell(receive, send)
+        elif (method, path) == ("POST", COMMANDS):
+            body = await _read(receive, self._body_bytes_max)
+            if body is None:
+                await self._answer(send, headers, 413)
+            elif not self._signing.holds(headers, body):
+                await self._answer(send, headers, 401)
+            else:
+                await self._answer(send, headers, *await self._commands(body))
+        else:
+            await self._answer(send, headers, 404)
+
+    async def _answer(self, send: Any, request: Iterable[Header], status: int, body: bytes = b"") -> None:
+        headers = [(b"content-length", b"%d" % len(body)), *self._signing.answer(request, status, body)]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _standing(self) -> Standing:
+        return Standing(self._node, self._url, self._host.role, clock_ms())
+
+    # --- watching
+
+    def _role_changed(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _tell(self, receive: Any, send: Any) -> None:
+        """Tell the standing at first and whenever it changes, until either side ends."""
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        gone = asyncio.get_running_loop().create_task(_gone(receive))
+        try:
+            while not (gone.done() or self._stopped):
+                changed = asyncio.get_running_loop().create_task(self._changed.wait())
+                said = encode(self._standing())
+                await send(
+                    {
+                        "type": "http.response.body",
+                        "body": len(said).to_bytes(4, "big") + said,
+                        "more_body": True,
+                    }
+                )
+                await asyncio.wait((gone, changed), return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            gone.cancel()
+
+    # --- deciding
+
+    async def _commands(self, body: bytes) -> tuple[int, bytes]:
+        try:
+            batch = decode_batch(body)
+        except (msgspec.DecodeError, ValueError) as error:
+            _log.warning("a peer sent what is no batch of commands: %s", error)
+            return 400, b""
+        if self._host.role != "primary":
+            return 200, encode(Outcomes([NotPrimary()] * len(batch.wanted)))
+        return 200, encode(Outcomes(await self._decide(batch)))
+
+    async def _decide(self, batch: Batch) -> list[Outcome]:
+        outcomes: list[Outcome | None] = [None] * len(batch.wanted)
+        left = len(batch.wanted)
+        all_decided = asyncio.get_running_loop().create_future()
+
+        def decided(place: int, outcome: Outcome) -> None:
+            nonlocal left
+            outcomes[place] = outcome
+            left -= 1
+            if not left and not all_decided.done():
+                all_decided.set_result(None)
+
+        for place, each in enumerate(batch.wanted):
+            self._note(batch.node, each)
+            if not self._host.submit(each.command, partial(decided, place)):
+                decided(place, Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template))
+        if left:
+            await asyncio.wait((all_decided,), timeout=max(each.remaining_s for each in batch.wanted))
+        return [Unknown(_LATE) if outcome is None else outcome for outcome in outcomes]
+
+    def _note(self, node: str, wanted: Wanted) -> None:
+        if _log.isEnabledFor(self._level):
+            name, request = type(wanted.command).__name__, wanted.request_id
+            _log.log(self._level, "%s forwarded by node %s, request %s", name, node, request)
+
+
+async def _read(receive: Any, limit: int) -> bytes | None:
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= limit:
+            parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts) if size <= limit else None
+
+
+async def _gone(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _configured() -> Config:
+    config = Config()
+    config.errorlog = logging.getLogger("registry.hypercorn")
+    config.include_server_header = config.include_date_header = False
+    config.h11_max_incomplete_size = config.h2_max_header_list_size = _HEADER_BYTES_MAX
+    config.h2_max_inbound_frame_size = 2**20
+    config.keep_alive_timeout = _IDLE_S
+    config.keep_alive_max_requests = sys.maxsize
+    return config

@@ -1,0 +1,99 @@
+"""Requests and answers between nodes that share a secret, which itself never travels.
+
+A request is signed over its method, path, body, a nonce, and the time on the *receiver's* own clock, which
+counts from its start; the sender has learned it from the receiver's signed identity. So no two clocks need
+agree, a jump of the time of day changes nothing, and what is sent again is refused: an old time, or a nonce
+that was seen within the window. An answer is signed over the nonce of its request. The body stands in the
+signature by its hash, so that a stranger is refused before its body is read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from hashlib import sha256
+
+Header = tuple[bytes, bytes]
+
+WINDOW_MS = 30_000
+"""How far a request's time may be from the receiver's clock."""
+ANY_TIME = -1
+"""The time in requests for an identity: the clock of the receiver is not known before."""
+
+_NONCE = b"x-registrar-nonce"
+_TIME = b"x-registrar-time"
+_BODY = b"x-registrar-body"
+_SIGNATURE = b"x-registrar-signature"
+
+
+def clock_ms() -> int:
+    """The clock of this process for signatures, ms."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Signing:
+    """Signs and checks with one secret; an empty one signs nothing and takes everything."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+        self._seen: OrderedDict[bytes, int] = OrderedDict()
+
+    def request(self, method: str, path: str, body: bytes, time_ms: int) -> tuple[list[Header], bytes]:
+        """The headers that sign a request, and its nonce. ``time_ms``: on the receiver's clock."""
+        if not self._secret:
+            return [], b""
+        nonce, moment, digest = secrets.token_hex(16).encode(), b"%d" % time_ms, _digest(body)
+        signature = self._sign(b"request", method.encode(), path.encode(), nonce, moment, digest)
+        headers = [(_NONCE, nonce), (_TIME, moment), (_BODY, digest), (_SIGNATURE, signature)]
+        return headers, nonce
+
+    def accepts(self, method: str, path: str, headers: Iterable[Header], *, any_time: bool = False) -> bool:
+        """Whether a request comes from somebody who has the secret, now and for the first time."""
+        if not self._secret:
+            return True
+        given = dict(headers)
+        nonce, moment, digest = given.get(_NONCE, b""), given.get(_TIME, b""), given.get(_BODY, b"")
+        signature = self._sign(b"request", method.encode(), path.encode(), nonce, moment, digest)
+        if not hmac.compare_digest(signature, given.get(_SIGNATURE, b"")):
+            return False
+        return (any_time and int(moment) == ANY_TIME) or self._is_new(nonce, int(moment))
+
+    def _is_new(self, nonce: bytes, moment: int) -> bool:
+        now = clock_ms()
+        while self._seen and next(iter(self._seen.values())) < now - 2 * WINDOW_MS:
+            self._seen.popitem(last=False)
+        if abs(moment - now) > WINDOW_MS or nonce in self._seen:
+            return False
+        self._seen[nonce] = now
+        return True
+
+    def holds(self, headers: Iterable[Header], body: bytes) -> bool:
+        """Whether ``body`` is what the headers of an accepted request, or of an answer, were signed for."""
+        return not self._secret or hmac.compare_digest(dict(headers).get(_BODY, b""), _digest(body))
+
+    def answer(self, request: Iterable[Header], status: int, body: bytes) -> list[Header]:
+        """The headers that sign the answer to a request with these headers."""
+        if not self._secret:
+            return []
+        nonce, digest = dict(request).get(_NONCE, b""), _digest(body)
+        return [(_BODY, digest), (_SIGNATURE, self._sign(b"answer", nonce, b"%d" % status, digest))]
+
+    def answers(self, nonce: bytes, status: int, headers: Iterable[Header], body: bytes) -> bool:
+        """Whether an answer to the request with this nonce comes from somebody who has the secret."""
+        if not self._secret:
+            return True
+        given = dict(headers)
+        signature = self._sign(b"answer", nonce, b"%d" % status, given.get(_BODY, b""))
+        return hmac.compare_digest(signature, given.get(_SIGNATURE, b"")) and self.holds(given.items(), body)
+
+    def _sign(self, *parts: bytes) -> bytes:
+        # Lengths keep what stands in one part from being read as another.
+        said = b"".join(b"%d:%s" % (len(part), part) for part in parts)
+        return hmac.new(self._secret, said, sha256).hexdigest().encode()
+
+
+def _digest(body: bytes) -> bytes:
+    return sha256(body).hexdigest().encode()
