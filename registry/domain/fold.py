@@ -39,6 +39,7 @@ from .jackson import dumps
 from .model import DEFAULT_CONTEXT, Subject
 from .records import (
     BARRIER,
+    RESEED,
     SNAPSHOT,
     AssociationKey,
     ClearSubjectKey,
@@ -203,11 +204,17 @@ def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[C
     changes = _single(view, record, row_key, mark)
     new = dict(changes).get(row_key)
     if new is not None:
-        _, upto = _MARK.unpack(new)
+        _, upto = read_mark(new)
         changes += _deleted_upto(view, key.subject, upto)
     elif marked:
         changes += _deleted_by_themselves(view, key.subject)
     return changes
+
+
+def read_mark(value: bytes) -> tuple[int, int]:
+    """Offset and highest version of a delete mark's row."""
+    offset, upto = _MARK.unpack(value)
+    return offset, upto
 
 
 def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:
@@ -264,7 +271,7 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
     if key.context is not None:
         row_key = rows.context_key(rows.RESERVATION, key.context)
         return _single(view, record, row_key, lambda value: number(values.read_reservation(value)))
-    if key.registrar in (BARRIER, SNAPSHOT):
+    if key.registrar in (BARRIER, SNAPSHOT, RESEED):
         return _single(view, record, rows.cluster_key(key.registrar), cluster_row)
     return []  # other writers' no-ops say nothing, whatever their value
 

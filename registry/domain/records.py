@@ -111,8 +111,9 @@ class UnreadableKey(Exception):
         self.reason = reason
 
 
-BARRIER, IDS, SNAPSHOT = "barrier", "ids", "snapshot"
-"""The names of our own records: begin of an epoch, reservation of ids in a context, marker of a snapshot."""
+BARRIER, IDS, SNAPSHOT, RESEED = "barrier", "ids", "snapshot", "reseed"
+"""The names of our own records: begin of an epoch, reservation of ids in a context, marker of a snapshot, end
+of the records that continue another log (:mod:`.reseed`)."""
 
 TENANT = "default"
 """The only tenant that the open server knows; records of another one are no concern of this registry."""
@@ -255,6 +256,7 @@ def association_key(key: AssociationKey) -> bytes:
 NOOP_KEY = b'{"keytype":"NOOP","magic":0}'
 BARRIER_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"barrier"}'
 SNAPSHOT_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"snapshot"}'
+RESEED_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"reseed"}'
 
 
 def reservation_key(context: str) -> bytes:

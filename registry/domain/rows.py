@@ -6,7 +6,7 @@ Every row is one key and one value in a single ordered key space; a key begins w
 table  key after the letter                 value
 ====== ==================================== ==================================================
 ``A``  context subject hash(record key)     association: the record's JSON
-``B``  registrar name                       our cluster records (barrier, snapshot): JSON with offset, ts
+``B``  registrar name                       our cluster records (barrier …): JSON with offset, ts
 ``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
 ``D``  context subject                      last delete mark: offset and version, see :mod:`.fold`
 ``F``  context subject                      config: the record's JSON
@@ -167,6 +167,12 @@ def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes
     )
 
 
+def without_offset(key: bytes) -> bytes:
+    """The key of an id row without the offset in it."""
+    after_id = key.index(b"\0") + 5
+    return key[:after_id] + key[after_id + 8 :]
+
+
 def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
     """The key of the version row to which an id row points; ``context`` is the packed part."""
     return VERSION + context + key[len(prefix) + 8 :]
@@ -259,6 +265,11 @@ BODY = _HEADER.size
 _DELETED, _OWN_DELETED, _MD5_STORED = 1, 2, 4
 _FLAGS = 4
 """Where the byte of flags stands in a version row, behind the id."""
+
+
+def offset_of(value: bytes) -> int:
+    """The offset of the record that the version row with this value is from; nothing else is unpacked."""
+    return int.from_bytes(value[_FLAGS + 1 : _FLAGS + 9], "big")
 
 
 def is_deleted(value: bytes) -> bool:

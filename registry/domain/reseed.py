@@ -1,0 +1,201 @@
+"""Reseeding: the records that give the rows of a store again, in an empty log.
+
+They are what compaction would have left of the old log, in its order: first what has no order (contexts,
+reservations of ids, configs, modes), then versions, delete marks and clears by their old offsets, then
+associations. So what was read after something else is read after it again: a mark deletes the versions that
+it deleted, a clear forgets what it forgot, the oldest version of an id answers for it. Reservations come
+before any version, so that no prefix of the records would give an id twice.
+
+The same again: every row of subjects, versions (ids, guids, texts, metadata, rules, references, soft
+deletion), configs, modes, contexts, reservations and associations, these with their ``createTs``. Different:
+
+* offsets, and with them the times of versions (``ts``), which are those of the new records;
+* keys that others wrote in other bytes than ours are written in ours (table K is empty);
+* a version soft-deleted by a mark that a later, lower mark replaced says so itself (``own_deleted``);
+* records of the old log itself, barrier and snapshot, are not carried, nor are quarantined records, whose
+  values no row holds;
+* a row whose key holds a hash in place of a long name, which no other row spells out, cannot be written:
+  :func:`left_out` counts those, all without effect but for a reservation.
+
+The last record is the marker, from which a node knows that this log continues the one of its store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any
+
+import orjson
+
+from . import fold, records, rows, values
+from .jackson import dumps
+from .model import Subject
+from .records import AssociationKey, Entry
+from .rows import VersionRow, View
+from .versions import subject_at
+
+_OFFSET = 8
+_NO_ORDER = (rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE)
+_SAME = (rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE, rows.GUID, rows.REFERRER, rows.ASSOCIATION)
+
+
+def entries(view: View) -> Iterator[Entry]:
+    """The records that give the rows of ``view`` again; the same ones each time. ``view`` must not change.
+
+    Keeps some hundred bytes for each version in memory meanwhile, to sort them.
+    """
+    for table in _NO_ORDER:
+        for key, value in rows.scan(view, table):
+            entry = _without_order(view, key, value)
+            if entry is not None:
+                yield entry
+    for item in _history(view):
+        entry = _of_history(view, item[_OFFSET:])
+        if entry is not None:
+            yield entry
+    for _, value in rows.scan(view, rows.ASSOCIATION):
+        yield _association(value)
+
+
+def marker(origin: str, applied: int, count: int) -> Entry:
+    """The last record: the ``count`` before it continue the log ``origin``, from offset ``applied`` on.
+
+    Confluent's readers skip it, as every ``NOOP`` of magic 0.
+    """
+    return Entry(records.RESEED_KEY, dumps({"from": origin, "at": applied, "records": count}))
+
+
+def left_out(view: View) -> dict[str, int]:
+    """How many rows :func:`entries` does not carry, by the words for them; nothing where there are none."""
+    nameless = sum(
+        _subject_of(view, key) is None
+        for table in (rows.RESERVATION, rows.DELETE_MARK, rows.CLEAR)
+        for key, _ in rows.scan(view, table)
+    )
+    quarantined = sum(1 for _ in rows.scan(view, rows.QUARANTINE))
+    counted = {"quarantined records": quarantined, "rows whose long names are lost": nameless}
+    return {words: count for words, count in counted.items() if count}
+
+
+def differences(old: View, new: View) -> Iterator[str]:
+    """How the rows of a reseeded log differ from those it was made from, but for what always does."""
+    for table in (*_SAME, rows.ID, rows.VERSION, rows.DELETE_MARK, rows.CLEAR):
+        for first, second in zip_longest(_comparable(old, table), _comparable(new, table)):
+            if first != second:
+                told = [("nothing" if each is None else repr(each)[:400]) for each in (first, second)]
+                yield f"table {table.decode()}: {told[0]} became {told[1]}"
+                break
+
+
+def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
+    table = key[:1]
+    if table in (rows.CONFIG, rows.MODE):
+        scope = rows.scope_of(key, value)
+        if table == rows.CONFIG:
+            return Entry(records.config_key(scope), value)
+        return Entry(records.mode_key(scope), values.mode_value(scope, rows.mode_of(value)))
+    context = _context_of(view, key)
+    if context is None:
+        return None
+    if table == rows.CONTEXT:
+        return Entry(records.context_key(context), values.context_value(context))
+    return Entry(records.reservation_key(context), values.reservation_value(rows.unnumber(value)))
+
+
+def _history(view: View) -> list[bytes]:
+    """The keys of all rows whose order counts, each behind its offset, ascending."""
+    found = [_packed(rows.offset_of(value)) + key for key, value in rows.scan(view, rows.VERSION)]
+    found += [_packed(fold.read_mark(value)[0]) + key for key, value in rows.scan(view, rows.DELETE_MARK)]
+    found += [value + key for key, value in rows.scan(view, rows.CLEAR)]
+    found.sort()
+    return found
+
+
+def _packed(offset: int) -> bytes:
+    return offset.to_bytes(_OFFSET, "big")
+
+
+def _of_history(view: View, key: bytes) -> Entry | None:
+    value = view.get(key)
+    assert value is not None
+    if key.startswith(rows.VERSION):
+        return _version(view, key, value)
+    subject = _subject_of(view, key)
+    if subject is None:
+        return None
+    if key.startswith(rows.CLEAR):
+        return Entry(records.clear_subject_key(subject), values.clear_subject_value(subject))
+    _, upto = fold.read_mark(value)
+    return Entry(records.delete_subject_key(subject), values.delete_subject_value(subject, upto))
+
+
+def _version(view: View, key: bytes, value: bytes) -> Entry:
+    row, subject, version = VersionRow.unpack(value), subject_at(key, value), rows.unnumber(key[-4:])
+    deleted = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))
+    return Entry(records.schema_key(subject, version), values.schema_value_of(row, deleted=deleted))
+
+
+def _marked(view: View, key: bytes, offset: int) -> bool:
+    """Whether the delete mark that stands today covers a version recorded at ``offset``."""
+    mark = view.get(rows.DELETE_MARK + key[1:-4])
+    if mark is None:
+        return False
+    at, upto = fold.read_mark(mark)
+    return at > offset and rows.unnumber(key[-4:]) <= upto
+
+
+def _association(value: bytes) -> Entry:
+    fields: dict[str, Any] = orjson.loads(value)
+    names = ("resourceName", "resourceNamespace", "resourceType", "associationType")
+    key = AssociationKey(Subject.parse(fields.get("subject", "")), *(fields.get(name) for name in names))
+    return Entry(records.association_key(key), value)
+
+
+def _subject_of(view: View, key: bytes) -> Subject | None:
+    """Whom a row of table C, D, N or X is about; ``None`` where only a hash of a long name is left."""
+    context, _, rest = key[1:].partition(b"\0")
+    name = rows.unpart(rest[:-1])
+    if name is None:
+        # Without a version the mark or clear of a subject has no effect.
+        version = next(rows.scan(view, rows.VERSION + key[1:]), None)
+        return None if version is None else subject_at(*version)
+    known = _context_name(view, context)
+    return None if known is None else Subject(known, name)
+
+
+def _context_of(view: View, key: bytes) -> str | None:
+    return _context_name(view, key[1:-1])
+
+
+def _context_name(view: View, context: bytes) -> str | None:
+    known = rows.unpart(context)
+    if known is not None:
+        return known
+    tail = context + b"\0"
+    row = view.get(rows.CONTEXT + tail)
+    if row is not None:
+        return row.decode()
+    version = next(rows.scan(view, rows.VERSION + tail), None)
+    if version is not None:
+        return subject_at(*version).context
+    for table in (rows.CONFIG, rows.MODE):
+        scope = next(rows.scan(view, table + tail), None)
+        if scope is not None:
+            return rows.scope_of(*scope).context
+    return None
+
+
+def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
+    """The rows of a table without what always differs; those that :func:`entries` cannot carry left out."""
+    for key, value in rows.scan(view, table):
+        if table == rows.VERSION:
+            row = VersionRow.unpack(value)
+            own = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))
+            yield key, row._replace(offset=0, ts=0, own_deleted=own)
+        elif table == rows.ID:
+            yield rows.without_offset(key), value
+        elif table in _SAME and (table != rows.RESERVATION or _context_of(view, key) is not None):
+            yield key, value
+        elif table in (rows.DELETE_MARK, rows.CLEAR) and _subject_of(view, key) is not None:
+            yield key, fold.read_mark(value)[1] if table == rows.DELETE_MARK else b""
