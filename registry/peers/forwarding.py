@@ -23,6 +23,8 @@ from .signing import Signing
 RETIRE_S = 0.3
 """How long a former primary may take to answer what it has been sent."""
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
+_TRY_S = 0.05
+"""With less time left, nothing is sent any more: its outcome would most likely be unknown."""
 _NOT_THERE = "The primary cannot be reached; nothing was written"
 
 
@@ -48,6 +50,7 @@ class Forwarding:
         self._changed = asyncio.Event()
         self._line: Line | PlainPrimary | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way = 0
         self._stopped = False
         host.when_role_changes(self._role_changed)
         self._role_changed()
@@ -94,6 +97,11 @@ class Forwarding:
         self.offer(command, deadline, answer, request_id=request_id, forwarded=forwarded)
         return await answered
 
+    @property
+    def under_way(self) -> int:
+        """How many commands wait for another node, or for a primary."""
+        return self._under_way
+
     async def stop(self) -> None:
         """Hang up; what is still under way is given up."""
         self._stopped = True
@@ -132,7 +140,11 @@ class Forwarding:
         task.add_done_callback(self._tasks.discard)
 
     async def _see_through(self, asked: _Asked, answer: Answer, outcome: Outcome | None) -> None:
-        answer(await self._decided(asked, outcome))
+        self._under_way += 1
+        try:
+            answer(await self._decided(asked, outcome))
+        finally:
+            self._under_way -= 1
 
     async def _decided(self, asked: _Asked, outcome: Outcome | None) -> Outcome:
         """Try until it is decided; ``outcome`` is what a first try brought."""
@@ -155,7 +167,7 @@ class Forwarding:
             known = self._line is not None or self._host.role == "primary"
             pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)] if known else left
             tries += 1
-            if left <= 0:
+            if left <= (pause + _TRY_S if known else 0):
                 return unknown or self._in_vain()
             await _wait(changed, min(pause, left))
             outcome = None

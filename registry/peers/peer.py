@@ -15,7 +15,7 @@ from .connection import Connection, connect
 from .messages import IDENTITY, WATCH, Standing, decode_standing
 from .signing import ANY_TIME, Signing, clock_ms
 
-_OK = 200
+_OK, _STRANGER = 200, 401
 CONNECT_S = 2.0
 """How long connecting and the first answer may take, each."""
 
@@ -83,8 +83,10 @@ async def _ask(
 ) -> bytes:
     headers, nonce = signing.request(method, path, body, time_ms)
     answer = await connection.request(method, path, headers, body)
+    if answer.status == _STRANGER:
+        raise NotAPeer("it does not take this node for a peer: their secrets differ")
     if not signing.answers(nonce, answer.status, answer.headers, answer.body):
-        raise NotAPeer("the node does not know the secret that peers share, or this one does not")
+        raise NotAPeer("what answers does not know the secret that peers share")
     if answer.status != _OK:
         raise NotAPeer(f"the node answered with status {answer.status}")
     return answer.body

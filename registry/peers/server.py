@@ -20,6 +20,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
+from hypercorn.events import Event, Updated
 
 from registry.domain.commands import NotPrimary, Outcome, Refused, Unknown
 from registry.domain.errors import TOO_MANY_WRITES
@@ -92,7 +93,7 @@ class PeerServer:
             return
         self._connections.add(task)
         try:
-            await TCPServer(
+            await _Connection(
                 self._wrapped, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
             )
         except asyncio.CancelledError:  # by stop alone; asyncio's streams would log it as an error
@@ -198,6 +199,24 @@ class PeerServer:
         if _log.isEnabledFor(self._level):
             name, request = type(wanted.command).__name__, wanted.request_id
             _log.log(self._level, "%s forwarded by node %s, request %s", name, node, request)
+
+
+class _Connection(TCPServer):
+    """Hypercorn's connection, which starts no idle time for a client that has gone."""
+
+    _ended = False
+
+    async def protocol_send(self, event: Event) -> None:
+        """Send, or hear that the connection is idle."""
+        if not (self._ended and isinstance(event, Updated)):
+            await super().protocol_send(event)
+
+    async def _read_data(self) -> None:
+        try:
+            await super()._read_data()
+        finally:
+            self._ended = True
+            await self.idle_task.stop()
 
 
 async def _read(receive: Any, limit: int) -> bytes | None:

@@ -1,0 +1,135 @@
+"""Nodes without processes: hosts of real peer endpoints and real lines, over one log that is a list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from election.contract import Identity
+from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused
+from registry.domain.decide import decide
+from registry.domain.errors import RegistryError
+from registry.domain.fold import apply
+from registry.domain.ids import Ids
+from registry.domain.parsing import Parser
+from registry.domain.records import Record
+from registry.domain.scope import Defaults
+from registry.domain.views import DictView
+from registry.listening import listen
+from registry.peers.host import Answer
+from registry.peers.peers import Peers
+from registry.peers.security import Security
+
+Log = list[Record]
+
+
+class Member:
+    """A node: its rows are what it has applied of the log."""
+
+    def __init__(self, name: str, log: Log) -> None:
+        self.name = name
+        self.log = log
+        self.rows = DictView()
+        self.at = 0
+        self.role = "following"
+        self.primary: Identity | None = None
+        self.decided: list[Command] = []
+        self.evicted: list[Identity] = []
+        self.answers = True
+        """Whether the writer answers what it is given."""
+        self.unanswered: list[Answer] = []
+        self.full = False
+        self.peers: Peers
+        self._calls: list[Callable[[], None]] = []
+        self._ids, self._parser = Ids(), Parser()
+
+    def submit(self, command: Command, answer: Answer) -> bool:
+        if self.full:
+            return False
+        if not self.answers:
+            self.unanswered.append(answer)
+            self.decided.append(command)
+            return True
+        asyncio.get_running_loop().call_soon(answer, self._decide(command))
+        return True
+
+    def _decide(self, command: Command) -> Outcome:
+        if self.role != "primary":
+            return NotPrimary()
+        self.decided.append(command)
+        self._apply()
+        try:
+            decision = decide(self.rows, command, self._ids, Defaults(), self._parser)
+        except RegistryError as error:
+            return Refused(error.code, error.message)
+        for entry in decision.entries:
+            self.log.append(Record(len(self.log), 1_700_000_000_000, entry.key, entry.value))
+        self._apply()
+        return Done(decision.reply, len(self.log))
+
+    def _apply(self) -> None:
+        for record in self.log[self.at :]:
+            self.rows.commit(apply(self.rows, record))
+        self.at = len(self.log)
+
+    def when_role_changes(self, call: Callable[[], None]) -> None:
+        self._calls.append(call)
+
+    def becomes(self, role: str, primary: Identity | None) -> None:
+        self.role, self.primary = role, primary
+        for call in self._calls:
+            call()
+
+    async def reach_async(self, offset: int, timeout_s: float) -> bool:
+        self._apply()
+        return self.at >= offset
+
+    async def confirm(self, timeout_s: float) -> bool:
+        self._apply()
+        return True
+
+    def applied(self) -> int:
+        return self.at
+
+    async def evict(self, identity: Identity) -> None:
+        self.evicted.append(identity)
+
+
+class Group:
+    """Some members; ``identities`` are what they advertise."""
+
+    def __init__(self) -> None:
+        self.log: Log = []
+        self.members: list[Member] = []
+        self.identities: list[Identity] = []
+
+    def elect(self, number: int | None) -> None:
+        """Make one of them the primary, or none, and tell all."""
+        chosen = None if number is None else self.identities[number]
+        for place, member in enumerate(self.members):
+            mine = place == number
+            member.becomes("primary" if mine else "secondary" if chosen else "following", chosen)
+
+
+@asynccontextmanager
+async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
+    """``count`` members with running endpoints; each with a security of its own where several are given."""
+    found = Group()
+    for number in range(count):
+        member = Member(f"n{number}", found.log)
+        security = securities[number % len(securities)] if securities else Security()
+        url = f"http://127.0.0.1:{8081 + number}"
+        member.peers = Peers(member, security, node=member.name, url=url, body_bytes_max=2**20)
+        listener = listen("127.0.0.1", 0, shared=False)
+        await member.peers.start(listener)
+        peer = f"127.0.0.1:{listener.getsockname()[1]}"
+        found.members.append(member)
+        found.identities.append(
+            Identity("http", "127.0.0.1", 8081 + number, True, peer=peer, node=member.name)
+        )
+    try:
+        yield found
+    finally:
+        for member in found.members:
+            await member.peers.stop(1.0)

@@ -1,0 +1,272 @@
+"""Writes that come to a secondary, over real endpoints and real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+import orjson
+import pytest
+
+from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
+from registry.peers.security import Security
+from tests.peers.members import Group, Member, group
+from tests.running import free_port
+
+SCHEMA = '{"type":"record","name":"R","fields":[]}'
+
+
+def running(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that runs on an event loop of its own."""
+
+    @wraps(test)
+    def run(*given: Any, **named: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*given, **named), 30))
+
+    return run
+
+
+def in_s(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+async def until_true(condition: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        await asyncio.sleep(0.01)
+
+
+def under_way(nodes: Group) -> int:
+    return sum(member.peers.forwarding.under_way for member in nodes.members)
+
+
+def submit(member: Member, command: Any, seconds: float = 5.0, **options: Any) -> Any:
+    return member.peers.forwarding.submit(command, in_s(seconds), **options)
+
+
+@running
+async def test_a_write_through_a_secondary_is_decided_by_the_primary_and_visible_at_the_secondary() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA))
+        assert isinstance(outcome, Done)
+        assert orjson.loads(outcome.body)["id"] == 1
+        assert nodes.members[0].decided == [Register("s", SCHEMA)]
+        assert nodes.members[1].at >= outcome.offset
+
+
+@running
+async def test_a_refusal_of_the_primary_comes_back_as_it_is() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], DeleteSubject("missing"))
+        assert outcome == Refused(40401, "Subject 'missing' not found.")
+
+
+@running
+async def test_many_writes_go_together_and_each_gets_its_own_answer() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        commands = [Register(f"s{number}", SCHEMA) for number in range(1200)]
+        outcomes = await asyncio.gather(*(submit(nodes.members[1], each, 20) for each in commands))
+        assert all(isinstance(each, Done) for each in outcomes)
+        assert sorted(each.subject for each in nodes.members[0].decided) == sorted(
+            each.subject for each in commands
+        )
+
+
+@running
+async def test_a_schema_larger_than_the_flow_control_window_arrives_whole() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        doc = "x" * 900_000
+        schema = orjson.dumps({"type": "record", "name": "R", "fields": [], "doc": doc}).decode()
+        outcome = await submit(nodes.members[1], Register("s", schema))
+        assert isinstance(outcome, Done)
+        assert doc in orjson.loads(outcome.body)["schema"]
+
+
+@running
+async def test_a_write_waits_for_a_primary() -> None:
+    async with group(2) as nodes:
+        nodes.elect(None)
+        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
+        await until_true(lambda: under_way(nodes), "it to wait")
+        nodes.elect(0)
+        assert isinstance(await waiting, Done)
+
+
+@running
+async def test_without_a_primary_in_time_it_is_refused() -> None:
+    async with group(2) as nodes:
+        nodes.elect(None)
+        assert await submit(nodes.members[1], Register("s", SCHEMA), 0.1) == Refused(
+            50004, "Leader not known."
+        )
+
+
+@running
+async def test_a_primary_out_of_reach_is_told_apart_from_none() -> None:
+    async with group(2) as nodes:
+        await nodes.members[0].peers.stop(1.0)
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+
+
+@running
+async def test_a_node_that_is_no_primary_any_more_hands_nothing_on() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].role, nodes.members[0].primary = "secondary", nodes.identities[2]
+        nodes.members[2].role = "primary"
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert not nodes.members[0].decided
+        assert not nodes.members[2].decided
+
+
+@running
+async def test_what_the_former_primary_did_not_take_goes_to_the_next() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].role = "secondary"  # it knows already; the others do not
+        waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
+        await until_true(lambda: under_way(nodes), "it to wait")
+        nodes.elect(2)
+        assert isinstance(await waiting, Refused)
+        assert nodes.members[2].decided == [DeleteSubject("s")]
+
+
+@running
+async def test_a_registration_of_unknown_outcome_is_sent_again_to_the_next_primary() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
+        await until_true(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        nodes.elect(2)
+        assert isinstance(await waiting, Done)
+        assert nodes.members[2].decided == [Register("s", SCHEMA)]
+
+
+@running
+async def test_a_deletion_of_unknown_outcome_is_not_sent_again() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
+        await until_true(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        nodes.elect(2)
+        assert isinstance(await waiting, Unknown)
+        assert not nodes.members[2].decided
+
+
+@running
+async def test_an_answer_that_does_not_come_in_time_is_unknown() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA), 0.3), Unknown)
+
+
+@running
+async def test_the_own_writer_is_asked_again_elsewhere_when_it_has_lost_its_claim() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA)))
+        await until_true(lambda: nodes.members[0].unanswered, "the writer to have it")
+        nodes.elect(1)
+        nodes.members[0].unanswered.pop()(NotPrimary())
+        assert isinstance(await waiting, Done)
+        assert nodes.members[1].decided == [Register("s", SCHEMA)]
+
+
+@running
+async def test_too_many_writes_are_refused_here_and_there() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        nodes.members[0].full = True
+        for member in nodes.members:
+            outcome = await submit(member, Register("s", SCHEMA))
+            assert outcome == Refused(503, "Too many writes are waiting")
+
+
+@running
+async def test_a_write_from_a_confluent_node_is_decided_here_but_not_handed_on() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[0], Register("s", SCHEMA), forwarded=True), Done)
+        outcome = await submit(nodes.members[1], Register("t", SCHEMA), forwarded=True)
+        assert outcome == Refused(50004, "Leader not known.")
+
+
+@running
+async def test_a_write_from_a_confluent_node_waits_while_this_one_is_becoming_primary() -> None:
+    async with group(1) as nodes:
+        nodes.members[0].becomes("following", None)
+        waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA), forwarded=True))
+        await until_true(lambda: under_way(nodes), "it to wait")
+        nodes.elect(0)
+        assert isinstance(await waiting, Done)
+
+
+@running
+async def test_a_primary_that_ended_is_evicted() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        await submit(nodes.members[1], Register("s", SCHEMA))
+        await nodes.members[0].peers.stop(0.0)
+        await until_true(lambda: nodes.members[1].evicted, "the eviction")
+        assert nodes.members[1].evicted == [nodes.identities[0]]
+
+
+@running
+async def test_a_primary_that_nobody_has_met_is_not_evicted() -> None:
+    async with group(2) as nodes:
+        await nodes.members[0].peers.stop(0.0)
+        nodes.elect(0)
+        await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert not nodes.members[1].evicted
+
+
+@running
+async def test_whether_a_node_can_be_reached() -> None:
+    async with group(2) as nodes:
+        one, other = nodes.members[0].peers, nodes.identities[1]
+        assert await one.reachable(other) == ""
+        assert await one.reachable(_changed(other, peer="")) == ""
+        assert "is node n1, not node n2" in await one.reachable(_changed(other, node="n2"))
+        nobody = _changed(other, peer=f"127.0.0.1:{free_port()}")
+        assert f"cannot be reached at its peer endpoint {nobody.peer}" in await one.reachable(nobody)
+
+
+def _changed(identity: Any, **fields: Any) -> Any:
+    return dataclasses.replace(identity, **fields)
+
+
+@running
+async def test_nodes_with_the_same_secret_work_together() -> None:
+    async with group(2, Security(secret="a secret of sixteen")) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert await nodes.members[0].peers.reachable(nodes.identities[1]) == ""
+
+
+@pytest.mark.parametrize("other", [Security(), Security(secret="another secret")])
+@running
+async def test_nodes_without_the_same_secret_do_not(other: Security) -> None:
+    async with group(2, Security(secret="a secret of sixteen"), other) as nodes:
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+        assert not nodes.members[0].decided
+        assert "secret" in await nodes.members[1].peers.reachable(nodes.identities[0])
