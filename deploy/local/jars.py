@@ -59,7 +59,7 @@ def kafka() -> list[Path]:
     """
     folder = _cache() / f"{KAFKA}-{hashlib.sha256(_list().read_bytes()).hexdigest()[:12]}"
     if not folder.exists():
-        with _one_at_a_time(folder.with_name(f"{folder.name}.lock")):
+        with one_at_a_time(folder):
             if not folder.exists():
                 _fetch(folder)
     return sorted(folder.glob("*.jar"))
@@ -68,6 +68,21 @@ def kafka() -> list[Path]:
 def zookeeper() -> list[Path]:
     """The class path of a ZooKeeper server. Raises :class:`NotAvailable`."""
     return sorted({jar for pattern in ZOOKEEPER for jar in _wheel().glob(f"{pattern}.jar")})
+
+
+@cache
+def java_identity() -> str:
+    """Names this very Java, for what is made for it alone."""
+    told = subprocess.run([java(), "-version"], capture_output=True, check=True).stderr
+    return hashlib.sha256(java().encode() + told).hexdigest()[:12]
+
+
+@contextmanager
+def one_at_a_time(made: Path) -> Iterator[None]:
+    """Held by whoever makes the file or folder ``made``; the others wait."""
+    with made.with_name(f"{made.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _cache() -> Path:
@@ -100,20 +115,13 @@ def _java_version(program: str) -> int:
         return 0
 
 
-@contextmanager
-def _one_at_a_time(lock: Path) -> Iterator[None]:
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _fetch(folder: Path) -> None:
     """Fill ``folder``: it appears at once and only when everything in it is what it should be."""
     print(f"Fetching {KAFKA} (43 MB, once) into {folder.parent}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{KAFKA}-") as work:
         fetched = Path(work) / "jars"
         _run_ivy(fetched, Path(work) / "ivy")
-        _check(fetched)
+        check(fetched)
         fetched.rename(folder)
 
 
@@ -145,7 +153,8 @@ def _run_ivy(into: Path, ivy_cache: Path) -> None:
         )
 
 
-def _check(folder: Path) -> None:
+def check(folder: Path) -> None:
+    """Raise :class:`NotAvailable` unless ``folder`` holds the listed jars, byte for byte, and no others."""
     lines = _list().read_text(encoding="utf-8").splitlines()
     wanted = {name: digest for digest, name in map(str.split, lines)}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in folder.glob("*.jar")}
@@ -159,6 +168,7 @@ def _check(folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
+        java()
         kafka()
         zookeeper()
     except NotAvailable as missing:

@@ -172,7 +172,7 @@ class Process:
 def _watch(pid: int) -> subprocess.Popen[bytes]:
     """A shell that ends the group of ``pid`` once this process is gone, however it went: its pipe ends."""
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill -KILL -- "-$1"', "watch", str(pid)],
+        ["/bin/sh", "-c", 'read -r _; kill -9 "-$1"', "watch", str(pid)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
