@@ -62,7 +62,10 @@ class Election(Protocol):
         ...
 
     async def confirm(self) -> bool:
-        """Ask the authority now whether this node is still elected; no answer in time means no."""
+        """Ask the authority now whether this node is still elected; no answer in time means no.
+
+        A node that is not learns sooner what has changed, if it has reason to think so.
+        """
         ...
 
     async def resign(self) -> None:

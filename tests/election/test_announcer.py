@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,11 @@ def heard(announcer: Announcer) -> list[Event]:
     return asyncio.run(listen())
 
 
+async def until_all_had_a_turn() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
 async def _heard_while(steps: list[Event | None]) -> list[Event]:
     """What a consumer hears that listens where a step is None."""
     announcer = Announcer()
@@ -30,13 +36,12 @@ async def _heard_while(steps: list[Event | None]) -> list[Event]:
 
     async def listen() -> None:
         async for event in events:
-            said.append(event)
+            said.append(event)  # noqa: PERF401  one by one, as they come
 
     listener = asyncio.create_task(listen())
     for step in [None, *steps]:
         if step is None:
-            for _ in range(5):
-                await asyncio.sleep(0)
+            await until_all_had_a_turn()
         else:
             announcer.tell(step)
     announcer.close()
@@ -75,7 +80,7 @@ def test_a_new_consumer_ends_the_former_one() -> None:
         former, later = announcer.events(), announcer.events()
         assert await anext(former) == OTHER
         waiting = asyncio.ensure_future(anext(former, None))
-        await asyncio.sleep(0)
+        await until_all_had_a_turn()
         assert await anext(later) == OTHER
         assert await waiting is None
 
@@ -90,7 +95,7 @@ def test_won_and_lost_alternate_and_the_last_state_is_heard(steps: list[Event | 
     said = asyncio.run(_heard_while(steps))
     marks = [event for event in said if isinstance(event, Won | Lost)]
     assert [type(mark) for mark in marks] == [(Won, Lost)[i % 2] for i in range(len(marks))]
-    for before, after in zip(said, said[1:], strict=False):
+    for before, after in pairwise(said):
         assert not isinstance(before, Won) or isinstance(after, Lost)
     announcer = Announcer()
     for step in steps:

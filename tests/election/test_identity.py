@@ -29,7 +29,8 @@ def test_not_loopback(host: str) -> None:
 
 def test_ours_is_the_same_to_confluent_whatever_else_it_says() -> None:
     ours = Identity("http", "sr1", 8081, eligible=True, peer="sr1:9000", node="n1")
-    assert ours.same(SR1) and ours != SR1
+    assert ours.same(SR1)
+    assert ours != SR1
     assert not ours.same(Identity("http", "sr1", 8081, eligible=False))
     assert not ours.same(Identity("https", "sr1", 8081, eligible=True))
 

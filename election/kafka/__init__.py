@@ -1,0 +1,7 @@
+"""Election by Kafka's classic group protocol, as Confluent's nodes do it, and together with them."""
+
+from __future__ import annotations
+
+from election.kafka.membership import KafkaElection
+
+__all__ = ["KafkaElection"]

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from election.contract import NoPrimary, PrimaryIs, Won
+from election.identity import Identity
+from election.kafka.assignment import assignments, elected, election, meaning
+from election.kafka.payloads import DUPLICATE_URLS, OK, Assignment, Member
+
+
+def member(
+    name: str,
+    host: str,
+    port: int = 8081,
+    *,
+    eligible: bool = True,
+    claims: bool = False,
+    scheme: str = "http",
+) -> Member:
+    return Member(name, Identity(scheme, host, port, eligible=eligible, node=name), claims=claims)
+
+
+def winner(*members: Member, unreachable: dict[str, str] | None = None) -> str | None:
+    found = elected(election(members), unreachable or {})
+    return found and found.id
+
+
+def test_the_smallest_url_by_string_comparison_is_elected() -> None:
+    assert winner(member("a", "sr2"), member("b", "sr1")) == "b"
+    assert winner(member("a", "sr1", 8081), member("b", "sr1", 10081)) == "b"
+    assert winner(member("a", "sr1", scheme="https"), member("b", "sr2")) == "b"
+
+
+def test_only_the_eligible_are_elected() -> None:
+    assert winner(member("a", "sr1", eligible=False), member("b", "sr2")) == "b"
+    assert winner(member("a", "sr1", eligible=False, claims=True)) is None
+    assert winner() is None
+
+
+def test_the_primary_stays() -> None:
+    assert winner(member("a", "sr1"), member("b", "sr2", claims=True)) == "b"
+    assert winner(member("a", "sr1"), member("b", "sr2", claims=True), unreachable={"b": "no"}) != "b"
+    assert election([member("a", "sr1"), member("b", "sr2", claims=True)]).sticky
+    assert winner(member("a", "sr3", claims=True), member("b", "sr2", claims=True), member("c", "sr1")) == "b"
+
+
+def test_one_that_cannot_be_reached_is_passed_over_unless_none_can() -> None:
+    two = member("a", "sr1"), member("b", "sr2")
+    assert winner(*two, unreachable={"a": "refused"}) == "b"
+    assert winner(*two, unreachable={"a": "refused", "b": "refused"}) == "a"
+
+
+def test_duplicates_are_refused_and_named() -> None:
+    held = election([member("a", "sr1"), member("b", "sr1"), member("c", "sr2")])
+    assert held.error == DUPLICATE_URLS
+    assert elected(held, {}) == member("c", "sr2")
+    assert held.refused["a"] == (
+        "node a and node b both advertise http://sr1:8081: give each an address of its own with --advertise"
+    )
+    assert set(held.refused) == {"a", "b"}
+
+
+def test_a_primary_outlives_its_duplicate() -> None:
+    held = election([member("a", "sr1"), member("b", "sr1", claims=True), member("c", "sr0")])
+    assert elected(held, {}) == member("b", "sr1", claims=True)
+    assert set(held.refused) == {"a"}
+    assert held.error == DUPLICATE_URLS
+
+
+def test_a_duplicate_is_one_even_where_it_is_not_eligible() -> None:
+    held = election([member("a", "sr1"), member("b", "sr1", eligible=False)])
+    assert set(held.refused) == {"a", "b"}
+
+
+def test_loopback_is_refused_among_others_only() -> None:
+    local = member("a", "localhost", claims=True), member("b", "127.0.0.1")
+    assert not election(local).refused
+    held = election([*local, member("c", "sr1")])
+    assert elected(held, {}) == member("c", "sr1")
+    assert not held.sticky
+    assert held.refused["a"].startswith(
+        "node a at http://localhost:8081 advertises a loopback address, which node c"
+    )
+
+
+def test_each_is_told_the_same_but_for_its_refusal() -> None:
+    members = [member("a", "sr1"), member("b", "sr1"), member("c", "sr2")]
+    held = election(members)
+    told = assignments(members, held, members[2])
+    assert {one.primary for one in told.values()} == {"c"}
+    assert [bool(told[name].refused) for name in "abc"] == [True, True, False]
+
+
+A, B = Identity("http", "sr1", 8081, eligible=True), Identity("http", "sr2", 8081, eligible=True)
+
+
+def test_the_member_id_says_who_is_elected() -> None:
+    assert meaning(Assignment(OK, "a", A), "a", A, primary=False) == Won()
+    assert meaning(Assignment(OK, "b", B), "a", A, primary=True) == PrimaryIs(B)
+
+
+def test_without_a_member_id_the_identity_does() -> None:
+    assert meaning(Assignment(OK, "", A), "a", A, primary=False) == Won()
+    assert meaning(Assignment(OK, "", B), "a", A, primary=False) == PrimaryIs(B)
+
+
+def test_our_own_url_with_anothers_member_id_is_a_duplicate() -> None:
+    told = meaning(Assignment(OK, "b", A), "a", A, primary=False)
+    assert isinstance(told, NoPrimary)
+    assert "http://sr1:8081" in told.reason
+
+
+def test_with_duplicates_a_primary_stays_and_nobody_becomes_one() -> None:
+    assert meaning(Assignment(DUPLICATE_URLS, "a", A), "a", A, primary=True) == Won()
+    assert isinstance(meaning(Assignment(DUPLICATE_URLS, "a", A), "a", A, primary=False), NoPrimary)
+    assert meaning(Assignment(DUPLICATE_URLS, "b", B), "a", A, primary=False) == PrimaryIs(B)
+
+
+def test_the_refused_hear_why_and_all_hear_when_nobody_is_eligible() -> None:
+    assert meaning(Assignment(DUPLICATE_URLS, "b", B, "so"), "a", A, primary=True) == NoPrimary("so")
+    assert isinstance(meaning(Assignment(OK, "", None), "a", A, primary=True), NoPrimary)
+
+
+MEMBERS = st.lists(
+    st.builds(
+        member,
+        st.sampled_from("abcdefg"),
+        st.sampled_from(["sr1", "sr2", "sr3", "localhost"]),
+        st.integers(1, 3),
+        eligible=st.booleans(),
+        claims=st.booleans(),
+    ),
+    unique_by=lambda one: one.id,
+    max_size=6,
+)
+
+
+@given(MEMBERS)
+def test_all_agree_and_at_most_one_wins(members: list[Member]) -> None:
+    held = election(members)
+    elect = elected(held, {})
+    told = assignments(members, held, elect)
+    heard = {one.id: meaning(told[one.id], one.id, one.identity, primary=one.claims) for one in members}
+    won = [name for name, event in heard.items() if event == Won()]
+    assert won in ([], [elect.id] if elect else [])
+    assert elected(election(members[::-1]), {}) == elect
+    if elect:
+        assert won == [elect.id]
