@@ -1,11 +1,11 @@
-"""The command line: ``registrar serve`` and ``registrar check-config``."""
+"""The command line: ``registrar serve``, ``registrar check-config`` and ``registrar log reseed``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,17 @@ from . import VERSION
 from .allowed import SWITCH
 from .config import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
 
+Run = Callable[[Loaded, dict[str, Any]], int]
+"""A command: takes the settings and its own options, gives the exit code."""
+
 _ABOUT = """\
 A schema registry that speaks Confluent's REST API, so that producers and consumers need no change.
 
   registrar serve                              serve on http://127.0.0.1:8081, data in ./data
   registrar serve --listen 0.0.0.0:8081        serve other machines (no access control: mind the network)
+  registrar serve --kafka HOST:PORT            be one of several nodes, whose log is a Kafka topic
   registrar check-config --config FILE.toml    say which settings hold and where each comes from
+  registrar log reseed --kafka HOST:PORT       write what the store holds into a new, empty topic
 
 Every setting can stand in a TOML file, in the environment and on the command line; later ones win.
 """
@@ -39,30 +44,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The exit code is 0, 1 when settings or the start were refused, 2 when the command line makes no sense.
     """
-    chosen = vars(_parser().parse_args(arguments))
-    command, file = chosen.pop("command"), chosen.pop("config")
+    given = vars(_parser().parse_args(arguments))
+    run: Run = given.pop("run")
+    file: Path | None = given.pop("config")
+    names = {setting.name for setting in table()}
+    flags = {name: word for name, word in given.items() if name in names and word is not None}
+    options = {name: value for name, value in given.items() if name not in names}
     try:
-        loaded = load({name: word for name, word in chosen.items() if word is not None}, os.environ, file)
+        loaded = load(flags, os.environ, file)
     except SettingsError as error:
         for problem in error.problems:
             print(f"registrar: {problem}", file=sys.stderr)
         return 1
-    return _COMMANDS[command](loaded)
+    return run(loaded, options)
 
 
-def _serve(loaded: Loaded) -> int:
+def _serve(loaded: Loaded, options: dict[str, Any]) -> int:
     # Imported late: the other commands need no server, and say what is wrong without one.
     from .supervisor import serve  # noqa: PLC0415
 
     return serve(loaded.settings)
 
 
-def _check_config(loaded: Loaded) -> int:
+def _check_config(loaded: Loaded, options: dict[str, Any]) -> int:
     print(as_toml(loaded), end="")
     return 0
 
 
-_COMMANDS = {"serve": _serve, "check-config": _check_config}
+def _log_reseed(loaded: Loaded, options: dict[str, Any]) -> int:
+    from .commands.log_reseed import log_reseed  # noqa: PLC0415 - as above
+
+    return log_reseed(loaded.settings, dry_run=options["dry_run"])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,30 +82,50 @@ def _parser() -> argparse.ArgumentParser:
         prog="registrar", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"registrar {VERSION}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, does in (
-        ("serve", "Serve the registry until a signal stops it."),
-        (
-            "check-config",
-            "Print the settings in force as TOML, each with its origin; exit 1 if one is wrong.",
-        ),
-    ):
-        command = commands.add_parser(
-            name, help=does, description=does, usage=f"registrar {name} [SETTING …]", allow_abbrev=False
-        )
-        _add_settings(command)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_command(commands, "serve", _serve, "Serve the registry until a signal stops it.")
+    _add_command(
+        commands,
+        "check-config",
+        _check_config,
+        "Print the settings in force as TOML, each with its origin; exit 1 if one is wrong.",
+    )
+    does = "What is done with a log while no node follows it."
+    log = commands.add_parser("log", help=does, description=does)
+    reseed = _add_command(
+        log.add_subparsers(metavar="COMMAND", required=True),
+        "reseed",
+        _log_reseed,
+        "Write the state that the store in the data folder holds into an empty topic, ids unchanged: after "
+        "the topic was lost. No node may run on that folder. Interrupted, it goes on when run again.",
+        ("where", "cluster", "security"),
+    )
+    reseed.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _add_command(
+    commands: Any, name: str, run: Run, does: str, groups: Sequence[str] = tuple(_GROUPS)
+) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=does, description=does, usage="%(prog)s [SETTING …]", allow_abbrev=False
+    )
+    command.set_defaults(run=run)
+    _add_settings(command, groups)
+    return command
+
+
+def _add_settings(parser: argparse.ArgumentParser, shown: Sequence[str]) -> None:
     parser.add_argument(
         "--config",
         type=Path,
         metavar="FILE.toml",
         help=f"file with settings (environment: {CONFIG_VARIABLE})",
     )
-    groups = {group: parser.add_argument_group(title) for group, title in _GROUPS.items()}
+    groups = {group: parser.add_argument_group(_GROUPS[group]) for group in shown}
     for setting in table():
+        if setting.group not in groups:
+            continue
         # A bare switch means "on"; the other settings take exactly one word.
         bare: dict[str, Any] = {"nargs": "?", "const": "true"} if setting.kind is SWITCH else {}
         groups[setting.group].add_argument(

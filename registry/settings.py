@@ -297,6 +297,11 @@ class Settings:
         return self.zookeeper[len(self.zookeeper_hosts) :]
 
     @property
+    def transactional_id(self) -> str:
+        """Kafka's name for the right to append, the same on all nodes: a new claim ends those before it."""
+        return f"registrar.{self.group}.{self.topic}"
+
+    @property
     def security(self) -> dict[str, str]:
         """The Kafka client's TLS and SASL settings by Kafka's names, with underscores for their dots."""
         return {kafka.replace(".", "_"): getattr(self, name) for kafka, name in SECURITY.items()}

@@ -35,6 +35,7 @@ ALLOWED = {
     "registry.node": ("registry",),
     "registry.reader": ("registry",),
     "registry.supervisor": ("registry",),
+    "registry.commands": ("registry",),
     "registry.__main__": ("registry",),
     "election": ("election",),
     "snapshots": ("snapshots", "registry"),

@@ -1,0 +1,153 @@
+"""Reseeding a log from a store: what stops it, and that one that was interrupted is gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from registry.commands import reseeding
+from registry.commands.reseeding import NotOurs, Wanted
+from registry.domain import records, reseed, values
+from registry.domain.model import Subject
+from registry.domain.records import Entry, Record
+from registry.domain.rows import Change
+from registry.domain.views import DictView
+from registry.log.embedded import EmbeddedLog
+from registry.store.kept import KeptStore
+from registry.store.layout import DamagedStore, StoreError, StoreMissing
+from registry.store.opening import open_store
+from tests.unit.random_logs import fold
+
+MAP = 64 << 20
+COUNT = 50
+
+
+def quiet(done: int) -> None:
+    """No progress is shown."""
+
+
+def version(number: int) -> Entry:
+    subject = Subject(".", f"s{number:03}")
+    return Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, number, f'"{number}"'))
+
+
+OLD = fold([Record(index, 1, *version(COUNT - index)) for index in range(COUNT)])
+
+
+class Rows:
+    """A place to fold into, in memory."""
+
+    def __init__(self) -> None:
+        self.rows = DictView()
+
+    def view(self) -> nullcontext[DictView]:
+        return nullcontext(self.rows)
+
+    def commit(self, changes: dict[bytes, bytes | None], applied: int) -> None:
+        self.rows.commit(changes.items())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
+    with closing(EmbeddedLog(tmp_path / "log", map_bytes=MAP)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wanted() -> Wanted:
+    return reseeding.wanted(OLD, "old", COUNT)
+
+
+def run(log: EmbeddedLog, wanted: Wanted) -> int:
+    """A whole reseed; how many records were there already."""
+    remaining = reseeding.every(OLD, wanted.marker)
+    found = reseeding.held(log, remaining, quiet)
+    reseeding.publish(log, remaining, found, quiet, lambda claim: None)
+    return found.records
+
+
+def test_an_empty_log_gets_all_and_gives_the_same_rows(log: EmbeddedLog, wanted: Wanted) -> None:
+    assert wanted.records == COUNT
+    assert run(log, wanted) == 0
+    rows = Rows()
+    reseeding.fold_back(log, rows, quiet)
+    assert list(reseed.differences(OLD, rows.rows)) == []
+    assert log.read(COUNT, 1, 1 << 20).records[0].key == records.RESEED_KEY
+
+
+def test_an_interrupted_one_is_gone_on_with(
+    log: EmbeddedLog, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reseeding, "BATCH_RECORDS", 7)
+    log.append([Entry(records.NOOP_KEY, None), *islice(reseed.entries(OLD), 20)])
+    log.append([Entry(records.BARRIER_KEY, b'{"producer":1,"epoch":0}')])
+    assert run(log, wanted) == 20
+    assert run(log, wanted) == COUNT + 1
+    assert log.end() == COUNT + 3
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        (version(1), "s001"),
+        (Entry(b"?", b""), "?"),
+        (Entry(records.reservation_key("."), values.reservation_value(9)), "ids"),
+        (reseed.marker("another", 1, 1), "reseed"),
+    ],
+)
+def test_a_log_with_anything_else_is_refused(
+    log: EmbeddedLog, wanted: Wanted, entry: Entry, key: str
+) -> None:
+    log.append([*islice(reseed.entries(OLD), 3), entry])
+    with pytest.raises(
+        NotOurs, match=rf"^at offset 3 after 3 records of such a reseed .*{key.replace('?', '[?]')}"
+    ):
+        run(log, wanted)
+    assert log.end() == 4
+
+
+def test_what_comes_in_between_stops_it(log: EmbeddedLog, wanted: Wanted) -> None:
+    remaining = reseeding.every(OLD, wanted.marker)
+    found = reseeding.held(log, remaining, quiet)
+    log.append([Entry(records.NOOP_KEY, None)])
+    with pytest.raises(NotOurs, match="1 records were added"):
+        reseeding.publish(log, remaining, found, quiet, lambda claim: None)
+
+
+def made(path: Path, changes: list[Change]) -> Path:
+    store, _ = open_store(path, "old", 10, map_bytes=MAP)
+    store.commit(changes, 10)
+    store.close()
+    return path
+
+
+def test_a_kept_store_is_read_as_it_is(tmp_path: Path) -> None:
+    path = made(tmp_path / "store", list(OLD.rows()))
+    before = {file: file.read_bytes() for file in path.rglob("data.mdb")}
+    with KeptStore(path) as kept:
+        kept.check()
+        assert (kept.log, kept.state.applied) == ("old", 10)
+        with kept.view() as view:
+            assert list(reseed.differences(OLD, view)) == []
+        with pytest.raises(StoreError, match="is open for writing by process"):
+            KeptStore(path)
+    assert {file: file.read_bytes() for file in path.rglob("data.mdb")} == before
+    open_store(path, "old", 10, map_bytes=MAP)[0].close()
+
+
+def test_a_store_that_is_not_there_or_in_use_or_damaged_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreMissing):
+        KeptStore(tmp_path / "nowhere")
+    path = made(tmp_path / "store", [(b"Fsome", b"row")])
+    store, _ = open_store(path, "old", 10, map_bytes=MAP)
+    with pytest.raises(StoreError, match="is open for writing by process"):
+        KeptStore(path)
+    store.close()
+    file = next(path.rglob("data.mdb"))
+    file.write_bytes(file.read_bytes().replace(b"Fsomerow", b"Fsomewor"))
+    with pytest.raises(DamagedStore, match="do not give the digest"), KeptStore(path) as kept:
+        kept.check()
