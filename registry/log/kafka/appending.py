@@ -1,0 +1,166 @@
+"""Appending: one batch under way at a time, in the name of a claim.
+
+A claim is a producer id and epoch from ``InitProducerId`` with one transactional id for the whole cluster. No
+transaction is ever opened. From the first batch of a newer epoch on the broker refuses older ones, and the
+sequence number makes it recognise a batch that is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from registry.domain.records import NOOP_KEY, Entry
+from registry.log.contract import Claim, Fenced, LogError, OutcomeUnknown, RecordTooLarge
+
+from . import batches
+from .batches import NOBODY
+from .claiming import init_producer, until
+from .partition import Partition
+from .settling import Settling
+
+CLAIM_IDLE_MAX_S = 12 * 3600.0
+"""A claim unused for longer is void: brokers forget idle producers (``producer.id.expiration.ms``, 1 day) and
+then take even an older one's batches, so that none may be sent."""
+_EPOCH_LAST = (1 << 15) - 1
+
+
+def boot_s() -> float:
+    """A clock that goes on while the process is stopped or the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def wall_ms() -> int:
+    """The wall clock, ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Appender:
+    """The writing side of ``partition``; all calls are made on its event loop.
+
+    ``timeout_s``: for one append, claim or fence. ``fencing``: without it nothing is claimed, batches carry
+    no producer, and one without an answer is never sent again.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        transactional_id: str,
+        *,
+        timeout_s: float,
+        batch_bytes_max: int,
+        fencing: bool,
+        now_ms: Callable[[], int] = wall_ms,
+        clock: Callable[[], float] = boot_s,
+    ) -> None:
+        self.batch_bytes_max = batch_bytes_max
+        self._partition = partition
+        self._transactional_id = transactional_id
+        self._timeout_s = timeout_s
+        self._fencing = fencing
+        self._now_ms = now_ms
+        self._clock = clock
+        self._writing = asyncio.Lock()
+        self._claim: Claim | None = None
+        self._void = "the log was not claimed"
+        self._sequence = 0
+        self._floor = 0
+        self._used = 0.0
+
+    @property
+    def record_bytes_max(self) -> int:
+        """The most bytes of a key and a value together."""
+        return self.batch_bytes_max - batches.RECORD_BYTES
+
+    async def claim(self) -> Claim:
+        """See :meth:`.contract.Log.claim`."""
+        async with self._writing:
+            self._forfeit("claiming the log did not end well")
+            deadline = time.monotonic() + self._timeout_s
+            await until(deadline, self._partition.refresh)
+            self._floor = await self._partition.ask_end(max(0.001, deadline - time.monotonic()))
+            claim = await until(deadline, self._init) if self._fencing else NOBODY
+            self._claim, self._sequence, self._used = claim, 0 if self._fencing else -1, self._clock()
+            return claim
+
+    async def _init(self) -> Claim:
+        return await init_producer(self._partition, self._transactional_id)
+
+    async def fence(self, earlier: Claim) -> None:
+        """See :meth:`.contract.Log.fence`."""
+        if earlier == NOBODY or not self._fencing or earlier.epoch >= _EPOCH_LAST:
+            return
+        async with self._writing:
+            later = Claim(earlier.producer, earlier.epoch + 1)
+            try:
+                offset = await self._settle(later, 0, [Entry(NOOP_KEY, None)], lambda: None)
+            except Fenced:
+                return
+            self._partition.note_end(offset + 1)
+
+    async def append(self, entries: Sequence[Entry], cuts: Sequence[int]) -> int:
+        """See :meth:`.contract.Log.append`."""
+        self._check_sizes(entries)
+        async with self._writing:
+            offsets: list[int] = []
+            done = 0
+            for piece in batches.pieces(entries, cuts, self.batch_bytes_max):
+                try:
+                    offsets.append(await self._append(piece))
+                except LogError as error:
+                    if not done:
+                        raise
+                    self._forfeit("only a part of the last append is in the log")
+                    raise OutcomeUnknown(
+                        f"{done} of {len(entries)} records are in the log: {error}"
+                    ) from error
+                done += len(piece)
+            return offsets[0] if offsets else self._partition.end
+
+    async def _append(self, piece: Sequence[Entry]) -> int:
+        if self._claim is None:
+            raise Fenced(f"{self._void}; it has to be claimed first")
+        try:
+            offset = await self._settle(self._claim, self._sequence, piece, self._check_age)
+        except (Fenced, OutcomeUnknown) as error:
+            self._forfeit(str(error))
+            raise
+        except asyncio.CancelledError:
+            self._forfeit("an append was broken off")
+            raise
+        if self._fencing:
+            self._sequence = (self._sequence + len(piece)) % batches.SEQUENCES
+        self._floor = offset + len(piece)
+        self._used = self._clock()
+        self._partition.note_end(self._floor)
+        return offset
+
+    async def _settle(
+        self, claim: Claim, sequence: int, piece: Sequence[Entry], check_age: Callable[[], None]
+    ) -> int:
+        batch = batches.build(piece, claim, sequence, self._now_ms())
+        settling = Settling(
+            self._partition,
+            claim,
+            batch,
+            floor=self._floor,
+            timeout_s=self._timeout_s,
+            check_age=check_age,
+        )
+        return await settling.run()
+
+    def _check_age(self) -> None:
+        if self._fencing and self._clock() - self._used > CLAIM_IDLE_MAX_S:
+            raise Fenced(f"the claim was not used for {CLAIM_IDLE_MAX_S / 3600:g} hours")
+
+    def _forfeit(self, why: str) -> None:
+        self._claim, self._void = None, why
+
+    def _check_sizes(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            size = len(entry.key) + len(entry.value or b"")
+            if size > self.record_bytes_max:
+                raise RecordTooLarge(
+                    f"a record of {size} bytes is over the log's limit of {self.record_bytes_max}"
+                )

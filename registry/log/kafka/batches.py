@@ -1,0 +1,153 @@
+"""Record batches, Kafka's unit of storage: their headers, their records, and new ones to append.
+
+The layout is that of Kafka's message format 2; older ones, which old brokers may still hold, are read too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+
+from registry.domain.records import Entry, Record
+from registry.log.contract import Claim, DamagedLog, LogError
+
+NOBODY = Claim(-1, -1)
+"""The producer of batches that carry none."""
+SEQUENCES = 1 << 31
+"""Sequence numbers go from 0 up to here and begin again."""
+HEADER_BYTES = 61
+RECORD_BYTES = 40
+"""More than what a record needs beside its key and value: lengths, deltas, attributes."""
+
+_MAGIC = 2
+_MAGIC_AT = 16
+_LENGTH = struct.Struct(">qi")
+_PREFIX_BYTES = 12
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_CONTROL = 0x20
+_APPENDED_TIME = 1
+
+
+class Header(NamedTuple):
+    """What a batch says of itself."""
+
+    offset: int
+    """Of its first record, also when compaction has taken it."""
+    next: int
+    """The offset after its last, also when compaction has taken it."""
+    claim: Claim
+    """Who appended it; :data:`NOBODY` for appends without a producer id."""
+    sequence: int
+    """Of its first record; -1 without a producer id."""
+    control: bool
+    """A transaction's marker, which is no record."""
+
+
+def headers(data: bytes) -> Iterator[Header]:
+    """The headers of the whole batches in ``data``; a last one that was cut off is left out."""
+    at, size = 0, len(data)
+    while at + HEADER_BYTES <= size:
+        offset, length = _LENGTH.unpack_from(data, at)
+        if length < _MAGIC_AT - _PREFIX_BYTES or at + _PREFIX_BYTES + length > size:
+            return
+        if data[at + _MAGIC_AT] < _MAGIC:
+            yield Header(offset, offset + 1, NOBODY, -1, False)
+        else:
+            (_, _, _, _, _, attributes, delta, _, _, producer, epoch, sequence, _) = _HEADER.unpack_from(
+                data, at
+            )
+            control = bool(attributes & _CONTROL)
+            yield Header(offset, offset + delta + 1, Claim(producer, epoch), sequence, control)
+        at += _PREFIX_BYTES + length
+
+
+def next_offset(data: bytes, offset: int) -> int:
+    """Where to go on after the whole batches in ``data``, which was fetched from ``offset``."""
+    for header in headers(data):
+        offset = max(offset, header.next)
+    return offset
+
+
+def records(data: bytes, offset: int) -> Iterator[Record]:
+    """The records in ``data`` from ``offset`` on, one after another, without transactions' markers.
+
+    Raises :class:`.contract.DamagedLog` when a batch's checksum does not hold or its records cannot be
+    read, :class:`.contract.LogError` when it is compressed in a way that is not known here.
+    """
+    batches = MemoryRecords(data)
+    at = offset
+    try:
+        while (batch := batches.next_batch()) is not None:
+            if not batch.validate_crc():
+                raise DamagedLog(f"a batch at or after offset {at} does not have its checksum")
+            if batch.is_control_batch:
+                continue
+            for record in batch:
+                at = record.offset
+                if at >= offset:
+                    yield Record(at, record.timestamp, record.key, record.value)
+    except (NotImplementedError, UnsupportedCodecError) as error:
+        raise LogError(
+            f"the batch at or after offset {at} is compressed in an unknown way: {error}"
+        ) from error
+    except (CorruptRecordException, ValueError, IndexError, RuntimeError, OSError, EOFError) as error:
+        raise DamagedLog(f"a batch at or after offset {at} cannot be read: {error!r}") from error
+
+
+class Batch(NamedTuple):
+    """One batch to append."""
+
+    data: bytes
+    sequence: int
+    """Of its first record."""
+
+
+def build(entries: Sequence[Entry], claim: Claim, sequence: int, ts: int) -> Batch:
+    """``entries`` in the name of ``claim``, outside all transactions; ``ts`` in ms since the epoch."""
+    builder: Any = DefaultRecordBatchBuilder(
+        magic=_MAGIC,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=claim.producer,
+        producer_epoch=claim.epoch,
+        base_sequence=sequence,
+        # What is too large is refused by then, with the log's own limits.
+        batch_size=1 << 30,
+    )
+    for delta, (key, value) in enumerate(entries):
+        builder.append(delta, ts, key, value, [])
+    return Batch(bytes(builder.build()), sequence)
+
+
+def entry_bytes(entry: Entry) -> int:
+    """At most what ``entry`` takes in a batch."""
+    return RECORD_BYTES + len(entry.key) + len(entry.value or b"")
+
+
+def pieces(entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int) -> Iterator[Sequence[Entry]]:
+    """``entries`` in runs of at most ``bytes_max``, which end at ``cuts`` where that is possible.
+
+    An entry alone always fits.
+    """
+    allowed = set(cuts)
+    start = last_cut = size = since_cut = 0
+    for at, entry in enumerate(entries):
+        if at in allowed:
+            last_cut, since_cut = at, 0
+        more = entry_bytes(entry)
+        if size + more > bytes_max and at > start:
+            end = last_cut if last_cut > start else at
+            yield entries[start:end]
+            start, size = end, (since_cut if end < at else 0)
+            if size + more > bytes_max and at > start:
+                yield entries[start:at]
+                start, size = at, 0
+        size += more
+        since_cut += more
+    if start < len(entries):
+        yield entries[start:]

@@ -1,0 +1,166 @@
+"""Connections to the brokers: one for each broker and purpose, opened when needed.
+
+A broker answers the requests of one connection one after another, so that a long poll or an append that waits
+for replicas would delay whatever stands behind it on the same connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+
+from registry.log.contract import LogError
+
+_NEVER_MS = 600_000
+"""Every request is given its own time here, so that aiokafka's must not come first."""
+
+
+class Purpose(Enum):
+    """What a connection is for."""
+
+    FETCH = "fetch"
+    APPEND = "append"
+    ASK = "ask"
+
+
+class NoAnswer(Exception):
+    """A broker did not answer; ``sent``: it may have got the request all the same."""
+
+    def __init__(self, text: str, *, sent: bool) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Security:
+    """How to talk to the brokers; the fields are Kafka's client settings, dots as underscores.
+
+    Certificates and keys are PEM files. An empty text means: not set. GSSAPI and OAUTHBEARER are not offered.
+    """
+
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    sasl_username: str = ""
+    sasl_password: str = ""
+    ssl_ca_location: str = ""
+    ssl_certificate_location: str = ""
+    ssl_key_location: str = ""
+    ssl_key_password: str = ""
+    ssl_endpoint_identification_algorithm: str = "https"
+    client_id: str = "registrar"
+
+    def __repr__(self) -> str:
+        return f"Security({self.security_protocol})"
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """``None`` without TLS. Raises :class:`.contract.LogError` for files that cannot be used."""
+        if self.security_protocol not in {"SSL", "SASL_SSL"}:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ssl_ca_location or None)
+            context.check_hostname = bool(self.ssl_endpoint_identification_algorithm)
+            if self.ssl_certificate_location:
+                context.load_cert_chain(
+                    self.ssl_certificate_location,
+                    self.ssl_key_location or None,
+                    self.ssl_key_password or None,
+                )
+        except (OSError, ValueError) as error:
+            raise LogError(
+                f"the TLS files for Kafka (ssl.ca.location {self.ssl_ca_location!r}, "
+                f"ssl.certificate.location {self.ssl_certificate_location!r}, "
+                f"ssl.key.location {self.ssl_key_location!r}) cannot be used: {error}"
+            ) from error
+        return context
+
+    def client_arguments(self) -> dict[str, Any]:
+        """The same as arguments of aiokafka's clients and connections."""
+        arguments: dict[str, Any] = {
+            "client_id": self.client_id,
+            "security_protocol": self.security_protocol,
+            "ssl_context": self.ssl_context(),
+        }
+        if self.security_protocol.startswith("SASL"):
+            arguments |= {
+                "sasl_mechanism": self.sasl_mechanism or "PLAIN",
+                "sasl_plain_username": self.sasl_username,
+                "sasl_plain_password": self.sasl_password,
+            }
+        return arguments
+
+
+def addresses(servers: str) -> list[tuple[str, int]]:
+    """The hosts and ports of ``bootstrap.servers``; a prefix such as ``PLAINTEXT://`` is cut off."""
+    bare = ",".join(server.strip().rpartition("//")[2] for server in servers.split(",") if server.strip())
+    return [(host, port) for host, port, _ in collect_hosts(bare)]
+
+
+class Connections:
+    """The connections of one log. All calls are made on one event loop."""
+
+    def __init__(self, security: Security) -> None:
+        self._arguments = security.client_arguments()
+        self._open: dict[tuple[str, int, Purpose], Any] = {}
+        self._opening: dict[tuple[str, int, Purpose], asyncio.Lock] = {}
+        self._closed = False
+
+    async def ask(self, host: str, port: int, purpose: Purpose, request: Any, timeout_s: float) -> Any:
+        """The broker's answer. Raises :class:`NoAnswer`; :class:`.contract.LogError` if it is too old."""
+        connection = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await self._connected(host, port, purpose)
+                return await connection.send(request)
+        except (IncompatibleBrokerVersion, NotImplementedError) as error:
+            raise LogError(f"the Kafka broker {host}:{port} is too old or too new: {error}") from error
+        except TimeoutError as error:
+            self._drop(host, port, purpose, connection)
+            text = f"{host}:{port} did not answer in {timeout_s:.3g} s"
+            raise NoAnswer(text, sent=connection is not None) from error
+        except (KafkaError, OSError, EOFError) as error:
+            self._drop(host, port, purpose, connection)
+            raise NoAnswer(f"{host}:{port}: {_plain(error)}", sent=connection is not None) from error
+
+    async def _connected(self, host: str, port: int, purpose: Purpose) -> Any:
+        key = (host, port, purpose)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._open.get(key)
+            if connection is None or not connection.connected():
+                if self._closed:
+                    raise LogError("the log is closed")
+                self._open[key] = connection = await create_conn(
+                    host, port, request_timeout_ms=_NEVER_MS, **self._arguments
+                )
+            return connection
+
+    def _drop(self, host: str, port: int, purpose: Purpose, connection: Any) -> None:
+        """Close a connection whose answers nobody waits for any more."""
+        if connection is not None:
+            if self._open.get((host, port, purpose)) is connection:
+                del self._open[host, port, purpose]
+            connection.close()
+
+    def known(self) -> Iterator[tuple[str, int]]:
+        """Where connections are open."""
+        for (host, port, _), connection in self._open.items():
+            if connection.connected():
+                yield host, port
+
+    async def close(self) -> None:
+        """Close all; nothing is opened afterwards."""
+        self._closed = True
+        closing = [connection.close() for connection in self._open.values()]
+        self._open.clear()
+        await asyncio.gather(*filter(None, closing), return_exceptions=True)
+
+
+def _plain(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text if not error.__cause__ else f"{text} ({_plain(error.__cause__)})"

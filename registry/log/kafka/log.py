@@ -1,0 +1,210 @@
+"""The log on Kafka: one partition, read ahead and appended to by an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from registry.domain.records import Entry
+from registry.log.contract import Claim, Fetched, LogError, Unreachable
+
+from .appending import Appender, wall_ms
+from .claiming import until
+from .connection import Connections, Security
+from .fetching import Prefetch
+from .partition import TRY_S, Partition
+from .topic import Found, Wanted, check, open_topic
+
+_START_TIMEOUT_S = 30.0
+_SLACK_S = 30.0
+"""More than any call goes over the time that it was given."""
+
+T = TypeVar("T")
+
+
+class KafkaLog:
+    """The log in ``topic`` of the brokers ``servers`` (``HOST:PORT,…``), which exists.
+
+    ``transactional_id`` is the same for all nodes of a cluster: claims of one end those of others.
+    ``append_timeout_s``: for one append, claim or fence. ``fencing=False`` is for brokers that deny
+    ``InitProducerId``: nothing then keeps a former primary from writing, a claim is ``Claim(-1, -1)``, and an
+    append without an answer is :class:`.contract.OutcomeUnknown` at once.
+    ``now_ms`` gives records their time, ms since the epoch.
+
+    One thread at a time reads and waits; all other calls may come from any thread. Raises
+    :class:`.contract.Unreachable` and :class:`.contract.LogError` when it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        security: Security,
+        servers: str,
+        topic: str,
+        *,
+        transactional_id: str,
+        append_timeout_s: float,
+        fencing: bool = True,
+        wanted: Wanted = Wanted(make=False),  # noqa: B008 (it is immutable)
+        start_timeout_s: float = _START_TIMEOUT_S,
+        now_ms: Callable[[], int] = wall_ms,
+    ) -> None:
+        self._wanted = wanted
+        self._closed = False
+        self._closing = threading.Lock()
+        self._loop = asyncio.new_event_loop()
+        self._connections = Connections(security)
+        self._partition = Partition(self._connections, servers, topic)
+        self._prefetch = Prefetch(self._partition, self._loop)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kafka", daemon=True)
+        self._thread.start()
+        try:
+            self._topic: Found = self._do(
+                open_topic(self._partition, wanted, start_timeout_s), start_timeout_s
+            )
+            self._appender = Appender(
+                self._partition,
+                transactional_id,
+                timeout_s=append_timeout_s,
+                batch_bytes_max=self._topic.batch_bytes_max,
+                fencing=fencing,
+                now_ms=now_ms,
+            )
+            self._append_timeout_s = append_timeout_s
+            self._do(self._partition.ask_end(start_timeout_s), start_timeout_s)
+            self._reading = self._do(self._start_reading(), start_timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    async def _start_reading(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._prefetch.run())
+
+    @property
+    def identity(self) -> str:
+        """The cluster's id, the topic's name and its id, with slashes between."""
+        return self._partition.identity
+
+    @property
+    def record_bytes_max(self) -> int:
+        """From the topic's ``max.message.bytes``, as of the last look at the topic."""
+        return self._appender.record_bytes_max
+
+    @property
+    def tombstone_retention_ms(self) -> int:
+        """The topic's ``delete.retention.ms``, as of the last look at the topic."""
+        return self._topic.tombstones_ms
+
+    def end(self) -> int:
+        """See :meth:`.contract.Log.end`: from fetches, appends and questions."""
+        self._alive()
+        return self._partition.end
+
+    def ask_end(self, timeout_s: float) -> int:
+        """See :meth:`.contract.Log.ask_end`: one question to the broker that has the partition."""
+        return self._do(self._partition.ask_end(timeout_s), timeout_s)
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """See :meth:`.contract.Log.read`. Another offset than the last read's ``next`` fetches anew."""
+        self._alive()
+        return self._prefetch.read(offset, records_max, bytes_max)
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """See :meth:`.contract.Log.wait`."""
+        self._alive()
+        return self._prefetch.wait(offset, timeout_s)
+
+    def claim(self) -> Claim:
+        """See :meth:`.contract.Log.claim`: the next epoch of the transactional id."""
+        return self._do(self._appender.claim(), 2 * self._append_timeout_s)
+
+    def fence(self, earlier: Claim) -> None:
+        """See :meth:`.contract.Log.fence`."""
+        self._do(self._appender.fence(earlier), 2 * self._append_timeout_s)
+
+    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+        """See :meth:`.contract.Log.append`. A piece is one record batch, which the brokers keep whole."""
+        return self._do(self._appender.append(entries, cuts), None)
+
+    def check_topic(self) -> list[str]:
+        """Look at the topic again: what should be otherwise, in plain words with the command that changes it.
+
+        Raises :class:`.contract.LogError` for what a log cannot live with, :class:`.contract.Unreachable`.
+        """
+        self._topic = self._do(self._look_at_topic(), 4 * TRY_S)
+        self._appender.batch_bytes_max = self._topic.batch_bytes_max
+        return self._topic.warnings
+
+    async def _look_at_topic(self) -> Found:
+        deadline = self._loop.time() + TRY_S
+        return await until(deadline, lambda: check(self._partition, self._wanted))
+
+    def close(self) -> None:
+        """See :meth:`.contract.Log.close`."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            self._prefetch.close()
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(_SLACK_S)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_SLACK_S)
+            self._loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._connections.close()
+
+    def _do(self, call: Coroutine[Any, Any, T], timeout_s: float | None) -> T:
+        """Run ``call`` on the loop and wait for it; it keeps to its time itself."""
+        try:
+            self._alive()
+            future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        except BaseException:
+            call.close()
+            raise
+        try:
+            return future.result(None if timeout_s is None else timeout_s + _SLACK_S)
+        except concurrent.futures.CancelledError as error:
+            raise LogError("the log is closed") from error
+        except TimeoutError as error:
+            future.cancel()
+            raise Unreachable("the log's event loop is stuck") from error
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise LogError("the log is closed")
+
+
+def open_kafka_log(
+    security: Security,
+    servers: str,
+    topic: str,
+    *,
+    transactional_id: str,
+    append_timeout_s: float,
+    replication_factor: int = 3,
+    allow_delete_policy: bool = False,
+    fencing: bool = True,
+    start_timeout_s: float = _START_TIMEOUT_S,
+) -> KafkaLog:
+    """The log in ``topic``, which is made when it is missing, with ``replication_factor`` replicas.
+
+    Where there are fewer brokers, with as many as there are.
+    :meth:`KafkaLog.check_topic` says what should be otherwise. Raises as :class:`KafkaLog`.
+    """
+    return KafkaLog(
+        security,
+        servers,
+        topic,
+        transactional_id=transactional_id,
+        append_timeout_s=append_timeout_s,
+        fencing=fencing,
+        wanted=Wanted(replication_factor, allow_delete_policy),
+        start_timeout_s=start_timeout_s,
+    )

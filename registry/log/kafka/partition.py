@@ -1,0 +1,256 @@
+"""The log's partition: which broker has it, whether it is still the one that was opened, and where it ends.
+
+That it is another one (its topic deleted, made anew or cut, or other brokers behind the same addresses) is
+believed only after brokers have said so for a while and none has said otherwise: one that has just started
+may know less than the others. Until then the partition counts as unreachable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from registry.log.contract import ForeignLog, LogError, Unreachable
+
+from . import wire
+from .connection import Connections, NoAnswer, Purpose, addresses
+from .wire import Cluster, Code
+
+CONFIRM_S = 1.0
+"""For how long brokers must say that the log is another one."""
+TRY_S = 3.0
+"""Time for one request; what a broker needs that is alive."""
+_PAUSE_MIN_S, _PAUSE_MAX_S = 0.02, 1.0
+
+_NAMES = {code.value: code.name for code in Code}
+_DENIED = {
+    Code.TOPIC_AUTHORIZATION_FAILED: "topic",
+    Code.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
+}
+
+T = TypeVar("T")
+
+
+def code_name(code: int) -> str:
+    """Kafka's name of an error code, as far as it is known here."""
+    return _NAMES.get(code, f"error {code}")
+
+
+class Pause:
+    """Waits longer from time to time, a little by chance, so that many do not come at once."""
+
+    def __init__(self) -> None:
+        self._next_s = _PAUSE_MIN_S
+
+    async def __call__(self) -> None:
+        """Wait once."""
+        await asyncio.sleep(self._next_s * random.uniform(0.7, 1.3))  # noqa: S311 (no secret)
+        self._next_s = min(self._next_s * 2, _PAUSE_MAX_S)
+
+    def reset(self) -> None:
+        """Begin with short waits again."""
+        self._next_s = _PAUSE_MIN_S
+
+
+class Partition:
+    """The only partition of ``topic``. All calls but :attr:`end` are made on one event loop.
+
+    Raises, where nothing else is said: :class:`.contract.ForeignLog`; :class:`.contract.LogError` that names
+    a missing permission; :class:`.connection.NoAnswer` for one try that failed.
+    """
+
+    def __init__(self, connections: Connections, servers: str, topic: str) -> None:
+        self.topic = topic
+        self.cluster_id = ""
+        self.topic_id = b""
+        self.end = 0
+        """The log's end as last heard."""
+        self.cluster: Cluster | None = None
+        self.heard = -1.0
+        """When the brokers last described it, by the monotonic clock."""
+        self._connections = connections
+        self.servers = servers
+        self._servers = addresses(servers)
+        self._failed: dict[tuple[str, int], float] = {}
+        self._asking = asyncio.Lock()
+        self._suspected: dict[str, tuple[float, str]] = {}
+        self._foreign = ""
+
+    @property
+    def identity(self) -> str:
+        """The names of the cluster and the topic, with their ids."""
+        return f"{self.cluster_id}/{self.topic}/{wire.topic_id_text(self.topic_id)}"
+
+    def note_end(self, end: int) -> None:
+        """Remember where the log ended."""
+        self.end = max(self.end, end)
+
+    def check(self, but: str = "") -> None:
+        """Raise what stands against using the partition; ``but`` leaves out what the caller looks into."""
+        self.check_foreign()
+        for what, (_, text) in self._suspected.items():
+            if what != but:
+                raise NoAnswer(text, sent=False)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is settled that the log is another one."""
+        return bool(self._foreign)
+
+    def check_foreign(self) -> None:
+        """Raise :class:`.contract.ForeignLog` if that is settled; from any thread."""
+        if self._foreign:
+            raise ForeignLog(self._foreign)
+
+    def suspect(self, what: str, text: str) -> NoReturn:
+        """Count one more sign that the log is another one; ``what``: which signs belong together."""
+        since, _ = self._suspected.setdefault(what, (time.monotonic(), text))
+        self._suspected[what] = since, text
+        if time.monotonic() - since >= CONFIRM_S:
+            self._foreign = text
+        self.check()
+        raise AssertionError("unreachable: check() raises while something is suspected")
+
+    def clear(self, what: str) -> None:
+        """Forget such signs: one answer was as it should be."""
+        self._suspected.pop(what, None)
+
+    async def refresh(self, timeout_s: float = TRY_S) -> Cluster:
+        """Ask for the cluster and the topic anew; shared by all that ask at the same time."""
+        asked = time.monotonic()
+        try:
+            async with asyncio.timeout(timeout_s), self._asking:
+                if self.cluster is None or self.heard < asked:
+                    cluster = await self._ask_anybody(wire.Metadata(self.topic), wire.cluster)
+                    self.cluster, self.heard = cluster, time.monotonic()
+        except TimeoutError as error:
+            raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
+        if self.topic_id:
+            self._compare(self.cluster)
+        return self.cluster
+
+    def adopt(self, cluster: Cluster) -> None:
+        """Take this topic as the one to follow."""
+        assert cluster.place is not None
+        self.cluster_id, self.topic_id = cluster.id, cluster.place.topic_id
+
+    def _compare(self, cluster: Cluster) -> None:
+        if cluster.code == Code.TOPIC_AUTHORIZATION_FAILED:
+            self.denied(cluster.code, "Describe")
+        if cluster.id != self.cluster_id:
+            self.suspect(
+                "topic",
+                f"the brokers are of the Kafka cluster {cluster.id}, but the log was in {self.cluster_id}",
+            )
+        if cluster.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
+            self.suspect(
+                "topic", f"the topic {self.topic} was deleted; records up to {self.end - 1} were seen"
+            )
+        if cluster.place is None:
+            raise NoAnswer(f"topic {self.topic}: {code_name(cluster.code)}", sent=False)
+        if cluster.place.topic_id != self.topic_id:
+            was, now = map(wire.topic_id_text, (self.topic_id, cluster.place.topic_id))
+            self.suspect(
+                "topic",
+                f"the topic {self.topic} was deleted and made anew: its id was {was} and is {now}; "
+                f"records up to {self.end - 1} were seen",
+            )
+        self.clear("topic")
+        self.check()
+
+    def denied(self, code: int, operation: str, name: str = "") -> NoReturn:
+        """Raise what says which permission is missing."""
+        kind = _DENIED.get(Code(code), "cluster")
+        raise LogError(
+            f"Kafka refused: this client needs {operation} on {kind} {name or self.topic} ({code_name(code)})"
+        )
+
+    async def ask_anybody(self, request: Any, read: Callable[[Any], T], timeout_s: float = TRY_S) -> T:
+        """The answer of any broker that answers."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._ask_anybody(request, read)
+        except TimeoutError as error:
+            raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
+
+    async def _ask_anybody(self, request: Any, read: Callable[[Any], T]) -> T:
+        known = [(broker.host, broker.port) for broker in self.cluster.brokers] if self.cluster else []
+        known = list(dict.fromkeys([*self._connections.known(), *known, *self._servers]))
+        troubles = []
+        for host, port in sorted(known, key=lambda address: self._failed.get(address, 0.0)):
+            try:
+                answer = await self._connections.ask(host, port, Purpose.ASK, request, TRY_S / 2)
+            except NoAnswer as error:
+                self._failed[host, port] = time.monotonic()
+                troubles.append(str(error))
+            else:
+                self._failed.pop((host, port), None)
+                return read(answer)
+        raise NoAnswer("; ".join(troubles), sent=False)
+
+    async def ask_at(self, host: str, port: int, request: Any, timeout_s: float = TRY_S) -> Any:
+        """The answer of this very broker."""
+        return await self._connections.ask(host, port, Purpose.ASK, request, timeout_s)
+
+    async def ask(self, request: Any, purpose: Purpose, timeout_s: float = TRY_S, *, but: str = "") -> Any:
+        """The answer of the broker that has the partition."""
+        self.check(but)
+        broker = self.cluster.place.broker if self.cluster and self.cluster.place else None
+        if broker is None:
+            raise NoAnswer(f"no broker has the partition of topic {self.topic} at present", sent=False)
+        return await self._connections.ask(broker.host, broker.port, purpose, request, timeout_s)
+
+    async def recover(self) -> None:
+        """After a failed try: look where the partition is now. Raises only what is settled."""
+        try:
+            await self.refresh()
+        except NoAnswer:
+            self.check_foreign()
+
+    async def offset_at(self, at: int, timeout_s: float) -> int:
+        """The log's end or start (:data:`.wire.LATEST`, :data:`.wire.EARLIEST`), tried until the time is up.
+
+        Raises :class:`.contract.Unreachable`. Asks by name, as Kafka offers no other way.
+        """
+        deadline = time.monotonic() + timeout_s
+        pause = Pause()
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                request = wire.list_offsets(self.topic, at)
+                answer = await self.ask(request, Purpose.ASK, max(0.001, min(left, TRY_S)), but="end")
+                code, offset = wire.listed_offset(answer)
+                if code == Code.NONE:
+                    return offset
+                trouble = code_name(code)
+                if code == Code.TOPIC_AUTHORIZATION_FAILED:
+                    self.denied(code, "Describe")
+            except NoAnswer as error:
+                trouble = str(error)
+            if time.monotonic() >= deadline:
+                raise Unreachable(f"Kafka did not tell where topic {self.topic} ends: {trouble}")
+            await pause()
+            await self.recover()
+
+    async def ask_end(self, timeout_s: float) -> int:
+        """The log's end as of now. Raises :class:`.contract.Unreachable`, also while a cut is suspected."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            known = self.end
+            end = await self.offset_at(wire.LATEST, max(0.001, deadline - time.monotonic()))
+            if end >= known:
+                self.clear("end")
+                self.note_end(end)
+                return end
+            try:
+                self.suspect(
+                    "end", f"the topic {self.topic} was cut: it ended at {known} and now ends at {end}"
+                )
+            except NoAnswer as error:
+                if time.monotonic() >= deadline:
+                    raise Unreachable(str(error)) from error
+            await asyncio.sleep(CONFIRM_S / 5)

@@ -1,0 +1,409 @@
+"""Kafka's requests as this log needs them, and their answers as plain tuples.
+
+aiokafka's own requests name topics; those here that aiokafka lacks name them by id (Metadata 10, Fetch 13,
+Produce 13: KIP-516), so that a topic that was deleted and made anew is refused by the broker itself. Brokers
+that do not know those versions are asked by name; whoever does so has to look at the id from time to time.
+"""
+
+from __future__ import annotations
+
+import base64
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.fetch import FetchRequest_v11
+from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.protocol.produce import ProduceRequest_v7
+from aiokafka.protocol.types import (
+    Boolean,
+    CompactArray,
+    CompactBytes,
+    CompactString,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Schema,
+    TaggedFields,
+)
+
+PARTITION = 0
+"""The log is the first and only partition of its topic."""
+LATEST, EARLIEST = -1, -2
+NO_TOPIC_ID = bytes(16)
+_REPLICA = -1
+_ALL_REPLICAS = -1
+
+
+class Code(IntEnum):
+    """Kafka's error codes that are told apart here."""
+
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    MESSAGE_TOO_LARGE = 10
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    TOPIC_AUTHORIZATION_FAILED = 29
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_REPLICATION_FACTOR = 38
+    POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
+    INVALID_PRODUCER_EPOCH = 47
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    UNKNOWN_PRODUCER_ID = 59
+    INVALID_RECORD = 87
+    PRODUCER_FENCED = 90
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+
+
+class Broker(NamedTuple):
+    """Where a broker listens."""
+
+    id: int
+    host: str
+    port: int
+
+
+class Place(NamedTuple):
+    """The log's partition as the brokers describe it."""
+
+    topic_id: bytes
+    partitions: int
+    broker: Broker | None
+    """The one that leads the partition; ``None`` while there is none."""
+    replicas: int
+
+
+class Cluster(NamedTuple):
+    """What a broker says about its cluster and the log's topic."""
+
+    id: str
+    controller: Broker | None
+    brokers: list[Broker]
+    code: int
+    """Why there is no ``place``."""
+    place: Place | None
+
+
+class FetchAnswer(NamedTuple):
+    """One partition's part of a fetch."""
+
+    code: int
+    end: int
+    """The offset after the last record that readers may see."""
+    data: bytes
+
+
+class ProduceAnswer(NamedTuple):
+    """One partition's part of a produce."""
+
+    code: int
+    offset: int
+    """Of the batch's first record; -1 when it is not known."""
+    message: str
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """A topic id as Kafka's tools print it."""
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+class _Uuid(AbstractType):  # type: ignore[misc]
+    """Sixteen bytes."""
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return value
+
+    @classmethod
+    def decode(cls, data: Any) -> bytes:
+        raw: bytes = data.read(16)
+        return raw
+
+
+class _MetadataResponse(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 3, 10
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString()),
+                ("port", Int32),
+                ("rack", CompactString()),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString()),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("name", CompactString()),
+                ("topic_id", _Uuid),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader_id", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", CompactArray(Int32)),
+                        ("in_sync", CompactArray(Int32)),
+                        ("offline", CompactArray(Int32)),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("authorized_operations", Int32),
+        ("tags", TaggedFields),
+    )
+
+
+class _MetadataRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION = 3, 10, True
+    RESPONSE_TYPE = _MetadataResponse
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(("topic_id", _Uuid), ("name", CompactString()), ("tags", TaggedFields)),
+        ),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class Metadata(Request[_MetadataRequest]):  # type: ignore[misc]
+    """Asks for the cluster and one topic, and never makes the topic, as a stock broker otherwise would."""
+
+    API_KEY = 3
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def build(self, struct: Any) -> Any:
+        """The request in the version that was agreed on."""
+        return struct([(NO_TOPIC_ID, self._topic, {})], False, False, False, {})
+
+
+def cluster(response: Any) -> Cluster:
+    """The answer to :class:`Metadata`."""
+    brokers = {node: Broker(node, host, port) for node, host, port, *_ in response.brokers}
+    code, _, topic_id, _, partitions, *_ = response.topics[0]
+    place = None
+    if code == Code.NONE and partitions:
+        first = min(partitions, key=lambda partition: int(partition[1]))
+        _, _, node, _, replicas, *_ = first
+        place = Place(topic_id, len(partitions), brokers.get(node), len(replicas))
+    controller = brokers.get(response.controller_id)
+    return Cluster(response.cluster_id or "", controller, list(brokers.values()), code, place)
+
+
+class _FetchResponse(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 1, 13
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("error_code", Int16),
+        ("session_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", _Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("high_watermark", Int64),
+                        ("last_stable_offset", Int64),
+                        ("log_start_offset", Int64),
+                        (
+                            "aborted_transactions",
+                            CompactArray(
+                                ("producer_id", Int64), ("first_offset", Int64), ("tags", TaggedFields)
+                            ),
+                        ),
+                        ("preferred_read_replica", Int32),
+                        ("records", CompactBytes),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class _FetchRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION = 1, 13, True
+    RESPONSE_TYPE = _FetchResponse
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        ("max_wait_ms", Int32),
+        ("min_bytes", Int32),
+        ("max_bytes", Int32),
+        ("isolation_level", Int8),
+        ("session_id", Int32),
+        ("session_epoch", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", _Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("current_leader_epoch", Int32),
+                        ("fetch_offset", Int64),
+                        ("last_fetched_epoch", Int32),
+                        ("log_start_offset", Int64),
+                        ("partition_max_bytes", Int32),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        (
+            "forgotten",
+            CompactArray(("topic_id", _Uuid), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)),
+        ),
+        ("rack_id", CompactString()),
+        ("tags", TaggedFields),
+    )
+
+
+class Fetch(Request[FetchRequest_v11 | _FetchRequest]):  # type: ignore[misc]
+    """Asks for records from ``offset`` on; a batch larger than ``bytes_max`` still comes whole."""
+
+    API_KEY = 1
+
+    def __init__(self, topic: str, topic_id: bytes, offset: int, *, wait_ms: int, bytes_max: int) -> None:
+        self._topic, self._topic_id, self._offset = topic, topic_id, offset
+        self._wait_ms, self._bytes_max = wait_ms, bytes_max
+
+    def build(self, struct: Any) -> Any:
+        """The request in the version that was agreed on. All of it is uncommitted, as Confluent reads."""
+        head = (_REPLICA, self._wait_ms, 1, self._bytes_max, 0, 0, -1)
+        if struct is _FetchRequest:
+            by_id: Any = (PARTITION, -1, self._offset, -1, -1, self._bytes_max, {})
+            return struct(*head, [(self._topic_id, [by_id], {})], [], "", {})
+        by_name = (PARTITION, -1, self._offset, -1, self._bytes_max)
+        return struct(*head, [(self._topic, [by_name])], [], "")
+
+
+def fetched(response: Any) -> FetchAnswer:
+    """The answer to :class:`Fetch`."""
+    if response.error_code or not response.topics:
+        return FetchAnswer(response.error_code, -1, b"")
+    _, code, end, _, _, _, _, data, *_ = response.topics[0][1][0]
+    return FetchAnswer(code, end, data or b"")
+
+
+class _ProduceResponse(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 0, 13
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", _Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("offset", Int64),
+                        ("timestamp", Int64),
+                        ("log_start_offset", Int64),
+                        (
+                            "record_errors",
+                            CompactArray(
+                                ("batch_index", Int32), ("message", CompactString()), ("tags", TaggedFields)
+                            ),
+                        ),
+                        ("error_message", CompactString()),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("throttle_time_ms", Int32),
+        ("tags", TaggedFields),
+    )
+
+
+class _ProduceRequest(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION = 0, 13, True
+    RESPONSE_TYPE = _ProduceResponse
+    SCHEMA = Schema(
+        ("transactional_id", CompactString()),
+        ("required_acks", Int16),
+        ("timeout", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", _Uuid),
+                (
+                    "partitions",
+                    CompactArray(("partition", Int32), ("records", CompactBytes), ("tags", TaggedFields)),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class Produce(Request[ProduceRequest_v7 | _ProduceRequest]):  # type: ignore[misc]
+    """Appends one batch; answered when all replicas in sync have it. Not part of a transaction."""
+
+    API_KEY = 0
+
+    def __init__(self, topic: str, topic_id: bytes, batch: bytes, *, timeout_ms: int) -> None:
+        self._topic, self._topic_id, self._batch, self._timeout_ms = topic, topic_id, batch, timeout_ms
+
+    def build(self, struct: Any) -> Any:
+        """The request in the version that was agreed on."""
+        head = (None, _ALL_REPLICAS, self._timeout_ms)
+        if struct is _ProduceRequest:
+            return struct(*head, [(self._topic_id, [(PARTITION, self._batch, {})], {})], {})
+        return struct(*head, [(self._topic, [(PARTITION, self._batch)])])
+
+
+def produced(response: Any) -> ProduceAnswer:
+    """The answer to :class:`Produce`."""
+    _, code, offset, _, _, *rest = response.topics[0][1][0]
+    return ProduceAnswer(code, offset, (rest[1] if len(rest) > 1 else None) or "")
+
+
+def list_offsets(topic: str, at: int) -> Any:
+    """Asks for the log's end (:data:`LATEST`: what readers may see) or start (:data:`EARLIEST`)."""
+    return OffsetRequest(_REPLICA, 0, [(topic, [(PARTITION, at)])])
+
+
+def listed_offset(response: Any) -> tuple[int, int]:
+    """The answer to :func:`list_offsets`: code and offset."""
+    _, code, _, offset = response.topics[0][1][0]
+    return code, offset
