@@ -1,5 +1,6 @@
 # make serve   install what is needed into .venv and serve on http://127.0.0.1:8081
 # make test    install what is needed and run every check and test
+# make cluster broker, three nodes and one URL in front of them, all on this machine
 # make help    the rest
 
 # The first of these that is Python 3.11 or newer makes the virtual environment.
@@ -14,6 +15,10 @@ DATA    ?=
 ARGS    ?=
 # What "make lock" renews; UPGRADE= keeps the versions that still fit.
 UPGRADE ?= --upgrade
+# What "make cluster" runs: nodes, how they elect, and the port of the URL in front (a free one if empty).
+NODES    ?= 3
+ELECTION ?= kafka
+PORT     ?=
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
 
@@ -23,10 +28,11 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint unit docs bench lock clean tools
+.PHONY: help serve cluster test lint unit docs bench lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
+	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   a cluster on this machine'
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
@@ -37,6 +43,10 @@ help:
 serve: $(VENV)/run.stamp
 	@exec $(BIN)/registrar serve $(FLAGS)
 
+cluster: java $(VENV)/dev.stamp
+	@exec $(BIN)/python -m deploy.local.cluster --nodes "$(NODES)" --election "$(ELECTION)" \
+	  $(if $(PORT),--port "$(PORT)") $(if $(DATA),--data "$(DATA)") -- $(ARGS)
+
 test: tools lint unit
 
 lint: $(VENV)/dev.stamp
@@ -44,6 +54,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
+	@$(BIN)/python -m deploy.local.jars
 	$(BIN)/python -m pytest $(TESTS)
 
 bench: $(VENV)/dev.stamp
@@ -52,13 +63,18 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python bench/load.py $(ARGS)
 
 # What the tests need beyond Python, each with the one thing to do about it.
-tools:
+tools: java
 	@command -v curl >/dev/null || \
 	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
 	@node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null || \
 	  { echo 'make test needs Node 18 or newer: install the package nodejs (apt-get install nodejs npm)'; exit 1; }
 	@command -v npm >/dev/null || \
 	  { echo 'make test needs npm: install the package npm (apt-get install npm)'; exit 1; }
+
+java:
+	@java --version 2>/dev/null | { read -r _ version _; test "$${version%%.*}" -ge 17 2>/dev/null; } || \
+	  { echo 'make test and make cluster need Java 17 or newer:' \
+	  'install the package default-jre-headless (apt-get install default-jre-headless)'; exit 1; }
 
 # A stamp stands for what was installed; it is older than a lock that changed since.
 $(VENV)/bin/python:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.running import ROOT
 
+JAVA = "echo openjdk 17.0.2 2022-01-18"
 NEEDED_BY_MAKE = ("sh", "env", "echo", "touch", "rm")
 
 
@@ -79,16 +81,17 @@ def test_an_older_python_is_passed_over(path: Path, clone: Path) -> None:
 
 
 def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
-    for name, works in (("curl", "exit 0"), ("node", "exit 0"), ("npm", "exit 0")):
+    works = "exit 0"
+    for name, script in (("java", JAVA), ("curl", works), ("node", works), ("npm", works)):
         done = make(path, "test")
         assert done.returncode != 0
-        assert done.stdout.lower().startswith(f"make test needs {name}")
-        program(path, name, works)
+        assert re.match(rf"make test (and make cluster )?needs? {name}", done.stdout.lower())
+        program(path, name, script)
     assert make(path, "tools").returncode == 0
 
 
 def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
-    for name in ("curl", "node", "npm"):
+    for name in ("java", "curl", "node", "npm"):
         found = shutil.which(name)
         assert found is not None
         (path / name).symlink_to(found)
@@ -96,7 +99,26 @@ def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize("script", ["exit 1", "echo java 11.0.1 2018-10-16", "echo java 21-odd 2023"])
+def test_an_old_java_is_told(path: Path, script: str) -> None:
+    program(path, "java", script)
+    done = make(path, "cluster")
+    assert done.returncode != 0
+    assert done.stdout.startswith("make test and make cluster need Java 17 or newer: install")
+
+
+def test_a_cluster_is_what_was_asked_for(path: Path) -> None:
+    program(path, "java", JAVA)
+    arguments = ("NODES=5", "ELECTION=zookeeper", "PORT=80", "DATA=/a b", "ARGS=--readers 0")
+    printed = make(path, "-n", "cluster", *arguments).stdout
+    wanted = (
+        '-m deploy.local.cluster --nodes "5" --election "zookeeper" --port "80" --data "/a b" -- --readers 0'
+    )
+    assert wanted in " ".join(printed.replace("\\\n", " ").split())
+
+
 def test_an_old_node_is_told(path: Path) -> None:
+    program(path, "java", JAVA)
     program(path, "curl", "exit 0")
     program(path, "node", "exit 1")
     assert make(path, "test").stdout.startswith("make test needs Node 18 or newer")
