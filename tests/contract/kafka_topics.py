@@ -1,0 +1,39 @@
+"""Topics on a real broker, by another client than the log's own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+COMPACT = {
+    "cleanup.policy": "compact",
+    "delete.retention.ms": str(7 * 86_400_000),
+    "min.compaction.lag.ms": str(86_400_000),
+}
+
+
+def admin(servers: str, **settings: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": servers, "socket.timeout.ms": 20_000, **settings})
+
+
+def make_topic(
+    servers: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    name: str = "",
+    partitions: int = 1,
+    replicas: int = 1,
+) -> str:
+    """A new topic; its name."""
+    name = name or f"schemas-{secrets.token_hex(4)}"
+    topic = NewTopic(name, partitions, replicas, config={**COMPACT, **(settings or {})})
+    client = admin(servers)  # kept: with it its pending calls would go
+    client.create_topics([topic])[name].result(30)
+    return name
+
+
+def delete_topic(servers: str, name: str) -> None:
+    client = admin(servers)
+    client.delete_topics([name])[name].result(30)
