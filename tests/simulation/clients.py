@@ -1,0 +1,123 @@
+"""Clients of the simulated cluster. Each writes to subjects of its own, so it knows every answer beforehand."""
+
+from __future__ import annotations
+
+from registry.domain import versions
+from registry.domain.commands import (
+    Command,
+    DeleteSubject,
+    DeleteVersion,
+    Done,
+    PutConfig,
+    Refused,
+    Register,
+    Unknown,
+)
+from registry.domain.model import Subject
+
+from .cluster import Cluster
+from .subjects import Ids, OwnSubject
+from .world import World
+
+_THINK_S = 0.6
+
+
+class Client:
+    """Makes one request after another, until it is told to stop."""
+
+    def __init__(self, world: World, cluster: Cluster, name: str, ids: Ids) -> None:
+        self._world = world
+        self._cluster = cluster
+        self._name = name
+        self._ids = ids
+        self._made = 0
+        self._subjects = [self._fresh(), self._fresh()]
+        self._texts: list[str] = []
+        self._tried: set[str] = set()
+        """Texts that may be in the log."""
+        self.abandoned: list[OwnSubject] = []
+        """Subjects of which a write's outcome is unknown: nothing more is asked of them."""
+        self.failed: list[str] = []
+        """Texts of registrations that were reported as not done, and never asked for again."""
+        self.acknowledged = 0
+        self.stopped = False
+        self.idle = False
+
+    @property
+    def subjects(self) -> list[OwnSubject]:
+        return list(self._subjects)
+
+    def run(self) -> None:
+        """Ask until stopped."""
+        while not self.stopped:
+            self._world.sleep(self._world.chance.random() * _THINK_S)
+            index = self._world.chance.randrange(len(self._subjects))
+            if self._world.likely(0.4):
+                self._read(self._subjects[index])
+            else:
+                self._write(index)
+        self.idle = True
+
+    def succeeds(self) -> bool:
+        """One more registration; whether it was done."""
+        self._subjects.append(self._fresh())
+        index = len(self._subjects) - 1
+        before = self.acknowledged
+        self._write(index)
+        return self.acknowledged > before
+
+    def _fresh(self) -> OwnSubject:
+        self._made += 1
+        return OwnSubject(f"{self._name}-{self._made}")
+
+    def _write(self, index: int) -> None:
+        subject = self._subjects[index]
+        command = self._command(subject.name)
+        outcome = self._cluster.submit(command)
+        clean = isinstance(outcome, Refused) and outcome.code >= 50000
+        if isinstance(command, Register) and not clean:
+            self._tried.add(command.schema)
+        if isinstance(outcome, Unknown):
+            self.abandoned.append(subject)
+            self._subjects[index] = self._fresh()
+        elif clean:
+            # Not done, says the answer: the subject must be as before, which the next reads show.
+            if isinstance(command, Register) and command.schema not in self._tried:
+                self.failed.append(command.schema)
+                self._texts.remove(command.schema)
+        else:
+            assert isinstance(outcome, Done | Refused), outcome
+            subject.took(command, outcome, self._ids)
+            self.acknowledged += 1
+
+    def _command(self, subject: str) -> Command:
+        chance = self._world.chance
+        kind = chance.random()
+        if kind < 0.6 or not self._texts:
+            if kind < 0.4 or not self._texts:
+                self._texts.append(_text(self._name, len(self._texts), chance.randrange(10**6)))
+                return Register(subject, self._texts[-1])
+            return Register(subject, chance.choice(self._texts))
+        if kind < 0.7:
+            return DeleteVersion(subject, -1)
+        if kind < 0.8:
+            return DeleteSubject(subject)
+        if kind < 0.9:
+            return DeleteSubject(subject, permanent=True)
+        return PutConfig(f"{self._name}-config", {"compatibilityGroup": f"{chance.randrange(10**6)}"})
+
+    def _read(self, subject: OwnSubject) -> None:
+        """A list of versions through any node: with what was acknowledged before, neither less nor more."""
+        expected = subject.live()
+        with self._cluster.read() as view:
+            if view is None:
+                return
+            found = versions.versions(view, Subject.parse(subject.name), deleted=False)
+            seen = {each.version: each.row.schema_id for each in found}
+        assert seen == expected, f"{subject.name} has {expected}, a confirmed read found {seen}"
+
+
+def _text(client: str, *numbers: int) -> str:
+    """A schema that nobody else has, compatible with all of them, in the form that the log keeps."""
+    name = f"{client}_" + "_".join(map(str, numbers))
+    return f'{{"type":"record","name":"R","doc":"{name}","fields":[]}}'

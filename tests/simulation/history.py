@@ -1,0 +1,217 @@
+"""One simulated history: a cluster under load, chance that breaks it, then calm, and what must be true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from registry.domain import versions
+from registry.domain.model import Subject
+
+from .clients import Client
+from .cluster import Cluster, Node
+from .subjects import Ids
+from .world import Process, World
+
+CLIENTS = 3
+STORM_S = 20.0
+CALM_S = 120.0
+
+
+@dataclass
+class Told:
+    """What a history was made of, for a summary and to see that faults happened."""
+
+    turns: int
+    acknowledged: int
+    claims: int
+    records: int
+    unknown: int
+
+
+class Trouble:
+    """Does to the cluster what networks, machines and operators do."""
+
+    def __init__(self, world: World, cluster: Cluster) -> None:
+        self._world = world
+        self._cluster = cluster
+        self.over = False
+        self._actions: list[Callable[[Node], None]] = [
+            self._crash, self._crash, self._freeze, self._freeze, self._cut, self._usurp, self._noise,
+            self._stop, self._isolate, self._another_producer,
+        ]  # fmt: skip
+
+    def run(self) -> None:
+        """Trouble until the storm is over, then heal everything."""
+        while self._world.now < STORM_S:
+            self._world.sleep(self._world.chance.expovariate(0.6))
+            nodes = self._cluster.nodes
+            primary = [node for node in nodes if node.name == self._cluster.authority.elected]
+            node = self._world.chance.choice(primary if primary and self._world.likely(0.6) else nodes)
+            self._world.chance.choice(self._actions)(node)
+        for node in self._cluster.nodes:
+            node.line.cut, node.line.bad, node.cut_off = False, 0.0, False
+            if node.running is None:
+                self._cluster.start(node)
+            else:
+                node.running.process.frozen = False
+        self.over = True
+
+    def _later(self, mean_s: float, what: Callable[[], None]) -> None:
+        delay_s = self._world.chance.expovariate(1 / mean_s)
+
+        def then() -> None:
+            self._world.sleep(delay_s)
+            if not self.over:
+                what()
+
+        self._world.spawn(Process("later"), then)
+
+    def _crash(self, node: Node) -> None:
+        self._cluster.kill(node)
+
+        def again() -> None:
+            if node.running is None:
+                self._cluster.start(node)
+
+        self._later(2.0, again)
+
+    def _stop(self, node: Node) -> None:
+        if node.running is None or node.running.process.frozen:
+            return
+        life = node.running
+        self._world.spawn(life.process, life.stop)
+        self._later(1.0, lambda: self._crash(node))
+
+    def _freeze(self, node: Node) -> None:
+        if node.running is None:
+            return
+        process = node.running.process
+        process.frozen = True
+
+        def thaw() -> None:
+            process.frozen = False
+
+        self._later(8.0, thaw)
+
+    def _cut(self, node: Node) -> None:
+        node.line.cut = True
+
+        def heal() -> None:
+            node.line.cut = False
+
+        self._later(5.0, heal)
+
+    def _isolate(self, node: Node) -> None:
+        node.cut_off = True
+
+        def heal() -> None:
+            node.cut_off = False
+
+        self._later(3.0, heal)
+
+    def _noise(self, node: Node) -> None:
+        node.line.bad = self._world.chance.random() * 0.5
+
+        def heal() -> None:
+            node.line.bad = 0.0
+
+        self._later(4.0, heal)
+
+    def _usurp(self, node: Node) -> None:
+        self._cluster.authority.usurp()
+
+    def _another_producer(self, node: Node) -> None:
+        self._cluster.partition.init(another_producer=True)
+
+
+def run(seed: int) -> Told:
+    """Make the history of a seed and check it; ``AssertionError`` says what was wrong."""
+    world = World(seed)
+    cluster = Cluster(world, 3)
+    ids = Ids()
+    clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]
+    outside = Process("outside")
+    trouble = Trouble(world, cluster)
+    for client in clients:
+        world.spawn(outside, client.run)
+    world.spawn(Process("trouble"), trouble.run)
+    assert world.run(lambda: trouble.over, STORM_S * 3), "the storm did not end"
+    for client in clients:
+        client.stopped = True
+    assert world.run(lambda: all(client.idle for client in clients), CALM_S), "a client was never answered"
+    _writes_again(world, cluster, clients)
+    assert world.run(lambda: _level(cluster), CALM_S), "the nodes do not come to the log's end"
+    check(cluster, clients)
+    return Told(
+        world.turns,
+        sum(client.acknowledged for client in clients),
+        cluster.partition.claims,
+        cluster.partition.end,
+        sum(len(client.abandoned) for client in clients),
+    )
+
+
+def _writes_again(world: World, cluster: Cluster, clients: list[Client]) -> None:
+    """After the storm the cluster must heal by itself."""
+    last: list[bool] = []
+
+    def write() -> None:
+        last.append(clients[0].succeeds())
+
+    world.spawn(Process("last"), write)
+    assert world.run(lambda: last, CALM_S), "the last write was not answered"
+    assert last[0], "the cluster does not write any more"
+
+
+def _level(cluster: Cluster) -> bool:
+    return all(node.store.applied == cluster.partition.end for node in cluster.nodes)
+
+
+def check(cluster: Cluster, clients: list[Client]) -> None:
+    """What must be true of log and stores in the end."""
+    _claims_in_order(cluster)
+    _ids_grow(cluster)
+    texts = _registered(cluster)
+    for client in clients:
+        for text in client.failed:
+            assert text not in texts, f"{text} was reported not done, and is in the log"
+        for subject in client.subjects:
+            for node in cluster.nodes:
+                found = versions.versions(node.store.view(), Subject.parse(subject.name))
+                seen = {each.version: each.row.schema_id for each in found}
+                assert seen == subject.live(), f"{node.name} shows {seen} of {subject.name}: {subject.live()}"
+    assert len({node.store.digest for node in cluster.nodes}) == 1
+
+
+def _claims_in_order(cluster: Cluster) -> None:
+    newest = 0
+    for batch in cluster.partition.batches:
+        if batch.claim:
+            assert batch.claim >= newest, f"{batch} stands after a batch of claim {newest}"
+            newest = batch.claim
+
+
+def _registered(cluster: Cluster) -> dict[str, int]:
+    """The texts in the log and their ids."""
+    found: dict[str, int] = {}
+    for record in cluster.partition.records:
+        if record.key is not None and record.value is not None and b'"SCHEMA"' in record.key:
+            value = orjson.loads(record.value)
+            found[value["schema"]] = value["id"]
+    return found
+
+
+def _ids_grow(cluster: Cluster) -> None:
+    highest, bound = 0, {}
+    for record in cluster.partition.records:
+        if record.key is None or record.value is None or b'"SCHEMA"' not in record.key:
+            continue
+        value = orjson.loads(record.value)
+        schema_id, text = value["id"], value["schema"]
+        if schema_id not in bound:
+            assert schema_id > highest, f"id {schema_id} at {record.offset} is new and below {highest}"
+            highest = schema_id
+        assert bound.setdefault(schema_id, text) == text, f"id {schema_id} has two schemas"

@@ -1,0 +1,58 @@
+"""A store in memory with the calls of :class:`registry.store.lmdb.Store` that following and writing need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+from registry.domain import digest
+from registry.domain.rows import Change
+from registry.domain.views import DictView
+
+
+class MemoryView(DictView):
+    """The rows, for a ``with`` block; they stay as they are while it lasts."""
+
+    def __init__(self, rows: Iterable[tuple[bytes, bytes]], applied: int) -> None:
+        super().__init__(rows)
+        self.moment = applied
+        self.blocks = 0
+
+    def applied(self) -> int:
+        return self.moment
+
+    def __enter__(self) -> Self:
+        self.blocks += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.blocks -= 1
+
+
+class MemoryStore:
+    """Outlives the process that uses it; a commit is whole or was not."""
+
+    def __init__(self, witness: dict[int, int]) -> None:
+        """``witness``: offsets and digests that any store has had; one that differs is found at once."""
+        self._rows = MemoryView((), 0)
+        self._witness = witness
+        self.digest = digest.EMPTY
+
+    @property
+    def applied(self) -> int:
+        return self._rows.moment
+
+    def view(self) -> MemoryView:
+        return self._rows
+
+    def commit(self, changes: dict[bytes, bytes | None] | Iterable[Change], applied: int) -> None:
+        assert applied >= self.applied, f"the applied offset went back from {self.applied} to {applied}"
+        changed = dict(changes)
+        for key, value in changed.items():
+            self.digest = digest.changed(self.digest, key, self._rows.get(key), value)
+        if self._rows.blocks:
+            self._rows = MemoryView(self._rows.rows(), applied)
+        self._rows.commit(changed.items())
+        self._rows.moment = applied
+        known = self._witness.setdefault(applied, self.digest)
+        assert known == self.digest, f"two stores differ at offset {applied}"

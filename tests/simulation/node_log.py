@@ -1,0 +1,198 @@
+"""A node's log over the simulated partition: the contract of :mod:`registry.log.contract` over a bad network.
+
+A request may be lost, its answer may be lost, and it may come late: after its sender has given it up. What
+the log then does about it are the rules that the Kafka log keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from registry.domain.records import NOOP_KEY, Entry
+from registry.log.contract import Claim, Fenced, Fetched, LogError, OutcomeUnknown, Unreachable
+
+from .partition import InvalidEpoch, OutOfSequence, Partition
+from .world import Process, World
+
+REQUEST_TIMEOUT_S = 1.0
+LATE_S_MAX = 4.0
+APPEND_TIMEOUT_S = 3.0
+_Answer = TypeVar("_Answer")
+
+
+class NoAnswer(Exception):
+    """The request or its answer was lost, or it comes late."""
+
+
+@dataclass
+class Line:
+    """The network between one node and the broker."""
+
+    cut: bool = False
+    bad: float = 0.0
+    """The share of requests that go wrong."""
+    hops_s: float = 0.001
+
+
+class NodeLog:
+    """The log as one process of a node sees it; another process has another."""
+
+    identity = "simulated"
+    record_bytes_max = 900_000
+    tombstone_retention_ms = None
+
+    def __init__(self, world: World, partition: Partition, process: Process, line: Line) -> None:
+        self._world = world
+        self._partition = partition
+        self._process = process
+        self._line = line
+        self._claim: Claim | None = None
+        self._number = 0
+        self._sequence = 0
+        self._heard = 0
+
+    def end(self) -> int:
+        return self._heard
+
+    def ask_end(self, timeout_s: float) -> int:
+        try:
+            end = self._ask(lambda: self._partition.end, timeout_s)
+        except NoAnswer:
+            raise Unreachable("no answer about the log's end") from None
+        self._heard = max(self._heard, end)
+        return end
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        if not self._line.cut:  # what the background has fetched by now: anything up to the end
+            here = max(self._heard, offset)
+            if here < self._partition.end:
+                self._heard = self._world.chance.randint(here, self._partition.end)
+        records = self._partition.records[offset : min(self._heard, offset + records_max)]
+        return Fetched(records, offset + len(records))
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        self._world.until(lambda: not self._line.cut and self._partition.end > offset, timeout_s)
+        if not self._line.cut:
+            self._heard = max(self._heard, self._partition.end)
+        return self._heard > offset
+
+    def claim(self) -> Claim:
+        for _ in range(3):
+            try:
+                self._claim, self._number = self._ask(self._partition.init, REQUEST_TIMEOUT_S)
+            except NoAnswer:
+                continue
+            self._sequence = 0
+            return self._claim
+        raise Unreachable("no answer to a claim")
+
+    def fence(self, earlier: Claim) -> None:
+        # The last epoch there is: a higher one than any that was ever given out, also to those who never
+        # appended with theirs.
+        over = Claim(earlier.producer, earlier.epoch + 1)
+        entries = [Entry(NOOP_KEY, None)]
+        for _ in range(3):
+            try:
+                self._ask(
+                    lambda: self._partition.produce(over, 0, entries, self._process.name, 0),
+                    REQUEST_TIMEOUT_S,
+                )
+            except NoAnswer:
+                continue
+            except (InvalidEpoch, OutOfSequence):
+                pass
+            return
+        raise Unreachable("no answer to a fence")
+
+    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+        """In one piece or, as if they were long, in two."""
+        places = [each for each in cuts if 0 < each < len(entries)]
+        cut = self._world.chance.choice(places) if places and self._world.likely(0.3) else len(entries)
+        base = self._append_piece(entries[:cut])
+        if cut < len(entries):
+            try:
+                self._append_piece(entries[cut:])
+            except LogError as error:
+                self._claim = None
+                raise OutcomeUnknown(f"only {cut} of {len(entries)} records were appended") from error
+        return base
+
+    def _append_piece(self, entries: Sequence[Entry]) -> int:
+        claim, number, sequence = self._claim, self._number, self._sequence
+        if claim is None:
+            raise Fenced("not claimed")
+        deadline = self._world.now + APPEND_TIMEOUT_S
+        doubt = False
+        while True:
+            try:
+                base = self._ask(
+                    lambda: self._partition.produce(claim, sequence, entries, self._process.name, number),
+                    REQUEST_TIMEOUT_S,
+                )
+                break
+            except NoAnswer:
+                doubt = True
+                if self._world.now > deadline:
+                    self._claim = None
+                    raise OutcomeUnknown("no answer to an append") from None
+            except (InvalidEpoch, OutOfSequence) as refused:
+                found = self._found(claim, sequence) if doubt else None
+                if found is None:
+                    self._claim = None
+                    if isinstance(refused, OutOfSequence):
+                        raise OutcomeUnknown("out of sequence") from None
+                    raise Fenced("a newer claim stands") from None
+                base = found
+                break
+        self._sequence += len(entries)
+        self._heard = max(self._heard, base + len(entries))
+        return base
+
+    def _found(self, claim: Claim, sequence: int) -> int | None:
+        """Where a batch stands of which an earlier try may have landed; ``None``: nowhere."""
+        for _ in range(3):
+            try:
+                batches = self._ask(lambda: list(self._partition.batches), REQUEST_TIMEOUT_S)
+            except NoAnswer:
+                continue
+            wanted = (claim.producer, claim.epoch, sequence)
+            return next((each.base for each in batches if each[:3] == wanted), None)
+        self._claim = None
+        raise OutcomeUnknown("no answer to an append, nor to a reading")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _ask(self, what: Callable[[], _Answer], timeout_s: float) -> _Answer:
+        """One request: on its way others run, and everything that a network does may happen."""
+        world, line = self._world, self._line
+        world.sleep(line.hops_s * world.chance.random())
+        if line.cut:
+            fate = "lost"
+        elif world.likely(line.bad):
+            fate = world.chance.choice(("lost", "late", "unheard"))
+        else:
+            fate = "heard"
+        if fate == "late":
+            self._later(what)
+        if fate in ("lost", "late"):
+            world.sleep(timeout_s)
+            raise NoAnswer
+        answer = what()
+        world.sleep(line.hops_s * world.chance.random() if fate == "heard" else timeout_s)
+        if fate == "unheard":
+            raise NoAnswer
+        return answer
+
+    def _later(self, what: Callable[[], object]) -> None:
+        delay_s = self._world.chance.random() * LATE_S_MAX
+
+        def arrive() -> None:
+            self._world.sleep(delay_s)
+            with suppress(InvalidEpoch, OutOfSequence):  # nobody waits for this answer
+                what()
+
+        self._world.spawn(Process("network"), arrive)

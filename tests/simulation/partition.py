@@ -1,0 +1,131 @@
+"""One partition of Kafka and the coordinator of one transactional id, by the rules that brokers of 4.1 keep.
+
+What is asked of it happens at once and wholly; the network in between is :mod:`.node_log`'s matter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from registry.domain.records import Entry, Record
+from registry.log.contract import Claim
+
+EPOCH_LAST = 32767
+"""The broker's epochs are signed 16 bits wide. The coordinator gives out all but the last."""
+_REMEMBERED = 5
+"""Batches of a producer of which a repetition is known."""
+
+
+class InvalidEpoch(Exception):
+    """Error 47: a newer epoch of the producer has appended."""
+
+
+class OutOfSequence(Exception):
+    """Error 45: not the sequence number that comes next."""
+
+
+class Batch(NamedTuple):
+    """A record batch as it stands in the partition."""
+
+    producer: int
+    epoch: int
+    sequence: int
+    base: int
+    count: int
+    sender: str
+    """Who sent it: known to the simulation alone."""
+    claim: int
+    """By which of all claims, counted as the coordinator gave them; likewise."""
+
+
+@dataclass
+class _Producer:
+    epoch: int
+    next: int
+    """The sequence number that comes next."""
+    appended_at: float
+    recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+
+class Partition:
+    """The broker's side. ``now``: seconds; ``wall_ms``: time of a record.
+
+    ``forget_s``: after so long without an append the partition forgets a producer, and whatever epoch comes
+    then is taken (``producer.id.expiration.ms``). ``epochs_max``: epochs until the coordinator gives another
+    producer id, fewer than a broker's so that histories get there.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], wall_ms: Callable[[], int], *, forget_s: float, epochs_max: int
+    ) -> None:
+        self._now = now
+        self._wall_ms = wall_ms
+        self._forget_s = forget_s
+        self._epochs_max = epochs_max
+        self._producers: dict[int, _Producer] = {}
+        self._given = Claim(1000, -1)
+        self.claims = 0
+        """How many the coordinator has given."""
+        self.records: list[Record] = []
+        self.batches: list[Batch] = []
+
+    @property
+    def end(self) -> int:
+        return len(self.records)
+
+    def init(self, *, another_producer: bool = False) -> tuple[Claim, int]:
+        """InitProducerId: the next epoch, or another producer id; and the number of this claim."""
+        producer, epoch = self._given
+        if another_producer or epoch + 1 >= self._epochs_max:
+            self._given = Claim(producer + 1, 0)
+        else:
+            self._given = Claim(producer, epoch + 1)
+        self.claims += 1
+        return self._given, self.claims
+
+    def produce(self, claim: Claim, sequence: int, entries: Sequence[Entry], sender: str, number: int) -> int:
+        """Append a batch; the offset of its first record, again when it is there already."""
+        producer = self._known(claim.producer)
+        if producer is None:  # whatever comes is taken: this is what idle producers must fear
+            producer = self._producers[claim.producer] = _Producer(claim.epoch, sequence, self._now())
+        if claim.epoch < producer.epoch:
+            raise InvalidEpoch
+        if claim.epoch > producer.epoch:
+            if sequence != 0:
+                raise OutOfSequence
+            producer.epoch, producer.next = claim.epoch, 0
+            producer.recent.clear()
+        for batch in producer.recent:
+            if (batch.sequence, batch.count) == (sequence, len(entries)):
+                return batch.base
+        if sequence != producer.next:
+            raise OutOfSequence
+        return self._append(producer, claim, sequence, entries, sender, number)
+
+    def _known(self, name: int) -> _Producer | None:
+        producer = self._producers.get(name)
+        if producer is not None and self._now() - producer.appended_at > self._forget_s:
+            del self._producers[name]
+            return None
+        return producer
+
+    def _append(
+        self,
+        producer: _Producer,
+        claim: Claim,
+        sequence: int,
+        entries: Sequence[Entry],
+        sender: str,
+        number: int,
+    ) -> int:
+        batch = Batch(claim.producer, claim.epoch, sequence, self.end, len(entries), sender, number)
+        ts = self._wall_ms()
+        self.records += [Record(self.end + index, ts, *entry) for index, entry in enumerate(entries)]
+        self.batches.append(batch)
+        producer.recent.append(batch)
+        producer.next += len(entries)
+        producer.appended_at = self._now()
+        return batch.base

@@ -1,0 +1,144 @@
+"""A world of tasks with a clock of its own: one runs at a time, and chance, from one seed, says which is next.
+
+Code that blocks in production gives way here instead, wherever it calls the log or the election; between two
+such calls a task runs alone. So a seed names one interleaving exactly.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+START_MS = 1_700_000_000_000
+MOMENT_S = 0.0002
+"""What a turn of a task takes, on average."""
+
+
+class Killed(BaseException):
+    """The process of this task was killed: raised where it gave way, so that nothing of it runs on."""
+
+
+class Process:
+    """Tasks that are frozen and killed together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.frozen = False
+        self.dead = False
+
+
+class Task:
+    """One thread of control."""
+
+    def __init__(self, world: World, process: Process, run: Callable[[], None]) -> None:
+        self.process = process
+        self.wakes_at = world.now
+        self.waits_for: Callable[[], Any] | None = None
+        self._run = run
+        self.greenlet = greenlet(self._whole, parent=world.loop)
+        self.ended = False
+
+    def _whole(self) -> None:
+        try:
+            if not self.process.dead:
+                self._run()
+        except Killed:
+            pass
+        finally:
+            self.ended = True
+
+
+class World:
+    """The clock, the chance and the tasks."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.now = 0.0
+        """Seconds since the begin; what a monotonic clock shows."""
+        self.turns = 0
+        self.loop = getcurrent()
+        self._tasks: list[Task] = []
+        self._current: Task | None = None
+
+    def wall_ms(self) -> int:
+        """The wall clock, ms since the epoch."""
+        return START_MS + int(self.now * 1000)
+
+    def spawn(self, process: Process, run: Callable[[], None]) -> Task:
+        """A new task of a process."""
+        task = Task(self, process, run)
+        self._tasks.append(task)
+        return task
+
+    def likely(self, probability: float) -> bool:
+        """True with this probability."""
+        return self.chance.random() < probability
+
+    def pause(self) -> None:
+        """Give way: others may run before the calling task goes on."""
+        self.sleep(0.0)
+
+    def sleep(self, seconds: float) -> None:
+        """Give way for at least this long."""
+        self.until(None, seconds)
+
+    def until(self, condition: Callable[[], Any] | None, timeout_s: float) -> Any:
+        """Give way until the condition is true; what it gave last, false when the time was up."""
+        task = self._current
+        assert task is not None, "only a task may wait"
+        if not task.process.dead:
+            task.wakes_at = self.now + timeout_s
+            task.waits_for = condition
+            self.loop.switch()
+        if task.process.dead:
+            raise Killed
+        return condition() if condition is not None else None
+
+    def kill(self, process: Process) -> None:
+        """End the process: nothing of it runs on, but for what Python unwinds."""
+        process.dead, process.frozen = True, False
+        if self._current is not None and self._current.process is process:
+            raise Killed
+
+    def run(self, done: Callable[[], bool], seconds_max: float) -> bool:
+        """Let tasks run until ``done``; false when the time was up or nothing moves any more."""
+        deadline = self.now + seconds_max
+        while not done():
+            if self.now > deadline:
+                return False
+            ready = self._ready()
+            if not ready:
+                return False
+            self._turn(self.chance.choice(ready))
+        return True
+
+    def _ready(self) -> list[Task]:
+        """Who may run now; where nobody may, the clock goes on to the next who wakes."""
+        self.now += self.chance.random() * 2 * MOMENT_S
+        now, wakes_at = self.now, math.inf
+        ready = []
+        for task in self._tasks:
+            if task.process.dead:
+                return [task]
+            if not task.process.frozen:
+                wakes_at = min(wakes_at, task.wakes_at)
+                if task.wakes_at <= now or (task.waits_for is not None and task.waits_for()):
+                    ready.append(task)
+        if not ready and wakes_at < math.inf:
+            self.now = wakes_at
+            ready = [task for task in self._tasks if task.wakes_at == wakes_at and not task.process.frozen]
+        return ready
+
+    def _turn(self, task: Task) -> None:
+        self._current = task
+        self.turns += 1
+        try:
+            task.greenlet.switch()
+        finally:
+            self._current = None
+            if task.ended:
+                self._tasks.remove(task)
