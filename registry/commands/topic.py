@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from registry.log.contract import Log
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import NoTopic, Wanted
 from registry.settings import Settings
 
+_START_TIMEOUT_S = 30.0
 
-def open_topic(settings: Settings, *, make: bool) -> Log | None:
-    """The log in the topic; ``None`` where there is no such topic and none is to be made."""
-    raise NotImplementedError
+
+def open_topic(settings: Settings, *, make: bool) -> KafkaLog | None:
+    """The log in the topic; ``None`` where there is no such topic and none is to be made.
+
+    Raises :class:`registry.log.contract.LogError`.
+    """
+    try:
+        return KafkaLog(
+            Security(**settings.security),
+            settings.kafka,
+            settings.topic,
+            transactional_id=settings.transactional_id,
+            append_timeout_s=settings.request_timeout_s,
+            fencing=settings.fencing == "on",
+            wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
+            start_timeout_s=_START_TIMEOUT_S,
+        )
+    except NoTopic:
+        return None

@@ -1,0 +1,239 @@
+"""``registrar log reseed`` on a real broker: the topic is lost, the store is not, and no id changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from deploy.local.broker import Broker
+from registry.commands import reseeding
+from registry.domain import records, reseed, values, versions
+from registry.domain.model import Subject
+from registry.domain.records import Entry, Record
+from registry.domain.views import DictView
+from registry.log.contract import Fenced
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.store.opening import known_log, open_store
+from tests.running import ROOT, Registry, until
+from tests.unit.random_logs import fold
+
+MAP = 256 << 20
+COUNT = 15_000
+
+
+@pytest.fixture
+def topic(kafka: Broker) -> Iterator[str]:
+    name = f"schemas-{uuid4().hex[:8]}"
+    yield name
+    delete(kafka, name)
+
+
+def admin(kafka: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": kafka.address})
+
+
+def exists(kafka: Broker, topic: str) -> bool:
+    return topic in admin(kafka).list_topics(timeout=30).topics
+
+
+def delete(kafka: Broker, topic: str) -> None:
+    if exists(kafka, topic):
+        client = admin(kafka)  # the answer needs it to be there still
+        client.delete_topics([topic])[topic].result(30)
+        until(lambda: not exists(kafka, topic), 30, "the topic to be gone")
+
+
+def command(kafka: Broker, topic: str, data: Path, *flags: str) -> list[str]:
+    where = ("--kafka", kafka.address, "--topic", topic, "--data", str(data))
+    return [sys.executable, "-m", "registry", "log", "reseed", *where, *flags]
+
+
+def run(kafka: Broker, topic: str, data: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(kafka, topic, data, *flags), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def opened(kafka: Broker, topic: str) -> KafkaLog:
+    return open_kafka_log(
+        Security(), kafka.address, topic,
+        transactional_id=f"registrar.schema-registry.{topic}", append_timeout_s=30,
+    )  # fmt: skip
+
+
+def kept_in(log: KafkaLog) -> DictView:
+    """The rows that the topic gives."""
+    rows, end, offset = DictView(), log.ask_end(30), 0
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 1000, 1 << 20)
+        fold(fetched.records, rows)
+        offset = fetched.next
+    return rows
+
+
+def store_of(data: Path, identity: str, rows: DictView, applied: int) -> None:
+    store, _ = open_store(data / "store", identity, applied, map_bytes=MAP)
+    store.commit(list(rows.rows()), applied)
+    store.close()
+
+
+def many() -> DictView:
+    return fold([Record(number, 1, *_version(number)) for number in range(COUNT)])
+
+
+def _version(number: int) -> Entry:
+    subject = Subject(".", f"subject-{number}")
+    value = values.schema_value(subject, 1, number + 1, f'"{number}"')
+    return Entry(records.schema_key(subject, 1), value)
+
+
+def register(registry: Registry, subject: str, text: str) -> int:
+    answer = httpx.post(f"{registry.url}/subjects/{subject}/versions", json={"schema": text})
+    assert answer.status_code == httpx.codes.OK, answer.text
+    return int(answer.json()["id"])
+
+
+def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    alone = Registry(data, "--readers", "0").wait()
+    ids = {
+        name: register(alone, name, text)
+        for name, text in (("a", '"int"'), ("b", '"long"'), (":.c:d", '"int"'))
+    }
+    httpx.delete(f"{alone.url}/subjects/b").raise_for_status()
+    httpx.put(f"{alone.url}/config/a", json={"compatibility": "FULL"}).raise_for_status()
+    in_use = run(kafka, topic, data)
+    assert in_use.returncode == 1
+    assert "is open for writing by process" in in_use.stderr
+    assert alone.stop() == 0
+
+    tried = run(kafka, topic, data, "--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert "does not exist; it would be made" in tried.stdout
+    assert not exists(kafka, topic)
+
+    done = run(kafka, topic, data)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "read back: the topic gives the same" in done.stdout
+    assert f"registrar serve --kafka {kafka.address} --topic {topic}" in done.stdout
+    with closing(opened(kafka, topic)) as log:
+        rows = kept_in(log)
+    for name, schema_id in ids.items():
+        row = versions.get(rows, Subject.parse(name), 1)
+        assert row is not None
+        assert (row.schema_id, row.deleted) == (schema_id, name == "b")
+    assert known_log(data / "store") != log.identity
+
+    again = run(kafka, topic, data)
+    assert again.returncode == 0, again.stderr
+    assert "holds all of it" in again.stdout
+    assert not list(data.glob("reseeded-*"))
+
+
+def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
+    kafka: Broker, topic: str, tmp_path: Path
+) -> None:
+    subject = Subject(".", "a")
+    with closing(opened(kafka, topic)) as log:
+        log.claim()
+        log.append([Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, 17, '"int"'))])
+        store_of(tmp_path, log.identity, kept_in(log), log.ask_end(30))
+        former = log.identity
+        same = run(kafka, topic, tmp_path)
+        assert same.returncode == 1
+        assert "is the log that this store was made from" in same.stderr
+    delete(kafka, topic)
+    done = run(kafka, topic, tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    with closing(opened(kafka, topic)) as log:
+        assert log.identity != former
+        found = versions.by_id(kept_in(log), ".", 17)
+    assert found is not None
+    assert found.subject == subject
+
+
+def test_a_topic_with_anything_else_is_left_alone(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    store_of(tmp_path, "former", DictView(), 0)
+    with closing(opened(kafka, topic)) as log:
+        log.claim()
+        log.append(
+            [Entry(records.mode_key(Subject(".", "a")), values.mode_value(Subject(".", "a"), "READONLY"))]
+        )
+        for flags in (["--dry-run"], []):
+            refused = run(kafka, topic, tmp_path, *flags)
+            assert refused.returncode == 1
+            assert (
+                "is not empty, nor the begin of a reseed of this store: at offset 0 there is"
+                in refused.stderr
+            )
+        assert log.append([Entry(records.NOOP_KEY, None)]) == 1, "it was claimed all the same"
+
+
+def test_a_node_that_writes_elsewhere_is_fenced(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    store_of(tmp_path, "former", fold([Record(0, 1, records.context_key(".c"), b"{}")]), 1)
+    with closing(opened(kafka, topic)) as log:
+        log.claim()
+        log.append([Entry(records.BARRIER_KEY, b"{}")])
+        assert run(kafka, topic, tmp_path).returncode == 0
+        with pytest.raises(Fenced):
+            log.append([Entry(records.NOOP_KEY, None)])
+
+
+def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    rows = many()
+    store_of(tmp_path, "former", rows, COUNT)
+    for _ in range(10):
+        killed_at_the_first_progress(command(kafka, topic, tmp_path))
+        with closing(opened(kafka, topic)) as log:
+            there = log.ask_end(30)
+        if there < COUNT:
+            break
+        delete(kafka, topic)  # it was done before the kill came
+    assert 0 < there < COUNT
+    done = run(kafka, topic, tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert f"holds {there} of these records from a reseed that was interrupted" in done.stdout
+    with closing(opened(kafka, topic)) as log:
+        assert log.ask_end(30) == COUNT + 1
+        assert list(reseed.differences(rows, kept_in(log))) == []
+
+
+def killed_at_the_first_progress(command: list[str]) -> None:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("writing: "):
+                os.kill(process.pid, signal.SIGKILL)
+                break
+
+
+def test_a_record_that_the_topic_does_not_take_is_told_before_anything_is_written(
+    kafka: Broker, topic: str, tmp_path: Path
+) -> None:
+    subject = Subject(".", "large")
+    value = values.schema_value(subject, 1, 1, '"' + "x" * 2_000_000 + '"')
+    store_of(tmp_path, "former", fold([Record(0, 1, records.schema_key(subject, 1), value)]), 1)
+    refused = run(kafka, topic, tmp_path)
+    assert refused.returncode == 1
+    assert "raise max.message.bytes" in refused.stderr
+    assert "large" in refused.stderr
+    with closing(opened(kafka, topic)) as log:
+        assert log.ask_end(30) == 0
+
+
+def test_batches_hold_what_a_log_takes_at_once() -> None:
+    entries = [Entry(b"k", b"v" * size) for size in (reseeding.BATCH_BYTES, 5, 5, reseeding.BATCH_BYTES)]
+    batches = list(reseeding._batches(iter(entries)))
+    assert [len(batch) for batch in batches] == [1, 2, 1]
