@@ -1,0 +1,88 @@
+"""The one URL in front of several nodes: the shipped examples for nginx and HAProxy, run on loopback."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from .process import Process, free_port, listens
+
+DEPLOY = Path(__file__).parent.parent
+NGINX = DEPLOY / "nginx" / "registrar.conf"
+HAPROXY = DEPLOY / "haproxy.cfg"
+# Where packages put servers, which not every PATH names.
+PLACES = "/usr/sbin:/usr/local/sbin"
+
+# What an nginx of its own needs around the shipped example; all that it writes stays in its folder.
+AROUND_NGINX = """daemon off;
+pid nginx.pid;
+worker_processes 1;
+error_log stderr warn;
+events { worker_connections 4096; }
+http {
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    include registrar.conf;
+}
+"""
+
+
+class Front(Process):
+    """nginx or HAProxy in front of ``nodes`` (each ``HOST:PORT``), set up as the shipped example says."""
+
+    def __init__(self, program: str, folder: Path, nodes: Sequence[str], *, port: int | None = None) -> None:
+        self.port = port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        path = found(program)
+        assert path is not None, f"{program} is not installed"
+        prepare = _nginx if program == "nginx" else _haproxy
+        command = [path, *prepare(folder, nodes, f"127.0.0.1:{self.port}")]
+        super().__init__(f"{program} on {self.port}", command, folder / "output.txt")
+
+    def ready(self) -> bool:
+        """Whether it takes clients."""
+        return listens(self.port)
+
+
+def found(program: str) -> str | None:
+    """Where ``nginx`` or ``haproxy`` is; ``None`` when it is not installed."""
+    return shutil.which(program) or shutil.which(program, path=PLACES)
+
+
+def installed() -> str | None:
+    """The first of ``nginx`` and ``haproxy`` that is here."""
+    return next(filter(found, ("nginx", "haproxy")), None)
+
+
+def with_nodes(example: str, nodes: Sequence[str]) -> str:
+    """The example with one line for each of ``nodes`` instead of the lines for its own three."""
+    lines = list(re.finditer(r"^ *server .*registrar-(\d)\b.*\n", example, re.MULTILINE))
+    first = lines[0].group()
+    own = [
+        re.sub(r"registrar-1:8081", node, first).replace("registrar-1", f"registrar-{number}")
+        for number, node in enumerate(nodes, 1)
+    ]
+    return example[: lines[0].start()] + "".join(own) + example[lines[-1].end() :]
+
+
+def _nginx(folder: Path, nodes: Sequence[str], listen: str) -> list[str]:
+    example = with_nodes(NGINX.read_text(encoding="utf-8"), nodes)
+    (folder / "registrar.conf").write_text(
+        example.replace("listen 8081;", f"listen {listen};"), encoding="utf-8"
+    )
+    (folder / "nginx.conf").write_text(AROUND_NGINX, encoding="utf-8")
+    return ["-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+
+
+def _haproxy(folder: Path, nodes: Sequence[str], listen: str) -> list[str]:
+    example = with_nodes(HAPROXY.read_text(encoding="utf-8"), nodes)
+    (folder / "haproxy.cfg").write_text(example.replace("bind :8081", f"bind {listen}"), encoding="utf-8")
+    return ["-db", "-f", str(folder / "haproxy.cfg")]
