@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from election.contract import Event, Lost, Won
+from election.contract import Event, Lost, NoPrimary, Won
 
 
 class Announcer:
@@ -32,11 +32,11 @@ class Announcer:
         return isinstance(self._standing, Won)
 
     def tell(self, event: Event, lost: str = "another node is the primary now") -> None:
-        """Say ``event`` if it is news; ``lost`` is the reason given where it ends a primaryship unsaid."""
+        """Say ``event`` if it is news; ``lost`` is the reason where it means that another node took over."""
         if self._closed or event == self._standing:
             return
         if self.won and not isinstance(event, Lost):
-            self._add(Lost(lost))
+            self._add(Lost(event.reason if isinstance(event, NoPrimary) else lost))
         if not isinstance(event, Lost) or self.won:
             self._add(event)
             self._standing = event

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from election.contract import Identity, Reachable
+from election.contract import Reachable
 from election.kafka import wire
 from election.kafka.assignment import assignments, elected, election
 from election.kafka.payloads import Assignment, Member, read_assignment, read_member, written_assignment
 from election.kafka.wire import Coordinator, Place, refusal
+from election.probe import unreachable
 
 LOG = logging.getLogger(__name__)
-PROBE_TIMEOUT_S = 1.0
 
 
 class Again(Exception):
@@ -36,13 +36,13 @@ class Elector:
         members = _readable(said)
         held = election(members)
         ask = not held.sticky and len(held.candidates) > 1
-        unreachable = await self._unreachable(held.candidates) if ask else {}
-        winner = elected(held, unreachable)
-        if winner and winner.id in unreachable:
+        absent = await self._unreachable(held.candidates) if ask else {}
+        winner = elected(held, absent)
+        if winner and winner.id in absent:
             LOG.warning(
                 "%s is elected although no candidate can be reached: %s",
                 winner.identity.name,
-                unreachable[winner.id],
+                absent[winner.id],
             )
         told = assignments(members, held, winner)
         unread = Assignment(held.error, winner.id if winner else "", winner.identity if winner else None)
@@ -50,19 +50,10 @@ class Elector:
 
     async def _unreachable(self, candidates: Sequence[Member]) -> dict[str, str]:
         """The reason for each candidate that cannot be reached from here, by member id."""
-        reasons = await asyncio.gather(*(self._probe(member.identity) for member in candidates))
+        reasons = await asyncio.gather(
+            *(unreachable(self._reachable, member.identity) for member in candidates)
+        )
         return {member.id: reason for member, reason in zip(candidates, reasons, strict=True) if reason}
-
-    async def _probe(self, identity: Identity) -> str:
-        if self._reachable is None:
-            return ""
-        try:
-            async with asyncio.timeout(PROBE_TIMEOUT_S):
-                return await self._reachable(identity)
-        except TimeoutError:
-            return f"{identity.url} did not answer in {PROBE_TIMEOUT_S:g} s"
-        except OSError as error:
-            return f"{identity.url} cannot be reached: {error}"
 
 
 def _readable(said: Sequence[tuple[str, bytes]]) -> list[Member]:

@@ -10,6 +10,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.proxy import Proxy
+from deploy.local.zookeeper import ZooKeeper
 from election.contract import Identity
 from tests.election.nodes import Candidate, Node, election_of
 
@@ -49,7 +50,7 @@ class Authority:
             await node.close()
 
 
-KINDS = ["kafka"]
+KINDS = ["kafka", "zookeeper"]
 
 
 @pytest.fixture(params=KINDS)
@@ -65,6 +66,12 @@ def own_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield broker
 
 
+@pytest.fixture(scope="module")
+def own_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
 @pytest.fixture(params=KINDS)
 def frail(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Authority]:
     """May be stopped; its ``proxy`` may be cut."""
@@ -75,4 +82,4 @@ def frail(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Authority]
         proxy.heal()
         return
     with Proxy(server.address) as proxy:
-        yield Authority(request.param, server.address, tmp_path, proxy, server)
+        yield Authority("zookeeper", server.address, tmp_path, proxy, server, {"session_timeout_s": 2.0})

@@ -15,6 +15,7 @@ from deploy.local.process import Process
 from election.contract import Election, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.kafka import KafkaElection
 from election.static import StaticElection
+from election.zookeeper import ZooKeeperElection
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 30.0
@@ -32,6 +33,8 @@ def election_of(
         return StaticElection(own, **settings)
     if kind == "kafka":
         return KafkaElection(address, {}, group, own, reachable=reachable, **settings)
+    if kind == "zookeeper":
+        return ZooKeeperElection(address, f"/{group}/schema_registry", own, reachable=reachable, **settings)
     raise AssertionError(kind)
 
 

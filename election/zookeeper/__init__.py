@@ -1,0 +1,7 @@
+"""Election by an ephemeral node of ZooKeeper, as Confluent's nodes did it before 7.0."""
+
+from __future__ import annotations
+
+from election.zookeeper.candidacy import ZooKeeperElection
+
+__all__ = ["ZooKeeperElection"]
