@@ -11,7 +11,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     role: str
     """``primary``, ``secondary`` or ``following`` (no primary is known yet)."""
     epoch: int
-    """The number of the present primaryship; -1 when there is none."""
+    """The number of the newest primaryship that the rows know of; -1 when there was none."""
     applied: int
     """The offset up to which, exclusively, the store holds the log."""
     end: int
@@ -31,3 +31,9 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     """Records that could not be read."""
     log: str = ""
     """The identity of the log."""
+    node: str = ""
+    """The id of this node."""
+    primary: str = ""
+    """The URL of the primary, which may be this node; empty while none is known."""
+    election: str = ""
+    """Why there is no primary, or why this node does not write yet; empty when all is well."""

@@ -12,12 +12,14 @@ import gc
 import subprocess
 import sys
 from collections import deque
+from operator import itemgetter
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from registry.domain.fold import apply
+from registry.domain.digest import total
+from registry.domain.fold import apply_all
 from registry.domain.records import Record
 from registry.domain.rows import Change
 from registry.domain.views import OverlayView
@@ -30,21 +32,35 @@ _LENGTH_BYTES = 8
 _PIPE_BYTES = 1 << 20
 """The most that any user may ask for; the smaller the pipe, the oftener the two wait for each other."""
 _END_S = 5.0
+_HASHES_BYTES = 24
+"""Of a sum of hashes, which has 128 bits and some more."""
+
+Changes = dict[bytes, bytes | None]
 
 
 class FoldingEnded(Exception):
     """The second process is gone; the store is as the last commit left it."""
 
 
-class Folded(msgspec.Struct, array_like=True):
-    """What the second process made of a batch."""
+class Batch(NamedTuple):
+    """What the node sends."""
 
+    records: list[Record]
+    next: int
+    """The offset that the store has applied with them."""
+
+
+class Folded(NamedTuple):
+    """What the second process made of a batch; see :meth:`.lmdb.Store.commit_folded`."""
+
+    new: list[tuple[bytes, bytes]]
+    hashes: bytes
+    changed: list[Change]
     applied: int
-    rows: list[Change]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_records = msgspec.msgpack.Decoder(list[Record]).decode
+_decode_batch = msgspec.msgpack.Decoder(Batch).decode
 _decode_folded = msgspec.msgpack.Decoder(Folded).decode
 
 
@@ -60,6 +76,11 @@ class FoldingProcess:
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=_PIPE_BYTES
         )
+
+    @property
+    def position(self) -> int:
+        """The offset that the next batch is read from: ahead of what is committed."""
+        return self._sent
 
     def step(self) -> None:
         """Send the next batch, take the answer to the last one and commit it.
@@ -79,13 +100,14 @@ class FoldingProcess:
         self._under_way -= 1
         if answer:
             folded = _decode_folded(answer)
-            self._store.commit_sorted(folded.rows, folded.applied)
+            hashes = int.from_bytes(folded.hashes, "big")
+            self._store.commit_folded(folded.new, hashes, folded.changed, folded.applied)
 
     def _send(self, pipe: IO[bytes]) -> None:
         # At the log's end an empty batch takes the turn.
         fetched = self._log.read(self._sent, *self._bounds)
+        _send(pipe, _encode(Batch(*fetched)) if fetched.next > self._sent else b"")
         self._sent = fetched.next
-        _send(pipe, _encode(fetched.records))
         self._under_way += 1
 
     def close(self) -> None:
@@ -101,20 +123,17 @@ class FoldingProcess:
 def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
     """The second process: until ``batches`` ends."""
     store = StoreReader(path)
-    pending: deque[tuple[int, dict[bytes, bytes | None]]] = deque()
+    pending: deque[tuple[int, Changes]] = deque()
     answer: bytes | None = None
     while (batch := _receive(batches)) is not None:
         if answer is not None:
             _send(answers, answer)
-        records = _decode_records(batch)
-        answer = _fold(store, records, pending) if records else b""
+        answer = _encode(_fold(store, _decode_batch(batch), pending)) if batch else b""
     store.close()
 
 
-def _fold(
-    store: StoreReader, records: list[Record], pending: deque[tuple[int, dict[bytes, bytes | None]]]
-) -> bytes:
-    changes: dict[bytes, bytes | None] = {}
+def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]]) -> Folded:
+    changes: Changes = {}
     with store.view() as view:
         committed = view.applied()
         while pending and pending[0][0] <= committed:
@@ -123,11 +142,16 @@ def _fold(
         for _, earlier in pending:
             seen.commit(earlier.items())
         overlay = OverlayView(seen if pending else view, changes)
-        for record in records:
-            changes.update(apply(overlay, record))
-    applied = records[-1].offset + 1
-    pending.append((applied, changes))
-    return _encode(Folded(applied, sorted(changes.items())))
+        known = apply_all(overlay, batch.records, changes)
+    pending.append((batch.next, changes))
+    rows = sorted(changes.items(), key=itemgetter(0))
+    if known:
+        new = [(key, value) for key, value in rows if key not in known and value is not None]
+        changed = [row for row in rows if row[0] in known]
+    else:
+        new, changed = cast("list[tuple[bytes, bytes]]", rows), []
+    hashes = total(new).to_bytes(_HASHES_BYTES, "big")
+    return Folded(new, hashes, changed, batch.next)
 
 
 def _send(pipe: IO[bytes], message: bytes) -> None:

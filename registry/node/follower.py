@@ -8,14 +8,18 @@ offset. Far behind the log's end, folding and committing go on at the same time 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple, Protocol
 
+from registry.domain import rows
 from registry.domain.fold import apply
+from registry.domain.records import BARRIER_KEY, Record
 from registry.domain.views import OverlayView
 from registry.log.contract import Log
 from registry.store.lmdb import Store
 
+from .claiming import Barrier, newest_barrier, read_barrier
 from .folding import FoldingEnded, FoldingProcess
 
 RECORDS_MAX = 4_000
@@ -24,6 +28,23 @@ BYTES_MAX = 8 << 20
 FAR_BEHIND = 50_000
 """Records from which a second process pays."""
 _PACE_S = 5.0
+
+
+class Rows(Protocol):
+    """What a follower needs of a store."""
+
+    @property
+    def applied(self) -> int:
+        """Offset of the next record to apply."""
+        ...
+
+    def view(self) -> AbstractContextManager[rows.View]:
+        """The committed rows."""
+        ...
+
+    def commit(self, changes: dict[bytes, bytes | None], applied: int) -> None:
+        """Write changes and move the applied offset, all or nothing."""
+        ...
 
 
 class Progress(NamedTuple):
@@ -38,29 +59,36 @@ class Progress(NamedTuple):
 
 
 class Follower:
-    """Keeps ``store`` the fold of ``log``. One thread makes the steps; others may ask for progress.
+    """Keeps ``store`` the fold of ``log``. One thread at a time makes steps; any may ask for progress.
 
     ``far_behind``: records from which a second process is used; ``None`` never uses one.
+    ``barrier`` is called, by the stepping thread, with the newest barrier after it was applied.
     """
 
     def __init__(
         self,
         log: Log,
-        store: Store,
+        store: Rows,
         *,
         far_behind: int | None = FAR_BEHIND,
         clock: Callable[[], float] = time.monotonic,
+        barrier: Callable[[Barrier], None] = lambda _: None,
     ) -> None:
         self._log = log
         self._store = store
         self._far_behind = far_behind
         self._folding: FoldingProcess | None = None
         self._clock = clock
+        self._barrier = barrier
+        self._told = -1
+        self._watch: list[Barrier] | None = None
         self._since: tuple[float, int] | None = None
         self._pace = 0.0
 
     def step(self, records_max: int = RECORDS_MAX) -> int:
-        """Apply at most ``records_max`` records; how many offsets the store went on, 0 at the log's end.
+        """Apply at most ``records_max`` records; how many offsets the store went on.
+
+        0 at the log's end as last heard, or when what comes next is not here yet.
 
         Raises the errors of the log and the store; the store then is as after the step before.
         """
@@ -78,15 +106,19 @@ class Follower:
 
     def _step_there(self, behind: int, records_max: int) -> bool:
         """Make the step with the second process; whether it was made so."""
-        if behind <= records_max or self._far_behind is None:
+        store = self._store
+        watched = self._watch is not None or not isinstance(store, Store)
+        if behind <= records_max or self._far_behind is None or watched:
             self._stop_folding()
             return False
         if self._folding is None:
             if behind < self._far_behind:
                 return False
-            self._folding = FoldingProcess(self._log, self._store, records_max, BYTES_MAX)
+            assert isinstance(store, Store)
+            self._folding = FoldingProcess(self._log, store, records_max, BYTES_MAX)
         try:
             self._folding.step()
+            self._tell_newest()
         except FoldingEnded:
             # Killed, most likely for memory: the slower way needs less.
             self._stop_folding()
@@ -104,6 +136,34 @@ class Follower:
             for record in fetched.records:
                 changes.update(apply(overlay, record))
         self._store.commit(changes, fetched.next)
+        if any(record.key == BARRIER_KEY for record in fetched.records):
+            self._watch_barriers(fetched.records)
+            self._tell_newest()
+
+    def _watch_barriers(self, records: list[Record]) -> None:
+        if self._watch is None:
+            return
+        for record in records:
+            barrier = read_barrier(record)
+            if barrier is not None:
+                self._watch.append(barrier)
+
+    def _tell_newest(self) -> None:
+        with self._store.view() as view:
+            newest = newest_barrier(view)
+        if newest is not None and newest.offset > self._told:
+            self._told = newest.offset
+            self._barrier(newest)
+
+    @contextmanager
+    def watching(self) -> Iterator[list[Barrier]]:
+        """All barriers that are applied during the block, as they are; one block at a time."""
+        watched: list[Barrier] = []
+        self._watch = watched
+        try:
+            yield watched
+        finally:
+            self._watch = None
 
     def _measure(self) -> None:
         assert self._since is not None
@@ -113,6 +173,11 @@ class Follower:
             self._pace = (self._store.applied - offset) / (now - since)
         if now - since > _PACE_S:
             self._since = (now, self._store.applied)
+
+    @property
+    def position(self) -> int:
+        """The offset that the next step reads from."""
+        return self._store.applied if self._folding is None else self._folding.position
 
     def progress(self) -> Progress:
         """How far the store is."""

@@ -10,15 +10,20 @@ from collections.abc import Callable
 import orjson
 
 from registry.domain import rows
-from registry.log.contract import Log, LogError
+from registry.log.contract import DamagedLog, Log, LogError, Unreachable
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
+from .absence import Absence, StaleStore
 from .follower import Follower
 
+ASK_S = 2.0
+"""How long the log may take to say where it ends."""
 _PROGRESS_EVERY_S = 5.0
-_RETRY_S = 1.0
+_LOOK_EVERY_S = 5.0
+_RETRY_S = 0.5
 _WAIT_S = 1.0
+_STUCK_S = 10.0
 _QUARANTINE_SHOWN_MAX = 20
 _log = logging.getLogger(__name__)
 
@@ -26,71 +31,134 @@ _log = logging.getLogger(__name__)
 class Following:
     """Drives the follower.
 
-    ``caught_up`` is called once, when the log was read up to its end as of the start.
+    ``caught_up`` is called once, when the log was read up to its end as of the start; ``advanced`` after
+    every step that went on, by the thread that made it. Without ``absence`` nobody else writes: then the
+    log's troubles are this process's end, else they are waited out.
     """
 
-    def __init__(self, log: Log, store: Store, follower: Follower, caught_up: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        follower: Follower,
+        *,
+        caught_up: Callable[[], None],
+        advanced: Callable[[], None] = lambda: None,
+        absence: Absence | None = None,
+    ) -> None:
         self._log = log
         self._store = store
         self._follower = follower
         self._caught_up = caught_up
+        self._advanced = advanced
+        self._absence = absence
         self._stepping = threading.Lock()
         self._stopping = threading.Event()
+        self._nudged = threading.Event()
         self._told_at = time.monotonic()
+        self._asked_at = 0.0
         self._seen = store.applied
+        self._store_trouble = ""
+        self._log_trouble = ""
         self.started = False
         """Whether the log was read up to its end once."""
-        self.trouble = ""
+        self.lazy = absence is None
+        """Whether the writer follows its own records, so that this thread need not look for news."""
+
+    @property
+    def trouble(self) -> str:
         """Why the store does not go on, while it does not."""
+        return self._store_trouble or self._log_trouble
 
     def reach(self, offset: int) -> None:
         """Return when the store holds the log up to ``offset``, which must not lie beyond its end.
 
-        Raises :class:`StoreError`. The caller's thread makes the steps itself: handing over to another and
-        back costs more than a step.
+        Raises the errors of the log and the store, :class:`Unreachable` when the log gives nothing for long.
+        The caller's thread makes the steps itself: handing over to another and back costs more than a step.
         """
+        if self._store.applied >= offset:
+            return
         with self._stepping:
+            moved_at = time.monotonic()
             while self._store.applied < offset:
-                self._follower.step()
+                if self._step():
+                    moved_at = time.monotonic()
+                elif self._stopping.is_set() or time.monotonic() - moved_at > _STUCK_S:
+                    raise Unreachable(f"the log does not give its records from {self._store.applied} on")
+                else:
+                    self._log.wait(self._follower.position, _WAIT_S)
+
+    def _step(self) -> int:
+        if self._absence is not None and self._absence.too_long():
+            # While the log is out of reach, what is there is served; that it is in reach ends this node.
+            self._log.ask_end(ASK_S)
+            raise StaleStore(self._absence.too_long())
+        went = self._follower.step()
+        if went:
+            self._advanced()
+        return went
 
     def run(self) -> None:
-        """Follow until :meth:`stop`. Raises :class:`DamagedStore` and the damage of the log."""
+        """Follow until :meth:`stop`. Raises :class:`DamagedStore`, :class:`StaleStore`, damage of the log."""
         end = self._log.end()
         behind = end - self._store.applied
         if behind > 0:
             _log.info("reading the log: %d records from offset %d", behind, self._store.applied)
         began = time.monotonic()
         while not self._stopping.is_set():
+            # A writer that is the only one to append follows its own records itself (:meth:`reach`): to wake
+            # this thread with every append would only have it compete with the writer.
+            resting = self.started and self.lazy and not self._nudged.is_set()
+            self._nudged.clear()
             try:
                 with self._stepping:
-                    went = self._follower.step()
-            except DamagedStore:
+                    went = self._step()
+                    if not (went or resting):
+                        self._log.wait(self._follower.position, _WAIT_S)
+                self._store_trouble = ""
+                if not self.started:
+                    if self._store.applied >= end:
+                        self._start(behind, time.monotonic() - began)
+                    else:
+                        self._tell_progress()
+                if resting and not went:
+                    self._nudged.wait(_WAIT_S)
+                self._look()
+            except (DamagedStore, StaleStore, DamagedLog):
                 raise
             except StoreError as error:
-                self.trouble = str(error)
+                self._store_trouble = str(error)
                 _log.error("%s; trying again", error)
                 self._stopping.wait(_RETRY_S)
-                continue
-            self.trouble = ""
-            if not self.started:
-                if self._store.applied >= end:
-                    self._start(behind, time.monotonic() - began)
-                else:
-                    self._tell_progress()
-            if not went:
-                self._wait()
+            except LogError as error:
+                if self._absence is None and not self._stopping.is_set():
+                    raise
+                self.heard(error)
+                self._stopping.wait(_RETRY_S)
 
-    def _wait(self) -> None:
-        if self.started:
-            # The writer, the only one who appends, follows its own records itself (:meth:`reach`): to wake
-            # this thread with every append would only have it compete with the writer.
-            self._stopping.wait(_WAIT_S)
+    def nudge(self) -> None:
+        """Have the thread look at once for something new."""
+        self._nudged.set()
+
+    def _look(self) -> None:
+        """See from time to time whether the log is there, and note when the store was at its end."""
+        now = time.monotonic()
+        if self._absence is None or (now - self._asked_at < _LOOK_EVERY_S and not self._log_trouble):
             return
-        try:
-            self._log.wait(self._store.applied, _WAIT_S)
-        except LogError:
-            if not self._stopping.is_set():
-                raise
+        self._asked_at = now
+        asked_ms = self._absence.now()
+        end = self._log.ask_end(ASK_S)
+        self.heard(None)
+        if self._store.applied >= end:
+            self._absence.at_end(asked_ms)
+
+    def heard(self, error: LogError | None) -> None:
+        """Somebody has asked the log, and was answered or not."""
+        before, self._log_trouble = self._log_trouble, "" if error is None else str(error)
+        if error is not None and not before:
+            _log.error("%s; trying again", error)
+        elif error is None and before:
+            _log.info("the log is there again")
 
     def _start(self, records: int, seconds: float) -> None:
         if records > 0:
@@ -129,3 +197,4 @@ class Following:
     def stop(self) -> None:
         """Make :meth:`run` return soon."""
         self._stopping.set()
+        self._nudged.set()

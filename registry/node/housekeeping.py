@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from typing import Protocol, runtime_checkable
 
 from registry.config import Settings
 from registry.domain import rows
-from registry.log.contract import LogError
+from registry.log.contract import Log, LogError
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.store.lmdb import Store
 
@@ -26,11 +27,24 @@ _COUNT_EVERY_S = 30.0
 _log = logging.getLogger(__name__)
 
 
+@runtime_checkable
+class Topic(Protocol):
+    """A log that is a topic, whose settings others may change."""
+
+    def check_topic(self) -> list[str]:
+        """What is not as it should be, for people. Raises :class:`LogError`."""
+        ...
+
+
 class Housekeeping:
     """Small steps with pauses between them, so that requests never wait long for one."""
 
-    def __init__(self, log: EmbeddedLog, store: Store, following: Following, settings: Settings) -> None:
-        self._log = log
+    def __init__(self, log: Log, store: Store, following: Following, settings: Settings) -> None:
+        self._own = log if isinstance(log, EmbeddedLog) else None
+        """The log, where compacting and verifying it is this node's matter."""
+        self._topic = log if isinstance(log, Topic) else None
+        self._topic_every_s = settings.topic_check_every_s
+        self._warned: list[str] = []
         self._store = store
         self._following = following
         self._lag_ms = int(settings.min_compaction_lag_s * 1000)
@@ -44,7 +58,7 @@ class Housekeeping:
 
     def run(self) -> None:
         """Keep house until :meth:`stop`. Raises the damage it finds."""
-        readers_at = compact_at = verify_at = count_at = time.monotonic()
+        readers_at = compact_at = verify_at = count_at = topic_at = time.monotonic()
         verifying = True
         while not self._stopping.wait(_STEP_S if verifying else 1.0):
             now = time.monotonic()
@@ -56,6 +70,9 @@ class Housekeeping:
                 continue
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
+            if now >= topic_at:
+                self._check_topic()
+                topic_at = now + self._topic_every_s
             if now >= count_at and self._count(_COUNT_RECORDS):
                 count_at = now + _COUNT_EVERY_S
             if now >= verify_at:
@@ -65,8 +82,10 @@ class Housekeeping:
 
     def _compact(self) -> bool:
         """Whether there may be more to do."""
+        if self._own is None:
+            return False
         try:
-            done = self._log.compact(
+            done = self._own.compact(
                 now_ms(), self._lag_ms, self._retention_ms, _COMPACT_RECORDS, self._store.applied
             )
         except LogError as error:
@@ -75,11 +94,24 @@ class Housekeeping:
             return False
         return done > 0
 
+    def _check_topic(self) -> None:
+        """Say what is not as it should be, once as long as it stays the same."""
+        if self._topic is None:
+            return
+        try:
+            warnings = self._topic.check_topic()
+        except LogError as error:
+            warnings = [str(error)]
+        for warning in warnings:
+            if warning not in self._warned:
+                _log.warning("%s", warning)
+        self._warned = warnings
+
     def _verify(self) -> bool:
         """Check some records' checksums and some rows' hashes; whether all have been seen."""
         if self._stopping.is_set():
             return True
-        log_done = self._log.verify_step(_VERIFY_RECORDS)
+        log_done = self._own is None or self._own.verify_step(_VERIFY_RECORDS)
         return self._store.verify_step(_VERIFY_RECORDS) and log_done
 
     def readers_gone(self) -> None:

@@ -1,8 +1,9 @@
-"""The node: log, store, follower and writer of one host, and what it says about itself.
+"""The node: log, store, follower and writer of one host, its part in the cluster, and what it says of itself.
 
-Threads: the caller's event loop, one that follows, one that writes, one that keeps house. Their steps are
-plain functions; only :meth:`Node.start` makes threads. A failure that cannot be survived ends the process,
-because its parent starts it again, and starting examines everything.
+Threads: the caller's event loop; one each that follows, writes, keeps house; in a cluster also one that takes
+part in the election and one that asks the log for news. Their steps are plain functions; only
+:meth:`Node.start` makes threads. A failure that cannot be survived ends the process, because its parent
+starts it again, and starting examines everything.
 """
 
 from __future__ import annotations
@@ -10,49 +11,97 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from election.contract import Election, Identity
 from registry.api.status import NodeStatus
 from registry.config import Settings
-from registry.domain import digest
 from registry.domain.commands import Command, Outcome
+from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog, now_ms
-from registry.observe.metrics import Gauge, Processes, text
+from registry.observe.metrics import Processes
 from registry.store.lmdb import Store
 
+from .absence import Absence
+from .claiming import Barrier, Claimant, claim_log, newest_barrier
+from .duty import Duty
+from .electing import Electing
 from .follower import Follower
 from .following import Following
+from .freshness import Freshness
 from .given import defaults
 from .housekeeping import Housekeeping
+from .membership import Membership
+from .naming import own_identity
+from .role import Role, Stage
+from .telling import metrics, status
 from .writer import Answer, Writer, Writing
 
+RESIGN_S = 1.0
+"""How long leaving the election may take."""
 _log = logging.getLogger(__name__)
 
 
 class Node:
-    """One host's node over the embedded log. Made, started and stopped by the thread of the event loop."""
+    """One host's node. Made, started and stopped by the thread of the event loop."""
 
     def __init__(
-        self, settings: Settings, opened: tuple[EmbeddedLog, Store], *, failed: Callable[[str], None]
+        self, settings: Settings, opened: tuple[Log, Store], *, failed: Callable[[str], None]
     ) -> None:
         """``failed`` is called, from any thread, with the reason why the node must end."""
         self._loop = asyncio.get_running_loop()
         self._failed = failed
+        self._settings = settings
+        self._threads: list[threading.Thread] = []
+        self._on_started: list[Callable[[], None]] = []
+        self._on_role: list[Callable[[], None]] = []
+        self._telling_role = False
         self.log, self.store = opened
-        self._follower = Follower(self.log, self.store)
-        self.following = Following(self.log, self.store, self._follower, self._caught_up)
-        self._writer = Writer(
+        self.alone = isinstance(self.log, EmbeddedLog)
+        """Whether nobody else reads or writes the log: then there is no election."""
+        self.identity = own_identity(settings)
+        """Who this node is to the others; with its peer endpoint once it was started."""
+        self.reachable: Callable[[Identity], Awaitable[str]] = _taken_as_reachable
+        """Asked, on another event loop, before a node is elected; "" or why it cannot be reached."""
+        absence = None if self.alone else Absence(
+            self.store, retention_ms=lambda: self.log.tombstone_retention_ms,
+            margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms,
+        )  # fmt: skip
+        self.follower = Follower(self.log, self.store, barrier=self._barrier_applied)
+        self.following = Following(
+            self.log, self.store, self.follower,
+            caught_up=self._caught_up, advanced=self._advanced, absence=absence,
+        )  # fmt: skip
+        self.freshness = Freshness(
+            self.log, self.store, ask_s=settings.confirm_timeout_s,
+            nudge=self.following.nudge, heard=self.following.heard,
+        )  # fmt: skip
+        self.writer = Writer(
             self.log,
             self.store,
-            Writing(defaults(settings), settings.id_batch, settings.queue_max),
+            Writing(
+                defaults(settings), settings.id_batch, settings.queue_max,
+                patience_s=max(0.5, settings.request_timeout_s - 1.0),
+            ),
             follow=self.following.reach,
             deliver=self._deliver,
             now=now_ms,
-        )
-        self._housekeeping = Housekeeping(self.log, self.store, self.following, settings)
-        self._threads: list[threading.Thread] = []
-        self._on_started: list[Callable[[], None]] = []
+            clock=time.monotonic,
+        )  # fmt: skip
+        self.membership = Membership(switched=self._switched, changed=self._role_changed)
+        with self.store.view() as view:
+            newest = newest_barrier(view)
+        if newest is not None:
+            self._barrier_applied(newest)
+        self._electing = Electing(self._make_election, self.membership.heard)
+        self._ready_to_claim = threading.Event()
+        self._duty = Duty(
+            self.writer, self.membership, started=self._ready_to_claim, confirm=self._electing.confirm,
+            claim=self._claim, renew_s=None if self.alone else settings.fence_renew_s,
+        )  # fmt: skip
+        self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
         self.processes = Processes()
         self.restarts: dict[str, int] = {}
         """How often the parent had to start each kind of process again."""
@@ -62,6 +111,26 @@ class Node:
         """Whether the log was read up to its end once."""
         return self.following.started
 
+    @property
+    def role(self) -> str:
+        """``primary``, ``secondary``, or ``following`` while no primary is known."""
+        return self.membership.role.name
+
+    @property
+    def primary(self) -> Identity | None:
+        """Who writes, this node or another; ``None`` while nobody is known to."""
+        role = self.membership.role
+        return self.identity if role.stage is Stage.PRIMARY else role.other
+
+    @property
+    def readable(self) -> bool:
+        """Whether the rows may be read: they hold the log of some moment, or it cannot be had to go on."""
+        return self.started or (not self.alone and bool(self.following.trouble))
+
+    def applied(self) -> int:
+        """The offset up to which, exclusively, the store holds the log."""
+        return self.store.applied
+
     def when_started(self, call: Callable[[], None]) -> None:
         """Have ``call`` called on the event loop once the log was read; at once if it was."""
         if self.started:
@@ -69,51 +138,141 @@ class Node:
         else:
             self._on_started.append(call)
 
-    def start(self) -> None:
-        """Follow, write and keep house."""
-        for name, run in (
+    def when_role_changes(self, call: Callable[[], None]) -> None:
+        """Have ``call`` called on the event loop when :attr:`role` or :attr:`primary` may have changed."""
+        self._on_role.append(call)
+
+    def start(self, peer: str = "") -> None:
+        """Follow, write, keep house, and take part in the election.
+
+        ``peer`` is the ``HOST:PORT`` at which others reach this node's peer endpoint.
+        """
+        self.identity = own_identity(self._settings, peer)
+        runs: list[tuple[str, Callable[[], None]]] = [
             ("follow", self.following.run),
-            ("write", self._write),
-            ("house", self._housekeeping.run),
-        ):
+            ("write", self._duty.run),
+            ("house", self.housekeeping.run),
+        ]
+        if not self.alone:
+            runs += [("elect", self._electing.run), ("confirm", self.freshness.run)]
+        for name, run in runs:
             thread = threading.Thread(target=self._guarded, args=(name, run), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
 
+    def resign(self) -> None:
+        """Leave writing to others, because this node will stop; it still tells who the primary is. Blocks."""
+        if self.alone or self.membership.role.leaving:
+            return
+        self.membership.left()
+        self._electing.resign(RESIGN_S)
+
     def stop(self) -> None:
         """Decide what waits, then close log and store. Blocks."""
-        self._writer.close()
+        self.resign()
+        self._electing.close(RESIGN_S)
+        self._duty.stop()
         self.following.stop()
-        self._housekeeping.stop()
+        self.freshness.stop()
+        self.housekeeping.stop()
         for thread in self._threads:
             thread.join(2.0)
-        self._follower.close()
+        self.follower.close()
         self.store.close()
         self.log.close()
 
-    def submit(self, command: Command, answer: Answer) -> bool:
-        """Queue a command; ``answer`` is called on the event loop. ``False``: too many wait."""
-        return self._writer.offer(command, answer)
+    def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
+        """Queue a command for this node's writer; ``answer`` is called on the event loop.
+
+        It says :class:`NotPrimary` at once where this node does not write, and later when it ceases to.
+        ``wait_s``: how long the command may wait while the log is out of reach. ``False``: too many wait.
+        """
+        return self.writer.offer(command, answer, wait_s)
+
+    async def reach_async(self, offset: int, timeout_s: float) -> bool:
+        """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
+        return await self.freshness.reach(offset, timeout_s)
+
+    async def confirm(self, timeout_s: float) -> bool:
+        """Wait until the store is as new as the log was at the call; ``False``: cut off, or not in time.
+
+        The store of a node alone always is: it answers a write only when the rows hold it.
+        """
+        return self.started if self.alone else await self.freshness.confirm(timeout_s)
+
+    async def evict(self, identity: Identity) -> bool:
+        """Have a primary that the caller holds to be dead replaced; whether that was done."""
+        return not self.alone and await self._electing.evict(identity)
 
     def reader_ended(self, number: int) -> None:
         """A reader has gone, perhaps killed in the middle of a view."""
         self.processes.ended(number)
-        self._housekeeping.readers_gone()
+        self.housekeeping.readers_gone()
+
+    def status(self) -> NodeStatus:
+        """The state at this moment."""
+        return status(self)
+
+    def metrics(self) -> bytes:
+        """What all processes of the host have counted, in Prometheus' text format."""
+        return metrics(self)
+
+    def _make_election(self) -> Election:
+        from .elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
+
+        return made_by_settings(self._settings, self.identity, self.reachable)
+
+    def _claim(self) -> int:
+        return claim_log(
+            self.log,
+            self.store,
+            Claimant(self.identity.node, self.identity.url),
+            follow=self.following.reach,
+            watching=self.follower.watching,
+        )
+
+    def _switched(self, role: Role) -> None:
+        """The node has become primary, or has ceased to be."""
+        primary = role.stage is Stage.PRIMARY
+        if primary:
+            self.writer.open(None if self.alone else role.epoch)
+        else:
+            self.writer.shut()
+        self.following.lazy = primary or self.alone
+        self.following.nudge()
+
+    def _role_changed(self) -> None:
+        if not self._telling_role:
+            self._telling_role = True
+            self._soon(self._tell_role)
+
+    def _tell_role(self) -> None:
+        self._telling_role = False
+        for call in self._on_role:
+            call()
+
+    def _barrier_applied(self, barrier: Barrier) -> None:
+        self.membership.applied(barrier.offset)
+
+    def _advanced(self) -> None:
+        self.freshness.advanced()
 
     def _deliver(self, answers: list[tuple[Answer, Outcome]]) -> None:
-        self._loop.call_soon_threadsafe(_answer_all, answers)
+        self._soon(_answer_all, answers)
 
     def _caught_up(self) -> None:
-        self._loop.call_soon_threadsafe(self._tell_started)
+        if self.alone:
+            self.membership.alone()
+        self._ready_to_claim.set()
+        self._soon(self._tell_started)
 
     def _tell_started(self) -> None:
         calls, self._on_started = self._on_started, []
         for call in calls:
             call()
 
-    def _write(self) -> None:
-        while self._writer.wait():
-            self._writer.step()
+    def _soon(self, call: Callable[..., None], *given: Any) -> None:
+        self._loop.call_soon_threadsafe(call, *given)
 
     def _guarded(self, name: str, run: Callable[[], Any]) -> None:
         try:
@@ -122,67 +281,11 @@ class Node:
             _log.exception("the thread that should %s has failed", name)
             self._failed(str(error) or repr(error))
 
-    def status(self) -> NodeStatus:
-        """The state at this moment."""
-        progress = self._follower.progress()
-        state = self.store.state
-        reasons = []
-        if not self.started:
-            left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
-            reasons.append(f"reading the log: {progress.applied} of {progress.end} records, left: {left}")
-        if self.following.trouble:
-            reasons.append(self.following.trouble)
-        return NodeStatus(
-            role="primary" if self.started else "following",
-            epoch=0 if self.started else -1,
-            applied=state.applied,
-            end=progress.end,
-            digest=digest.text(state.digest),
-            started=self.started,
-            ready=not reasons,
-            reasons=reasons,
-            records_per_s=progress.records_per_s,
-            eta_s=progress.eta_s,
-            quarantined=self._housekeeping.quarantined(),
-            log=self.log.identity,
-        )
-
-    def metrics(self) -> bytes:
-        """What all processes of the host have counted, in Prometheus' text format."""
-        status, store, writer = self.status(), self.store.stat(), self._writer.stat()
-        gauges = [
-            Gauge("registrar_log_end_offset", "Offset of the log's next record", status.end),
-            Gauge("registrar_applied_offset", "Offset up to which the store holds the log", status.applied),
-            Gauge("registrar_ready", "1 while everything can be served", float(status.ready)),
-            Gauge("registrar_quarantined_records", "Records that could not be read", status.quarantined),
-            Gauge("registrar_store_rows", "Rows in the store", store.rows),
-            Gauge("registrar_store_bytes", "Bytes used by the store", store.bytes_used),
-            Gauge("registrar_store_map_bytes", "Bytes the store may use", store.map_bytes),
-            Gauge("registrar_writes_waiting", "Commands that wait for the writer", writer.waiting),
-            Gauge("registrar_writer_batches", "Batches decided", writer.batches, counter=True),
-            Gauge("registrar_writer_commands", "Commands decided", writer.commands, counter=True),
-            Gauge("registrar_writer_records", "Records appended", writer.records, counter=True),
-            Gauge("registrar_schemas_registered", "Versions written", writer.versions, counter=True),
-            Gauge(
-                "kafka_schema_registry_registered_count",
-                "Versions that are there",
-                self._housekeeping.versions(),
-            ),
-            Gauge(
-                "kafka_schema_registry_master_slave_role",
-                "1 for the primary",
-                float(status.role == "primary"),
-            ),
-        ]
-        gauges += [
-            Gauge(
-                "registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind}
-            )
-            for kind, count in self.restarts.items()
-        ]
-        return text(self.processes.total(), gauges)
-
 
 def _answer_all(answers: list[tuple[Answer, Outcome]]) -> None:
     for answer, outcome in answers:
         answer(outcome)
+
+
+async def _taken_as_reachable(identity: Identity) -> str:
+    return ""

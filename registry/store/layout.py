@@ -11,6 +11,7 @@ nothing else, and ``meta``:
 ``boot``   boot of the machine in which the store was last open
 ``clean``  whether it was closed since
 ``state``  applied offset and digest, written with every commit
+``at_end`` when the store last was at the log's end, ms of this host's clock
 ========== ===============================================================
 """
 
@@ -30,7 +31,7 @@ TABLES = 2
 READERS_MAX = 1024
 MAP_BYTES = 64 << 30
 META_FORMAT, META_FOLD, META_LOG = b"format", b"fold", b"log"
-META_BOOT, META_CLEAN, META_STATE = b"boot", b"clean", b"state"
+META_BOOT, META_CLEAN, META_STATE, META_AT_END = b"boot", b"clean", b"state", b"at_end"
 CURRENT = "current"
 PREFIX = "store-"
 ASIDE = ".damaged"

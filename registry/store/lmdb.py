@@ -16,12 +16,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import lmdb
 
-from registry.domain.digest import MODULUS, row_hash
+from registry.domain.digest import MODULUS, row_hash, total
 from registry.domain.rows import Change
 
 from . import layout
@@ -86,6 +87,18 @@ class Store:
         with self._env.begin(self._meta) as txn:
             return txn.get(name) or b""
 
+    def at_end_ms(self) -> int:
+        """When the store last was at the log's end, or was begun: ms since the epoch, 0 when not known."""
+        return int(self.meta(layout.META_AT_END) or b"0")
+
+    def mark_at_end(self, now_ms: int) -> None:
+        """Keep that the store is at the log's end."""
+        try:
+            with self._writing, self._env.begin(self._meta, write=True) as txn:
+                txn.put(layout.META_AT_END, b"%d" % now_ms)
+        except lmdb.Error as error:
+            raise _meant(self.path, error) from error
+
     def view(self) -> StoreView:
         """The committed rows, for a ``with`` block."""
         return StoreView(self._env, self._rows, self._meta)
@@ -97,18 +110,25 @@ class Store:
         own pages broken.
         """
         rows = changes if isinstance(changes, dict) else dict(changes)
-        self.commit_sorted(sorted(rows.items()), applied)
+        self.commit_folded((), 0, sorted(rows.items(), key=itemgetter(0)), applied)
 
-    def commit_sorted(self, rows: Sequence[Change], applied: int) -> None:
-        """As :meth:`commit`, for changes in ascending order of distinct keys."""
+    def commit_folded(
+        self, new: Sequence[tuple[bytes, bytes]], hashes: int, changed: Sequence[Change], applied: int
+    ) -> None:
+        """As :meth:`commit`, for changes in ascending order of distinct keys.
+
+        ``new`` are rows whose keys no row has, and ``hashes`` is :func:`.digest.total` of them: they need no
+        look at what was there before. It is damage if one was there.
+        """
         with self._writing:
-            below = bisect_left(rows, (self._scrubbed,))
-            scrubbed = _sum_of_puts(rows[:below])
-            delta = scrubbed + _sum_of_puts(rows[below:])
+            scrubbed = total(_before(self._scrubbed, new)) + total(_before(self._scrubbed, changed))
+            delta = hashes + total(changed)
             try:
-                with self._env.begin(self._rows, write=True) as txn:
-                    replace, pop = txn.replace, txn.pop
-                    for key, value in rows:
+                with self._env.begin(self._rows, write=True) as txn, txn.cursor() as cursor:
+                    if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
+                        raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
+                    replace, pop = cursor.replace, cursor.pop
+                    for key, value in changed:
                         old = pop(key) if value is None else replace(key, value)
                         if old is not None:
                             gone = row_hash(key, old)
@@ -129,20 +149,20 @@ class Store:
         until it says True, and again for another round. Raises :class:`DamagedStore` on another digest.
         """
         with self._writing:
-            total, last = self._scrub_sum, None
+            found, last = self._scrub_sum, None
             try:
                 with self._env.begin(self._rows) as txn, txn.cursor() as cursor:
                     rows = cursor if cursor.set_range(self._scrubbed) else ()
                     for key, value in islice(rows, rows_max):
-                        total += row_hash(key, value)
+                        found += row_hash(key, value)
                         last = key
             except lmdb.Error as error:
                 raise _meant(self.path, error) from error
             if last is not None:
-                self._scrubbed, self._scrub_sum = last + b"\0", total
+                self._scrubbed, self._scrub_sum = last + b"\0", found
                 return False
             self._scrubbed, self._scrub_sum = b"", 0
-            if total % MODULUS != self._state.digest:
+            if found % MODULUS != self._state.digest:
                 raise DamagedStore(f"the rows in {self.path} do not give the digest that was kept with them")
             return True
 
@@ -175,9 +195,9 @@ class Store:
                 self._env.sync(True)
 
 
-def _sum_of_puts(rows: Iterable[Change]) -> int:
-    """The sum of the hashes of the rows that are put."""
-    return sum(row_hash(key, value) for key, value in rows if value is not None)
+def _before(end: bytes, rows: Sequence[Change]) -> Sequence[Change]:
+    """Of rows in ascending order, those with a smaller key than ``end``."""
+    return rows[: bisect_left(rows, (end,))] if end else ()
 
 
 def _meant(path: Path, error: lmdb.Error) -> StoreError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,6 +158,7 @@ def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
             txn.put(layout.META_BOOT, layout.boot_id())
             txn.put(layout.META_CLEAN, b"1")
             txn.put(layout.META_STATE, State(0, 0).pack())
+            txn.put(layout.META_AT_END, b"%d" % (time.time_ns() // 1_000_000))
     write_current(path, current)
     return current
 

@@ -1,0 +1,58 @@
+"""How long the store was away from the log's end, against how long the log keeps deletions.
+
+A log that forgets deletions may have forgotten one that the store has not applied: what it deleted would
+stay for ever. So a store that was away for nearly as long is built anew. Both times are wall clocks, this
+host's and the brokers'; the margin covers what they differ by. A mark from the future says that the clock
+was set back: how long the store was away is then not known, which counts as too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from registry.store.layout import StoreError
+from registry.store.lmdb import Store
+
+
+class StaleStore(StoreError):
+    """The store was away from the log's end for longer than the log keeps deletions: build it anew."""
+
+
+def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: int) -> str:
+    """Why a store that was last at the log's end at ``at_end_ms`` cannot go on; empty when it can.
+
+    ``retention_ms``: how long the log keeps deletions at least; ``None``: for this store, for ever.
+    """
+    if retention_ms is None:
+        return ""
+    away_ms = now_ms - at_end_ms
+    if away_ms < -margin_ms:
+        return "it was last at the log's end at a time that is yet to come, so the clock was set back"
+    if away_ms <= max(0, retention_ms - margin_ms):
+        return ""
+    away_s, kept_s = away_ms // 1000, retention_ms // 1000
+    return f"it was last at the log's end {away_s} s ago, and the log keeps deletions for {kept_s} s"
+
+
+class Absence:
+    """Keeps the mark of one store. ``retention_ms`` is asked each time, because topics are reconfigured."""
+
+    def __init__(
+        self, store: Store, *, retention_ms: Callable[[], int | None], margin_ms: int, now: Callable[[], int]
+    ) -> None:
+        self._store = store
+        self._retention_ms = retention_ms
+        self._margin_ms = margin_ms
+        self._at_end_ms = store.at_end_ms()
+        self.now = now
+        """The wall clock, ms since the epoch."""
+
+    def at_end(self, asked_ms: int) -> None:
+        """The store holds all that the log held at ``asked_ms``."""
+        self._at_end_ms = asked_ms
+        self._store.mark_at_end(asked_ms)
+
+    def too_long(self) -> str:
+        """Why the store cannot go on; empty when it can."""
+        why = too_long(self._at_end_ms, self.now(), self._retention_ms(), self._margin_ms)
+        return f"the store must be built anew: {why}" if why else ""

@@ -1,0 +1,81 @@
+"""Taking part in the election, in a thread with an event loop of its own, so that heartbeats never starve."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from election.contract import Election, Event, Identity
+
+_ANSWER_S = 10.0
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class Electing:
+    """``make`` makes the election on the loop on which it will run; ``heard`` is called there with events."""
+
+    def __init__(self, make: Callable[[], Election], heard: Callable[[Event], None]) -> None:
+        self._make = make
+        self._heard = heard
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._election: Election | None = None
+        self._closing = False
+
+    def run(self) -> None:
+        """Take part until :meth:`close`. Raises what makes taking part impossible."""
+        with asyncio.Runner() as runner:
+            runner.run(self._take_part())
+
+    async def _take_part(self) -> None:
+        self._election = self._make()
+        self._loop = asyncio.get_running_loop()
+        if self._closing:
+            return
+        try:
+            async for event in self._election.events():
+                self._heard(event)
+        finally:
+            await self._election.close()
+
+    def confirm(self) -> bool:
+        """Ask the authority whether this node is still elected; blocks."""
+        confirmed = self._ask(lambda election: election.confirm())
+        try:
+            return confirmed is not None and confirmed.result(_ANSWER_S)
+        except Exception as error:
+            _log.warning("the election was not confirmed: %r", error)
+            return False
+
+    async def evict(self, identity: Identity) -> bool:
+        """Make the authority forget a primary that is dead; whether it did."""
+        evicted = self._ask(lambda election: election.evict(identity))
+        return evicted is not None and await asyncio.wrap_future(evicted)
+
+    def resign(self, timeout_s: float) -> None:
+        """Give up being primary; blocks, for at most ``timeout_s``."""
+        self._wait_for(self._ask(lambda election: election.resign()), timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        """Leave; blocks, for at most ``timeout_s``."""
+        self._closing = True
+        self._wait_for(self._ask(lambda election: election.close()), timeout_s)
+
+    def _wait_for(self, asked: concurrent.futures.Future[None] | None, timeout_s: float) -> None:
+        if asked is None:
+            return
+        try:
+            asked.result(timeout_s)
+        except Exception as error:
+            _log.warning("leaving the election: %r", error)
+
+    def _ask(
+        self, call: Callable[[Election], Coroutine[Any, Any, _T]]
+    ) -> concurrent.futures.Future[_T] | None:
+        loop, election = self._loop, self._election
+        if loop is None or election is None or not loop.is_running():
+            return None
+        return asyncio.run_coroutine_threadsafe(call(election), loop)

@@ -1,0 +1,37 @@
+"""Which election the settings ask for."""
+
+from __future__ import annotations
+
+from election.contract import Election, Identity, Reachable
+from election.kafka import KafkaElection
+from election.static import StaticElection
+from registry.config import Settings
+from registry.log.kafka.connection import Security
+
+from .naming import identity_of
+
+
+def made_by_settings(settings: Settings, own: Identity, reachable: Reachable) -> Election:
+    """To be called on the event loop on which the election will run."""
+    match settings.election:
+        case "static":
+            return StaticElection(own, identity_of(settings.primary) if settings.primary else None)
+        case "zookeeper":
+            from election.zookeeper import ZooKeeperElection  # noqa: PLC0415 (kazoo only where it is needed)
+
+            return ZooKeeperElection(
+                settings.zookeeper_hosts,
+                settings.zookeeper_chroot,
+                own,
+                reachable=reachable,
+                session_timeout_s=settings.session_timeout_s,
+            )
+        case _:
+            return KafkaElection(
+                settings.kafka,
+                Security(**settings.security).client_arguments(),
+                settings.group,
+                own,
+                reachable=reachable,
+                session_timeout_s=settings.session_timeout_s,
+            )

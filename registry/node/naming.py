@@ -1,0 +1,45 @@
+"""Who a node is: its id, which lives as long as its data folder, and what it advertises."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from election.contract import Identity
+from registry import folders
+from registry.config import Settings
+
+FILE = "node-id"
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+def node_id(data: Path) -> str:
+    """The id kept in the folder ``data``, made when there is none. Raises :class:`OSError`."""
+    path = data / FILE
+    try:
+        kept = path.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, ValueError):
+        kept = ""
+    if _ID.fullmatch(kept):
+        return kept
+    made = secrets.token_hex(8)
+    new = path.with_suffix(".new")
+    new.write_text(made + "\n", encoding="ascii")
+    new.rename(path)
+    folders.sync(data)
+    return made
+
+
+def identity_of(url: str, *, eligible: bool = True, peer: str = "", node: str = "") -> Identity:
+    """What the node at an advertised ``url`` (scheme, host and port) is to the others."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return Identity(parts.scheme, parts.hostname or "", port, eligible, peer=peer, node=node)
+
+
+def own_identity(settings: Settings, peer: str = "") -> Identity:
+    """The own one; ``peer`` is the ``HOST:PORT`` of its peer endpoint."""
+    node = node_id(settings.data)
+    return identity_of(settings.advertised, eligible=settings.eligible, peer=peer, node=node)
