@@ -18,6 +18,7 @@ from . import target
 from .answers import STANDARD_HEADERS, Answer, error_body, refusal, request_id, send_answer
 from .aside import Aside
 from .backend import ApiSettings, Backend
+from .cors import Cors
 from .paths import Paths
 from .resource import STATE, Disconnected, Resource
 from .routes import operations
@@ -33,11 +34,12 @@ def create_app(
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``."""
     settings, parser, aside = settings or ApiSettings(), Parser(), Aside()
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
+    cors = Cors(settings.cors_origins)
     resources = [
         Resource(path, each, backend, settings, parser, aside)
         for path, each in groupby(table, lambda each: each.path)
     ]
-    return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend)])
+    return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend, cors=cors)])
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -49,16 +51,17 @@ def route_of(scope: Mapping[str, Any]) -> str:
 class Border:
     """Outermost: decodes the target, adds the headers of every answer, and lets no exception out."""
 
-    def __init__(self, app: ASGIApp, backend: Backend) -> None:
+    def __init__(self, app: ASGIApp, backend: Backend, cors: Cors) -> None:
         self._app = app
         self._backend = backend
+        self._cors = cors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sender = _Sender(scope, self._backend, send)
+        sender = _Sender(scope, self._backend, self._cors, send)
         try:
             await self._serve(scope, receive, sender)
         except Disconnected:
@@ -86,11 +89,13 @@ _INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500)
 class _Sender:
     """Adds the headers that every answer has."""
 
-    def __init__(self, scope: Scope, backend: Backend, send: Send) -> None:
+    def __init__(self, scope: Scope, backend: Backend, cors: Cors, send: Send) -> None:
         self.started = False
         self._send = send
-        self._state = scope[STATE] = {"offset": backend.applied()}
+        self._backend = backend
         self._request_id = request_id(scope["headers"])
+        self._state = scope[STATE] = {"request_id": self._request_id.decode("latin-1")}
+        self._cors = cors.headers(scope["headers"], options=scope["method"] == "OPTIONS")
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -99,6 +104,9 @@ class _Sender:
             names = {name for name, _ in headers}
             headers += (each for each in STANDARD_HEADERS if each[0] not in names)
             headers.append((b"x-request-id", self._request_id))
-            headers.append((b"x-registry-offset", b"%d" % self._state["offset"]))
+            # Not before the rows were read: the offset promises that no later answer need be older than this.
+            offset = self._state.get("offset") or self._backend.applied()
+            headers.append((b"x-registry-offset", b"%d" % offset))
+            headers += self._cors
             message = {**message, "headers": headers}
         await self._send(message)

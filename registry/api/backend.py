@@ -20,12 +20,15 @@ class Backend(Protocol):
         """The rows at one moment; held shortly, and never across an ``await``."""
         ...
 
-    async def submit(self, command: Command) -> Outcome:
-        """Have the primary decide ``command``; returns once its effect is visible here."""
+    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+        """Have the primary decide ``command``; returns once its effect is visible here.
+
+        ``request_id`` travels along. ``forwarded``: another node sent the request, as its primary's.
+        """
         ...
 
-    async def confirm(self) -> None:
-        """Wait until the rows are as new as the log was at the call."""
+    async def confirm(self) -> bool:
+        """Wait until the rows are as new as the log was at the call; whether it came to that in time."""
         ...
 
     def applied(self) -> int:
@@ -52,3 +55,9 @@ class ApiSettings:
     commit: str = ""
     cache_max_age_s: int = 0
     """How long clients may keep what they fetched by id or guid; 0: not at all."""
+    cluster: bool = False
+    """Others write to the log, so that rows must be confirmed."""
+    local_reads: bool = False
+    """What is found is answered without asking the log whether it is still so."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may use the API from a browser; ``*`` stands for all."""

@@ -33,12 +33,15 @@ class Call:
     """Parses schemas and remembers some."""
     subject: Subject = Subject(".", "")
     """The subject of the path, where it has one."""
+    from_rows: bool = True
+    """Whether a write may be answered from rows; not, when nobody knows whether they are still true."""
 
 
 class Fresh(Enum):
     """When the rows must be as new as the log."""
 
     ALWAYS = "what is asked for can change"
+    DECIDED = "the primary decides; what is answered from rows instead must be confirmed"
     ON_MISS = "what is found never changes; only its absence must be confirmed"
     NEVER = "no rows are read"
 

@@ -11,12 +11,15 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from registry.domain import scope as scopes
-from registry.domain.commands import Command, Done
+from registry.domain.commands import Command, Done, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
     BODY_TIMEOUT,
     BODY_TOO_LARGE,
+    INVALID_SCHEMA,
     METHOD_NOT_ALLOWED,
+    NO_PRIMARY,
+    NOT_FOUND,
     OUTCOME_UNKNOWN,
     UNAVAILABLE,
     RegistryError,
@@ -34,11 +37,16 @@ from .operations import Call, Fresh, Operation
 from .parameters import arguments
 
 MIN_OFFSET = "x-registry-min-offset"
+FORWARD = "x-forward"
+"""Set by a node of Confluent's that takes this one for the primary (Confluent 8.x)."""
+STALE = (b"warning", b'110 - "Response is Stale"')
+"""On what was answered from rows that may be older than the log."""
 STATE = "registry"
 """Where the request's decoded target and its answer's offset stand in the ASGI scope."""
 
 
 _NO_ROWS = DictView()
+_UNCONFIRMED = "The log cannot be asked for news; what is not here may be there"
 
 
 class Disconnected(Exception):
@@ -107,24 +115,44 @@ class Resource:
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
-        if operation.fresh is Fresh.ALWAYS:
-            await self._backend.confirm()
         result = await self._from_rows(operation, call)
         if not isinstance(result, Answer):
-            return await self._submit(result, operation.status)
+            forwarded = headers.get(FORWARD, "").lower() == "true"
+            return await self._submit(result, operation.status, scope[STATE]["request_id"], forwarded)
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")
         return result
 
     async def _from_rows(self, operation: Operation, call: Call) -> Answer | Command:
-        try:
+        """What the handler says over rows that are as new as the operation demands."""
+        fresh, settings = operation.fresh, self._settings
+        if fresh is Fresh.NEVER or not settings.cluster:
             return await self._handled(operation, call)
+        if fresh is not Fresh.ALWAYS or settings.local_reads:
+            try:
+                result = await self._handled(operation, call)
+            except RegistryError as error:
+                if fresh is not Fresh.DECIDED and not _is_miss(error):
+                    raise
+            else:
+                if fresh is not Fresh.DECIDED or not isinstance(result, Answer):
+                    return result
+        return await self._confirmed(operation, call)
+
+    async def _confirmed(self, operation: Operation, call: Call) -> Answer | Command:
+        confirmed = await self._backend.confirm()
+        if operation.fresh is Fresh.DECIDED:
+            return await self._handled(operation, replace(call, from_rows=confirmed))
+        try:
+            result = await self._handled(operation, call)
         except RegistryError as error:
-            if operation.fresh is not Fresh.ON_MISS or error.status != 404:
+            if confirmed or not _is_miss(error):
                 raise
-        await self._backend.confirm()
-        return await self._handled(operation, call)
+            raise UNAVAILABLE(_UNCONFIRMED) from None
+        if confirmed or not isinstance(result, Answer):
+            return result
+        return result._replace(headers=(*result.headers, STALE))
 
     async def _handled(self, operation: Operation, call: Call) -> Answer | Command:
         self._parser.allow(TEXT_AT_ONCE_MAX)
@@ -149,17 +177,23 @@ class Resource:
         subject = Subject.parse(name)
         if self._aliased:
             subject = scopes.aliased(view, subject)
-        return Call(call.path, call.args, call.body, call.settings, call.parser, subject)
+        return replace(call, subject=subject)
 
-    async def _submit(self, command: Command, status: int) -> Answer:
+    async def _submit(self, command: Command, status: int, request_id: str, forwarded: bool) -> Answer:
         try:
             async with asyncio.timeout(self._settings.request_timeout_s):
-                outcome = await self._backend.submit(command)
+                outcome = await self._backend.submit(command, request_id=request_id, forwarded=forwarded)
         except TimeoutError:
             raise OUTCOME_UNKNOWN("The outcome of the write is unknown; it is safe to repeat it") from None
-        if isinstance(outcome, Done):
-            return Answer(outcome.body, status, offset=outcome.offset)
-        raise RegistryError(outcome.code, outcome.message)
+        match outcome:
+            case Done(body, offset):
+                return Answer(body, status, offset=offset)
+            case Refused(code, message):
+                raise RegistryError(code, message)
+            case Unknown(message):
+                raise OUTCOME_UNKNOWN(message)
+            case NotPrimary():
+                raise NO_PRIMARY()
 
     async def _await_offset(self, headers: Headers) -> None:
         wanted = headers.get(MIN_OFFSET)
@@ -167,12 +201,14 @@ class Resource:
             return
         if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 20):
             raise BAD_REQUEST("X-Registry-Min-Offset is not an offset")
-        if int(wanted) > self._backend.applied():
-            await self._backend.confirm()
-        if int(wanted) > self._backend.applied():
-            if int(wanted) > (await self._backend.status()).end:
-                raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
-            raise UNAVAILABLE("The rows do not reach X-Registry-Min-Offset yet")
+        if int(wanted) <= self._backend.applied():
+            return
+        confirmed = await self._backend.confirm()
+        if int(wanted) <= self._backend.applied():
+            return
+        if confirmed and (self._settings.cluster or int(wanted) > (await self._backend.status()).end):
+            raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
+        raise UNAVAILABLE("The rows do not reach X-Registry-Min-Offset yet")
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         limit = self._settings.body_bytes_max
@@ -199,6 +235,11 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
+
+
+def _is_miss(error: RegistryError) -> bool:
+    """Whether newer rows might well have another answer: what is missing, or what a schema refers to."""
+    return (error.status == 404 and error.code != NOT_FOUND.code) or error.code == INVALID_SCHEMA.code
 
 
 def _all(headers: Headers, name: str) -> Iterator[bytes]:

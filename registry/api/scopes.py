@@ -11,7 +11,7 @@ from registry.domain.rows import View
 
 from .answers import Answer, json_answer
 from .bodies import config_patch, mode_request
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Operation
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation
 from .parameters import DEFAULT_TO_GLOBAL, FORCE, PAGE, flag, page, word
 
 
@@ -93,6 +93,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=config,
             summary=f"Change the config of {whose}",
             handler=put_config,
+            fresh=Fresh.DECIDED,
             takes="ConfigUpdateRequest",
             gives="ConfigUpdateRequest",
             errors=(
@@ -108,6 +109,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=config,
             summary=f"Remove the config of {whose}",
             handler=delete_config,
+            fresh=Fresh.DECIDED,
             gives="Config",
             errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
         ),
@@ -125,6 +127,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=mode,
             summary=f"Set the mode of {whose}",
             handler=put_mode,
+            fresh=Fresh.DECIDED,
             takes="ModeUpdateRequest",
             gives="ModeUpdated",
             parameters=(FORCE,),
@@ -142,6 +145,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=mode,
             summary=f"Remove the mode of {whose}",
             handler=delete_mode,
+            fresh=Fresh.DECIDED,
             gives="Mode",
             parameters=(flag("recursive", "The modes of a context's subjects too"),),
             errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
@@ -163,6 +167,7 @@ CONTEXT_OPERATIONS = (
         path="/contexts/{context}",
         summary="Forget an empty context",
         handler=delete_context,
+        fresh=Fresh.DECIDED,
         status=204,
         errors=(e.CONTEXT_NOT_EMPTY, *WRITE_ERRORS),
     ),

@@ -17,7 +17,7 @@ from registry.domain.versions import Registered
 
 from .answers import Answer, json_answer
 from .bodies import schema_request
-from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Operation
+from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Fresh, Operation
 from .parameters import (
     DELETED,
     DELETED_ONLY,
@@ -117,6 +117,8 @@ def register(call: Call, view: View) -> Answer | Command:
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
     request = _parsed(call, request)
+    if not call.from_rows:
+        return request
     reply = lookup.already_registered(view, call.parser, request, defaults)
     return request if reply is None else Answer(reply)
 
@@ -171,6 +173,7 @@ OPERATIONS = (
         path="/subjects/{subject}",
         summary="Delete all versions of a subject",
         handler=delete_subject,
+        fresh=Fresh.DECIDED,
         gives="Numbers",
         parameters=(PERMANENT,),
         errors=(
@@ -214,6 +217,7 @@ OPERATIONS = (
         path="/subjects/{subject}/versions",
         summary="Register a schema under a subject",
         handler=register,
+        fresh=Fresh.DECIDED,
         takes="RegisterSchemaRequest",
         gives="RegisterSchemaResponse",
         parameters=(NORMALIZE, FORMAT, FORCE),
@@ -241,6 +245,7 @@ OPERATIONS = (
         path="/subjects/{subject}/versions/{version}",
         summary="Delete a version",
         handler=delete_version,
+        fresh=Fresh.DECIDED,
         gives="Id",
         parameters=(PERMANENT,),
         errors=(

@@ -6,43 +6,47 @@ import asyncio
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
+from registry.domain.errors import NOT_STARTED
 from registry.store.view import StoreView
 
-from .messages import FULL, NOT_STARTED
 from .node import Node
+from .offering import Offer
 
 
 class NodeBackend:
     """See :class:`registry.api.backend.Backend`."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, offer: Offer, *, timeout_s: float, confirm_timeout_s: float) -> None:
+        """``timeout_s``: for a write."""
         self._node = node
+        self._offer = offer
+        self._timeout_s = timeout_s
+        self._confirm_timeout_s = confirm_timeout_s
+        self._loop = asyncio.get_running_loop()
         self.log = node.log.identity
         """The identity of the log whose rows are served."""
 
     def view(self) -> StoreView:
-        """The committed rows; refused until the log was read once."""
-        if not self._node.started:
+        """The committed rows; refused until they may be read."""
+        if not (self._node.started or self._node.readable):
             raise NOT_STARTED()
         return self._node.store.view()
 
-    async def submit(self, command: Command) -> Outcome:
-        """Decided by the node's writer."""
-        if not self._node.started:
-            raise NOT_STARTED()
-        loop = asyncio.get_running_loop()
-        decided: asyncio.Future[Outcome] = loop.create_future()
+    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+        """Decided by the own writer, or by the primary's."""
+        decided: asyncio.Future[Outcome] = self._loop.create_future()
 
         def answer(outcome: Outcome) -> None:
             if not decided.done():
                 decided.set_result(outcome)
 
-        if not self._node.submit(command, answer):
-            raise FULL()
+        deadline = self._loop.time() + self._timeout_s
+        self._offer(command, deadline, answer, request_id=request_id, forwarded=forwarded)
         return await decided
 
-    async def confirm(self) -> None:
-        """Nothing to wait for: the node answers a write only after the rows hold it."""
+    async def confirm(self) -> bool:
+        """Ask the log; in time or not."""
+        return await self._node.confirm(self._confirm_timeout_s)
 
     def applied(self) -> int:
         """The applied offset."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
-from registry.domain.commands import Outcome, Refused
+from registry.domain.commands import Outcome
 
 from .messages import (
-    FULL,
-    NOT_STARTED,
     AskStatus,
+    Confirm,
+    Confirmed,
     Decided,
     Framed,
     Hello,
@@ -24,6 +26,7 @@ from .messages import (
     decode_from_reader,
 )
 from .node import Node
+from .offering import Offer
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +34,11 @@ _log = logging.getLogger(__name__)
 class Endpoint:
     """Listens for readers and answers them."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, offer: Offer, *, confirm_timeout_s: float) -> None:
         self.node = node
+        self.offer = offer
+        self.confirm_timeout_s = confirm_timeout_s
+        self.loop = asyncio.get_running_loop()
         self.readers: set[ReaderCall] = set()
         self.numbers = itertools.count(1)
         self._server: asyncio.AbstractServer | None = None
@@ -85,6 +91,7 @@ class ReaderCall(Framed):
         self._endpoint = endpoint
         self._node = endpoint.node
         self._replies: list[Decided] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self.number = next(endpoint.numbers)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -99,16 +106,22 @@ class ReaderCall(Framed):
 
     def tell_state(self) -> None:
         """Tell what a reader must know to serve."""
-        self.tell(State(self._node.started))
+        self.tell(State(self._node.started, self._node.readable))
 
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""
         match decode_from_reader(message):
-            case Submit(number, command):
-                if not self._node.started:
-                    self._decided(number, Refused(NOT_STARTED.code, NOT_STARTED.template))
-                elif not self._node.submit(command, lambda outcome: self._decided(number, outcome)):
-                    self._decided(number, Refused(FULL.code, FULL.template))
+            case Submit(number, command, remaining_s, request_id, forwarded):
+                endpoint = self._endpoint
+                endpoint.offer(
+                    command,
+                    endpoint.loop.time() + remaining_s,
+                    lambda outcome: self._decided(number, outcome),
+                    request_id=request_id,
+                    forwarded=forwarded,
+                )
+            case Confirm(number):
+                self._begin(self._confirm(number))
             case AskStatus(number):
                 self.tell(Status(number, self._node.status()))
             case Report(tally, number):
@@ -118,11 +131,20 @@ class ReaderCall(Framed):
             case Hello(pid):
                 _log.debug("reader %d is on the line", pid)
 
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._endpoint.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _confirm(self, number: int) -> None:
+        fresh = await self._node.confirm(self._endpoint.confirm_timeout_s)
+        self.tell(Confirmed(number, fresh))
+
     def _decided(self, number: int, outcome: Outcome) -> None:
         # The answers of one batch come one after another: they go out together.
         self._replies.append(Decided(number, outcome))
         if len(self._replies) == 1:
-            asyncio.get_running_loop().call_soon(self._send_replies)
+            self._endpoint.loop.call_soon(self._send_replies)
 
     def _send_replies(self) -> None:
         replies, self._replies = self._replies, []

@@ -29,7 +29,15 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         cluster_id=settings.cluster_id,
         version=version,
         cache_max_age_s=settings.cache_max_age_s,
+        cluster=bool(settings.kafka),
+        local_reads=settings.reads == "local",
+        cors_origins=origins(settings),
     )
+
+
+def origins(settings: Settings) -> tuple[str, ...]:
+    """The origins whose pages may use the API."""
+    return tuple(each.strip() for each in settings.cors_origins.split(",") if each.strip())
 
 
 def limits(settings: Settings) -> Limits:

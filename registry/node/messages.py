@@ -15,11 +15,7 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import ErrorKind
 from registry.observe.requests import Tally
-
-FULL = ErrorKind(503, "Too many writes are waiting")
-NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 
 
 class Hello(msgspec.Struct, tag=True, frozen=True):
@@ -29,10 +25,22 @@ class Hello(msgspec.Struct, tag=True, frozen=True):
 
 
 class Submit(msgspec.Struct, tag=True, frozen=True):
-    """Decide a command; the answer is an outcome."""
+    """Have a command decided; the answer is an outcome, and never ``NotPrimary``."""
 
     number: int
     command: Command
+    remaining_s: float = 30.0
+    """How long the reader still waits."""
+    request_id: str = ""
+    """``X-Request-ID`` of the request that it came with."""
+    forwarded: bool = False
+    """Another node sent it, which takes this one for the primary."""
+
+
+class Confirm(msgspec.Struct, tag=True, frozen=True):
+    """See that the store is as new as the log is now; answered by :class:`Confirmed`."""
+
+    number: int
 
 
 class AskStatus(msgspec.Struct, tag=True, frozen=True):
@@ -53,6 +61,8 @@ class State(msgspec.Struct, tag=True, frozen=True):
 
     started: bool
     """Whether the store holds what the log held when the node started."""
+    readable: bool = False
+    """Whether it may be read without, because the log cannot be asked: nothing read so is confirmed."""
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):
@@ -60,6 +70,13 @@ class Decided(msgspec.Struct, tag=True, frozen=True):
 
     number: int
     outcome: Outcome
+
+
+class Confirmed(msgspec.Struct, tag=True, frozen=True):
+    """Whether the store holds all that the log held when it was asked."""
+
+    number: int
+    fresh: bool
 
 
 class Status(msgspec.Struct, tag=True, frozen=True):
@@ -76,8 +93,8 @@ class Metrics(msgspec.Struct, tag=True, frozen=True):
     text: bytes
 
 
-FromReader = Hello | Submit | AskStatus | Report
-FromNode = State | Decided | Status | Metrics
+FromReader = Hello | Submit | Confirm | AskStatus | Report
+FromNode = State | Decided | Confirmed | Status | Metrics
 
 encode = msgspec.msgpack.Encoder().encode
 decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode

@@ -19,6 +19,7 @@ from .backend import NodeBackend
 from .endpoint import Endpoint
 from .given import api_settings
 from .node import Node
+from .offering import Alone, Offer
 from .opening import Opened
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
+STOP_PEERS_S = 0.5
+"""The same for what peers have asked: this node has resigned before, so that nothing new comes from them."""
 
 
 async def run(parent: Parent, opening: Future[Opened]) -> int:
@@ -48,33 +51,48 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         parent.tell(refused=f"{place} cannot be used: {error.strerror or error}")
         return REFUSED
     parent.listen(stopping.set, lambda said: node.restarts.update(said.get("restarts", {})))
-    endpoint = Endpoint(node)
+    peers, peer, public = None, "", None
+    offer: Offer = Alone(node).offer
+    if not node.alone:
+        from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only, as hypercorn below)
+
+        try:
+            peers, peer = await join(node, parent.settings)
+        except PeeringError as error:
+            parent.tell(refused=str(error))
+            return REFUSED
+        offer = peers.forwarding.offer
+    endpoint = Endpoint(node, offer, confirm_timeout_s=parent.settings.confirm_timeout_s)
     await endpoint.start(parent.endpoint)
-    public = None
     try:
         if parent.settings.readers == 0:
-            public = await _serve(parent, node)
+            public = await _serve(parent, node, offer)
         node.when_started(lambda: parent.tell(ready=True))
-        node.start()
+        node.start(peer)
         parent.tell(listening=True)
         await stopping.wait()
     except OSError as error:
         parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
         return REFUSED
     finally:
+        await asyncio.to_thread(node.resign)
         if public is not None:
             await public.stop(STOP_SERVING_S)
         await endpoint.drained(STOP_SERVING_S)
         endpoint.stop()
+        if peers is not None:
+            await peers.stop(STOP_PEERS_S)
         await asyncio.to_thread(node.stop)
     return 1 if failure else 0
 
 
-async def _serve(parent: Parent, node: Node) -> Public:
+async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
     from .public import Public  # noqa: PLC0415 (hypercorn is not worth its time and memory where readers serve)
 
     settings = parent.settings
-    backend = NodeBackend(node)
+    backend = NodeBackend(
+        node, offer, timeout_s=settings.request_timeout_s, confirm_timeout_s=settings.confirm_timeout_s
+    )
     observed = Observed(access_log=settings.access_log)
 
     async def metrics() -> bytes:

@@ -6,36 +6,45 @@ import asyncio
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import RegistryError
-from registry.node.messages import NOT_STARTED, State
+from registry.domain.errors import NOT_STARTED, RegistryError
+from registry.node.messages import State
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader
 from registry.store.view import StoreView
 
+from .confirming import Confirming
 from .link import Link
 
 
 class ReaderBackend:
     """See :class:`registry.api.backend.Backend`.
 
-    The store is opened, and another one than before is taken up, only when the node says that it holds the
-    log: until then the rows of before are served, or none. So a node that is away or builds a new store costs
-    no reads.
+    The store is opened, and another one than before is taken up, only when the node says that it may be read:
+    until then the rows of before are served, or none. So a node that is away or builds a new store costs no
+    reads.
     """
 
-    def __init__(self, store: StoreReader) -> None:
+    def __init__(self, store: StoreReader, *, cluster: bool) -> None:
+        """``cluster``: others write to the log too, so that the store is behind it at times."""
         self._store = store
+        self._cluster = cluster
         self._serving = False
         self._applied = 0
         self.told = asyncio.Event()
         """Set once the node has told its state for the first time."""
         self.link: Link
+        self.confirming = Confirming(self._ask)
 
     def changed(self, state: State) -> None:
         """The node has told its state."""
-        if state.started:
+        if state.started or state.readable:
             self._serving = self._store.refresh()
         self.told.set()
+
+    def without_node(self) -> None:
+        """There is no node: what is there is served, as it is, where a node may wait for its log for long."""
+        if self._cluster and not self._serving:
+            self._serving = self._store.refresh()
 
     def view(self) -> StoreView:
         """The committed rows; 503 until there are any."""
@@ -43,12 +52,19 @@ class ReaderBackend:
             raise NOT_STARTED()
         return self._store.view()
 
-    async def submit(self, command: Command) -> Outcome:
-        """Decided by the node; the rows then hold the effect, because they are the node's own."""
-        return await self.link.submit(command)
+    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+        """Decided by the primary; the rows then hold the effect, because they are the node's own."""
+        return await self.link.submit(command, request_id=request_id, forwarded=forwarded)
 
-    async def confirm(self) -> None:
-        """Nothing to wait for: a write is answered after the rows, which all processes share, hold it."""
+    async def confirm(self) -> bool:
+        """Ask the node, with all that wait, whether the rows are as new as the log.
+
+        Alone, they always are: a write is answered after the rows, which all processes share, hold it.
+        """
+        return await self.confirming.confirmed() if self._cluster else True
+
+    async def _ask(self) -> bool:
+        return await self.link.confirm()
 
     def applied(self) -> int:
         """The applied offset."""

@@ -1,7 +1,8 @@
 """A reader's line to its node: calls with numbers, answered in any order over one unix socket.
 
-What was sent when the line broke may or may not have happened, and is answered so (50002). What was not sent
-waits for the next line, for a bounded time, and is then refused (50003): nothing is ever sent twice.
+What was sent when the line broke may or may not have happened. What does no harm twice is sent again when the
+node is back; anything else is answered so (50002). What was not sent waits for the next line, for a bounded
+time, and is then refused (50003).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Any
 import msgspec
 
 from registry.api.status import NodeStatus
-from registry.domain.commands import Command, Outcome
-from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN
+from registry.domain.commands import Command, Outcome, repeatable
+from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, TOO_MANY_WRITES, RegistryError
 from registry.node.messages import (
-    FULL,
     AskStatus,
+    Confirm,
+    Confirmed,
     Decided,
     Framed,
     Hello,
@@ -38,21 +40,35 @@ RETRY_S = 0.05
 ASK_S = 2.0
 """How long questions about the node's state wait; nothing is lost when they are asked again."""
 _LATE_EVERY_S = 0.25
+_MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _LOST = f"The node went away before it answered; {_UNKNOWN}"
 _LATE = f"The node did not answer in time; {_UNKNOWN}"
 
 
+class NodeLost(RegistryError):
+    """The line broke before the answer was there."""
+
+
 class Link:
     """The line, made anew whenever it breaks. ``changed`` is called with each state that the node tells."""
 
     def __init__(
-        self, path: Path, *, timeout_s: float, wait_s: float, calls_max: int, changed: Callable[[State], None]
+        self,
+        path: Path,
+        *,
+        timeout_s: float,
+        wait_s: float,
+        confirm_s: float,
+        calls_max: int,
+        changed: Callable[[State], None],
     ) -> None:
+        """``timeout_s``: for a write; ``wait_s``: for a node that is away; ``confirm_s``: for news."""
         self._path = path
         self._timeout_s = timeout_s
         self._wait_s = min(wait_s, timeout_s)
+        self._confirm_s = confirm_s
         self._calls_max = calls_max
         self._changed = changed
         self._numbers = itertools.count(1)
@@ -100,11 +116,42 @@ class Link:
         if self._keeper is not None:  # else it was this side that hung up
             _log.warning("the line to the node is broken")
 
-    async def submit(self, command: Command) -> Outcome:
+    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         """The node's outcome. Raises 50002, 50003 or 503."""
-        answer = await self._call(lambda number: Submit(number, command), self._timeout_s, self._wait_s)
-        assert isinstance(answer, Decided)
-        return answer.outcome
+        deadline = self._loop.time() + self._timeout_s
+        lost: NodeLost | None = None
+        while True:
+            try:
+                answer = await self._call(
+                    lambda number: Submit(number, command, self._left(deadline), request_id, forwarded),
+                    deadline - self._loop.time(),
+                    self._wait_s,
+                )
+            except NodeLost as error:
+                if not repeatable(command) or self._loop.time() >= deadline:
+                    raise
+                lost = error
+                continue
+            except RegistryError as error:
+                if lost is not None and error.code == FORWARD_FAILED.code:
+                    raise lost from None  # the first try may have come to something
+                raise
+            assert isinstance(answer, Decided)
+            return answer.outcome
+
+    def _left(self, deadline: float) -> float:
+        """How long the node may take: less than the caller waits, so that it can say what came of it."""
+        left = deadline - self._loop.time()
+        return left - min(_MARGIN_S, left / 10)
+
+    async def confirm(self) -> bool:
+        """Whether the store is as new as the log; not, when there is no answer in time."""
+        try:
+            answer = await self._call(Confirm, self._confirm_s, self._confirm_s)
+        except RegistryError:
+            return False
+        assert isinstance(answer, Confirmed)
+        return answer.fresh
 
     async def status(self) -> NodeStatus:
         """The node's state. Raises as :meth:`submit`."""
@@ -125,7 +172,7 @@ class Link:
 
     async def _call(self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float) -> Any:
         if self._waiting >= self._calls_max:
-            raise FULL()
+            raise TOO_MANY_WRITES()
         self._waiting += 1
         try:
             line = self._line or await self._next_line(wait_s)
@@ -172,7 +219,7 @@ class _Line(Framed):
         """End the calls whose deadline has passed; an answer that still comes is ignored."""
         now = self._loop.time()
         for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
-            _fail(self._calls.pop(number)[0], _LATE)
+            _fail(self._calls.pop(number)[0], OUTCOME_UNKNOWN(_LATE))
 
     def _send(self) -> None:
         outbox, self._outbox = self._outbox, []
@@ -193,12 +240,12 @@ class _Line(Framed):
         self._lost()
         calls, self._calls = self._calls, {}
         for waiting, _ in calls.values():
-            _fail(waiting, _LOST)
+            _fail(waiting, NodeLost(OUTCOME_UNKNOWN.code, _LOST))
         if not self.ended.done():
             self.ended.set_result(None)
 
 
-def _fail(waiting: asyncio.Future[Any], reason: str) -> None:
+def _fail(waiting: asyncio.Future[Any], error: RegistryError) -> None:
     if not waiting.done():
-        waiting.set_exception(OUTCOME_UNKNOWN(reason))
+        waiting.set_exception(error)
         waiting.exception()  # seen, even if the caller has gone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 
 import uvloop
@@ -45,11 +44,13 @@ async def _run(parent: Parent) -> int:
     except OSError as error:
         parent.tell(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
         return REFUSED
-    backend = ReaderBackend(StoreReader(settings.data / "store"))
+    cluster = bool(settings.kafka)
+    backend = ReaderBackend(StoreReader(settings.data / "store"), cluster=cluster)
     backend.link = Link(
         parent.endpoint,
         timeout_s=settings.request_timeout_s,
         wait_s=NODE_WAIT_S,
+        confirm_s=settings.confirm_timeout_s,
         calls_max=settings.queue_max,
         changed=backend.changed,
     )
@@ -69,10 +70,12 @@ async def _run(parent: Parent) -> int:
         standing=lambda headers: standing(headers, backend.applied()),
     )
     backend.link.start()
-    with contextlib.suppress(TimeoutError):
+    try:
         # Whoever connects before this reader knows how things stand would be refused for nothing, while other
         # readers could serve.
         await asyncio.wait_for(backend.told.wait(), NODE_FIRST_WAIT_S)
+    except TimeoutError:
+        backend.without_node()
     await server.start(listener)
     parent.tell(listening=True)
     reporting = asyncio.get_running_loop().create_task(_report(backend.link, observed, server))

@@ -38,6 +38,11 @@ class ListBackend:
         self.log: list[Record] = []
         self.submitted: list[Command] = []
         self.confirmed = 0
+        self.fresh = True
+        """Whether the log can be asked for news."""
+        self.behind: list[Record] = []
+        """What the log holds and the rows do not, until they are confirmed."""
+        self.forwarded: list[tuple[str, bool]] = []
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
@@ -46,8 +51,10 @@ class ListBackend:
     def view(self) -> Iterator[DictView]:
         yield self.rows
 
-    async def submit(self, command: Command) -> Outcome:
+    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         self.submitted.append(command)
+        self.forwarded.append((request_id, forwarded))
+        self.follow()
         try:
             decision = decide(self.rows, command, self.ids, self.settings.defaults, self.parser)
         except RegistryError as error:
@@ -61,8 +68,25 @@ class ListBackend:
         self.log.append(record)
         self.rows.commit(apply(self.rows, record))
 
-    async def confirm(self) -> None:
+    async def confirm(self) -> bool:
         self.confirmed += 1
+        if self.fresh:
+            self.follow()
+        return self.fresh
+
+    def lag(self) -> None:
+        """Forget the last record, as if it were another node's that has not come yet."""
+        self.behind.insert(0, self.log.pop())
+        self.rows = DictView()
+        for record in self.log:
+            self.rows.commit(apply(self.rows, record))
+
+    def follow(self) -> None:
+        """Apply what is behind."""
+        for record in self.behind:
+            self.log.append(record)
+            self.rows.commit(apply(self.rows, record))
+        self.behind.clear()
 
     def applied(self) -> int:
         return len(self.log)

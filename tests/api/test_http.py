@@ -198,7 +198,7 @@ def test_an_unexpected_error_is_logged_and_500_in_shape(caplog: pytest.LogCaptur
 
 
 class _Away(ListBackend):
-    async def confirm(self) -> None:
+    def view(self):
         raise UNAVAILABLE("The log is not read yet")
 
 
@@ -211,7 +211,7 @@ def test_a_node_that_cannot_answer_is_503_with_retry_after() -> None:
 
 
 class _Slow(ListBackend):
-    async def submit(self, command):
+    async def submit(self, command, **_):
         await asyncio.Event().wait()
 
 
@@ -233,14 +233,3 @@ def test_a_write_without_an_outcome_in_time_is_50002() -> None:
     api.close()
     assert (status, code) == (500, 50002)
     assert "safe to repeat" in text
-
-
-def test_what_is_found_by_id_is_never_confirmed_but_its_absence_is(api: Api) -> None:
-    found = api.register("s", '"int"')
-    api.backend.confirmed = 0
-    assert api.get(f"/schemas/ids/{found}").status == 200
-    assert api.backend.confirmed == 0
-    assert api.get("/schemas/ids/99").status == 404
-    assert api.backend.confirmed == 1
-    assert api.get("/subjects").status == 200
-    assert api.backend.confirmed == 2

@@ -1,0 +1,58 @@
+"""Where the commands of a host's clients go: to the own writer, or, in a cluster, to whoever is primary."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from registry.domain.commands import Command, NotPrimary, Outcome, Refused
+from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, RegistryError
+
+from .node import Node
+from .writer import Answer
+
+
+class Offer(Protocol):
+    """Takes a command; ``answer`` is called once, with anything but ``NotPrimary``."""
+
+    def __call__(
+        self,
+        command: Command,
+        deadline: float,
+        answer: Answer,
+        *,
+        request_id: str = "",
+        forwarded: bool = False,
+    ) -> None:
+        """``deadline`` is event-loop time. ``forwarded``: another node sent it."""
+        ...
+
+
+class Alone:
+    """For a node that has no peers: it is the primary as soon as it has read the log."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def offer(
+        self,
+        command: Command,
+        deadline: float,
+        answer: Answer,
+        *,
+        request_id: str = "",
+        forwarded: bool = False,
+    ) -> None:
+        """See :class:`Offer`."""
+
+        def decided(outcome: Outcome) -> None:
+            answer(refused(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
+
+        if not self._node.started:
+            answer(refused(NOT_STARTED()))
+        elif not self._node.submit(command, decided):
+            answer(refused(TOO_MANY_WRITES()))
+
+
+def refused(error: RegistryError) -> Refused:
+    """The outcome that says ``error``."""
+    return Refused(error.code, error.message)

@@ -1,0 +1,55 @@
+"""A node's peers, made by its settings."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+
+from registry.config import Settings
+from registry.listening import listen
+from registry.peers.peers import Peers
+from registry.peers.security import Security
+
+from .node import Node
+
+_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
+_log = logging.getLogger(__name__)
+
+
+class PeeringError(Exception):
+    """The peer endpoint cannot be served; the text is for the user."""
+
+
+async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
+    """Serve the peer endpoint; the peers, and the ``HOST:PORT`` at which others reach it.
+
+    Raises :class:`PeeringError`.
+    """
+    host, port = settings.peer_address
+    security = Security(
+        settings.peer_secret,
+        settings.peer_tls_certificate,
+        settings.peer_tls_key,
+        settings.peer_tls_ca,
+    )
+    try:
+        peers = Peers(
+            node,
+            security,
+            node=node.identity.node,
+            url=node.identity.url,
+            body_bytes_max=settings.body_bytes_max,
+            access_log=settings.access_log,
+        )
+        listener = listen(host, port, shared=False)
+    except (OSError, ssl.SSLError) as error:
+        raise PeeringError(f"cannot serve peers at {host}:{port}: {error}") from error
+    await peers.start(listener)
+    node.reachable = peers.reachable
+    if host in _ANY:
+        host = node.identity.host
+    address = f"[{host}]" if ":" in host else host
+    address = f"{address}:{listener.getsockname()[1]}"
+    if not (security.secret or security.certificate):
+        _log.info("peers are served at %s; whoever reaches it may write: see peer_secret", address)
+    return peers, address
