@@ -124,6 +124,9 @@ class Connections:
             self._drop(host, port, purpose, connection)
             text = f"{host}:{port} did not answer in {timeout_s:.3g} s"
             raise NoAnswer(text, sent=connection is not None) from error
+        except asyncio.CancelledError:
+            self._drop(host, port, purpose, connection)
+            raise
         except (KafkaError, OSError, EOFError) as error:
             self._drop(host, port, purpose, connection)
             raise NoAnswer(f"{host}:{port}: {_plain(error)}", sent=connection is not None) from error

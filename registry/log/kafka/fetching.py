@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from registry.domain.records import Record
@@ -46,6 +47,7 @@ class Prefetch:
         self._partition = partition
         self._loop = loop
         self._wanted = asyncio.Event()
+        self._stepping: asyncio.Task[None] | None = None
         self._changed = threading.Condition()
         # Guarded by _changed:
         self._position: int | None = None
@@ -58,8 +60,9 @@ class Prefetch:
         self._taking = threading.Lock()
         self._next: int | None = None
         self._chunk_next = 0
-        self._records: Iterator[Record] | None = None
-        self._held: Record | None = None
+        self._runs: Iterator[list[Record]] = iter(())
+        self._run: list[Record] = []
+        self._at = 0
 
     # From threads.
 
@@ -79,7 +82,7 @@ class Prefetch:
         """See :meth:`.contract.Log.wait`."""
         with self._taking:
             self._begin_at(offset)
-            if self._records is not None:
+            if self._at < len(self._run):
                 return True
         with self._changed:
             self._changed.wait_for(lambda: self._chunks or self._over(), timeout_s)
@@ -112,57 +115,51 @@ class Prefetch:
             self._check()
             if self._next == offset:
                 return
-            self._next, self._records, self._held = offset, None, None
+            self._next, self._chunk_next = offset, offset
+            self._runs, self._run, self._at = iter(()), [], 0
             self._position, self._turn = offset, self._turn + 1
             self._chunks.clear()
             self._bytes = 0
-        self._want()
-
-    def _want(self) -> None:
-        self._loop.call_soon_threadsafe(self._wanted.set)
+        self._loop.call_soon_threadsafe(self._turn_round)
 
     def _take(self, records_max: int, bytes_max: int) -> list[Record]:
         found: list[Record] = []
-        size = 0
-        while len(found) < records_max:
-            if self._records is None and not self._next_chunk():
-                break
-            assert self._records is not None
-            record = self._held or next(self._records, None)
-            self._held = None
-            if record is None:
-                self._records, self._next = None, self._chunk_next
-                continue
-            size += len(record.key or b"") + len(record.value or b"")
-            if found and size > bytes_max:
-                self._held = record
-                break
-            found.append(record)
-            self._next = record.offset + 1
-        else:
-            self._finish_chunk()
+        left = bytes_max
+        while len(found) < records_max and self._more():
+            first, last = self._at, min(len(self._run), self._at + records_max - len(found))
+            for record in islice(self._run, first, last):
+                left -= len(record.key or b"") + len(record.value or b"")
+                if left < 0 and found:
+                    return found
+                found.append(record)
+                self._at += 1
+                self._next = record.offset + 1
+        self._more()
         return found
 
-    def _finish_chunk(self) -> None:
-        """Go over what no record follows, so that the position is the log's end when all was read."""
-        if self._records is not None and self._held is None:
-            self._held = next(self._records, None)
-            if self._held is None:
-                self._records, self._next = None, self._chunk_next
-
-    def _next_chunk(self) -> bool:
-        with self._changed:
-            if not self._chunks:
-                return False
-            chunk = self._chunks.popleft()
-            self._bytes -= len(chunk.data)
-        self._want()
-        assert self._next is not None
-        self._records = batches.records(chunk.data, self._next)
-        self._chunk_next = chunk.next
+    def _more(self) -> bool:
+        """Whether another record is at hand. Goes over what no record follows, up to the log's end."""
+        while self._at >= len(self._run):
+            if (run := next(self._runs, None)) is not None:
+                self._run, self._at = run, 0
+                continue
+            self._next = self._chunk_next
+            with self._changed:
+                if not self._chunks:
+                    return False
+                chunk = self._chunks.popleft()
+                self._bytes -= len(chunk.data)
+            self._loop.call_soon_threadsafe(self._wanted.set)
+            self._runs, self._chunk_next = batches.runs(chunk.data, self._next), chunk.next
         return True
 
     # On the loop.
+
+    def _turn_round(self) -> None:
+        """Give up the long poll at the former position."""
+        if self._stepping is not None:
+            self._stepping.cancel()
+        self._wanted.set()
 
     async def run(self) -> None:
         """Fetch until cancelled."""
@@ -175,8 +172,12 @@ class Prefetch:
                 if position is None or self._bytes >= AHEAD_BYTES:
                     self._wanted.clear()
                     continue
+            self._stepping = asyncio.create_task(self._step(position, turn))
             try:
-                await self._step(position, turn)
+                await asyncio.wait([self._stepping])
+                if self._stepping.cancelled():
+                    continue
+                self._stepping.result()
             except NoAnswer as error:
                 if not cut_off:
                     _log.warning("the log cannot be read at present: %s", error)

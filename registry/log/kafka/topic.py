@@ -146,7 +146,7 @@ def _check_policy(partition: Partition, wanted: Wanted, policy: str) -> None:
     if policies == {"compact"} or wanted.allow_delete_policy:
         return
     raise LogError(
-        f"the topic {partition.topic} has cleanup.policy={policy}: Kafka would delete schemas by age or size. "
+        f"the topic {partition.topic} has cleanup.policy={policy}: Kafka would delete schemas in time. "
         f"Run {_change(partition, 'cleanup.policy', 'compact')}; or set allow_delete_policy if that is wanted"
     )
 
