@@ -25,10 +25,9 @@ What follows from that, and what it costs:
 
 from __future__ import annotations
 
-import re
 import struct
 from binascii import hexlify
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +36,8 @@ import orjson
 from . import rows, values
 from .jackson import dumps
 from .model import DEFAULT_CONTEXT, Subject
+from .plain import CONTEXT as PLAIN_CONTEXT
+from .plain import plain_key, plain_rows
 from .records import (
     BARRIER,
     RESEED,
@@ -63,11 +64,8 @@ FOLD_VERSION = 1
 """Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
+_PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
 _MARK = struct.Struct(">qi")
-_PLAIN = re.compile(
-    rb'\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":([1-9][0-9]{0,8}),"magic":1\}'
-).fullmatch
-"""Nearly every key of a large log: its subject stands in row keys as it is written here."""
 _REFERENCES = len(b',"references":')
 _KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
 
@@ -77,12 +75,44 @@ def apply(view: View, record: Record) -> list[Change]:
 
     Records come in the order of their offsets, at least those of one owner. Never raises.
     """
+    new = first_rows(view, record)
+    return _changes(view, record) if new is None else new
+
+
+def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes | None]) -> set[bytes]:
+    """Apply ``records`` one by one and add to ``changes``, which ``view`` must lay over what was before.
+
+    The keys of changes that may have had a row before; all others are puts of new keys.
+    """
+    known: set[bytes] = set()
+    for record in records:
+        each = first_rows(view, record)
+        if each is None:
+            each = _changes(view, record)
+            known.update([key for key, _ in each])
+        changes.update(each)
+    return known
+
+
+def first_rows(view: View, record: Record) -> list[Change] | None:
+    """The changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others."""
+    offset, ts, raw, value = record
+    if raw is None or value is None:
+        return None
+    plain = plain_key(raw)
+    if plain is None:
+        return None
+    row_key = _PLAIN_VERSIONS + plain.end
+    if view.get(row_key) is not None or view.get(QUARANTINE + row_key) is not None:
+        return None
+    return plain_rows(plain, value, offset, ts)
+
+
+def _changes(view: View, record: Record) -> list[Change]:
     raw = record.key
-    plain = None if raw is None else _PLAIN(raw)
+    plain = None if raw is None else plain_key(raw)
     if plain is not None:
-        name, digits = plain.groups()
-        end, head = name + b"\0" + number(int(digits)), b'{"subject":"%b","version":%b' % (name, digits)
-        return _version(view, record, _Place(DEFAULT_CONTEXT, b".\0", end, head))
+        return _version(view, record, _Place(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))
     try:
         key = decode_key(raw)
     except UnreadableKey as error:

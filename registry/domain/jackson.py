@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import orjson
 
+_text = msgspec.json.Encoder().encode  # for a text alone in a quarter of orjson's time
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-f]{4}|.)", re.DOTALL)
 _BEYOND = re.compile(r"[\U00010000-\U0010ffff]")
 
 
 def dumps(value: Any) -> bytes:
     """``value`` (text, numbers, booleans, lists, dicts) as JSON. Raises :class:`TypeError` for all else."""
-    out = orjson.dumps(value)
+    out = _text(value) if type(value) is str else orjson.dumps(value)
     if b"\\u00" in out:
         out = _ESCAPE.sub(_upper_hex, out)
     return out if out.isascii() else _escape_beyond(out)

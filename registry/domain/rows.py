@@ -262,7 +262,9 @@ _HEADER = struct.Struct(">iBqq16s6I")
 BODY = _HEADER.size
 """Where the ready body begins in a version row."""
 
-_DELETED, _OWN_DELETED, _MD5_STORED = 1, 2, 4
+DELETED, OWN_DELETED, _MD5_STORED = 1, 2, 4
+pack_header = _HEADER.pack
+"""A version row's header: id, flags, offset, time, MD5, and where each of the six pieces ends."""
 _FLAGS = 4
 """Where the byte of flags stands in a version row, behind the id."""
 
@@ -274,12 +276,12 @@ def offset_of(value: bytes) -> int:
 
 def is_deleted(value: bytes) -> bool:
     """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
-    return bool(value[_FLAGS] & _DELETED)
+    return bool(value[_FLAGS] & DELETED)
 
 
 def with_deleted(value: bytes, deleted: bool) -> bytes:
     """A version row's value as readers see it after a delete mark came or went."""
-    flags = value[_FLAGS] | _DELETED if deleted else value[_FLAGS] & ~_DELETED
+    flags = value[_FLAGS] | DELETED if deleted else value[_FLAGS] & ~DELETED
     ready, _, _ = value.rpartition(b":")
     end = b":true}" if deleted else b":false}"
     return b"".join((ready[:_FLAGS], bytes((flags,)), ready[_FLAGS + 1 :], end))
@@ -287,7 +289,7 @@ def with_deleted(value: bytes, deleted: bool) -> bytes:
 
 def is_own_deleted(value: bytes) -> bool:
     """Whether a version row's own record says that it is soft-deleted."""
-    return bool(value[_FLAGS] & _OWN_DELETED)
+    return bool(value[_FLAGS] & OWN_DELETED)
 
 
 def pack_version(
@@ -312,9 +314,9 @@ def pack_version(
     d = c + len(references)
     e = d + len(metadata)
     f = e + len(rules)
-    flags = deleted * _DELETED | own_deleted * _OWN_DELETED | md5_stored * _MD5_STORED
+    flags = deleted * DELETED | own_deleted * OWN_DELETED | md5_stored * _MD5_STORED
     return b'%b%b%b%b%b%b%b,"ts":%d,"deleted":%b}' % (
-        _HEADER.pack(schema_id, flags, offset, ts, md5, a, b, c, d, e, f),
+        pack_header(schema_id, flags, offset, ts, md5, a, b, c, d, e, f),
         head, kind, schema, references, metadata, rules, ts, b"true" if deleted else b"false",
     )  # fmt: skip
 
@@ -361,7 +363,7 @@ class VersionRow(NamedTuple):
         schema_id, flags, offset, ts, md5, *ends = _HEADER.unpack_from(value)
         a, b, c, d, e, f = (BODY + end for end in ends)
         return cls(
-            schema_id, bool(flags & _DELETED), bool(flags & _OWN_DELETED), offset, ts, md5,
+            schema_id, bool(flags & DELETED), bool(flags & OWN_DELETED), offset, ts, md5,
             value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
             bool(flags & _MD5_STORED),
         )  # fmt: skip

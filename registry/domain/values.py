@@ -160,13 +160,14 @@ class _SchemaValue(msgspec.Struct):
     deleted: bool | None = None
 
 
-_schema_value = msgspec.json.Decoder(_SchemaValue).decode
+decode_schema = msgspec.json.Decoder(_SchemaValue).decode
+"""The members of a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`."""
 
 
 def read_schema(raw: bytes) -> SchemaContent:
     """The content of a version. A missing type is AVRO; a text, an id and a fitting ``md5`` are needed."""
     try:
-        value = _schema_value(raw)
+        value = decode_schema(raw)
     except (ValueError, RecursionError) as error:
         raise BadValue(str(error)) from None
     schema, references, metadata, rule_set = value.schema, value.references or [], None, None

@@ -1,0 +1,82 @@
+"""Plain versions: the short way gives the rows of the general one, and is taken where it should be."""
+
+from __future__ import annotations
+
+import orjson
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from registry.domain import fold, values
+from registry.domain.jackson import dumps
+from registry.domain.model import Metadata, Reference, Subject
+from registry.domain.plain import plain_key, plain_rows
+from registry.domain.records import Record, schema_key
+from registry.domain.rows import Change
+from registry.domain.views import DictView, OverlayView
+from tests.unit.random_logs import logs, rows_of
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+names = st.sampled_from(["a", "a b", "\u00e9", 'q"', "b\\", ":.c:a", ":.:a", ":.", "x" * 121, ""])
+versions = st.sampled_from([1, 9, 10, 255, 256, 999_999_999, 2**31 - 1])
+members = st.sampled_from(
+    ["id", "md5", "schemaType", "references", "metadata", "ruleSet", "schema", "deleted", "other"]
+)
+references = st.just([{"name": "n", "subject": "s", "version": 1}])
+anything = st.none() | st.booleans() | st.integers(-1, 2**31) | texts | st.sampled_from([[], {}]) | references
+kinds = st.sampled_from(["AVRO", "JSON", "PROTOBUF", "X", ""])
+
+
+def generally(record: Record) -> list[Change]:
+    """The rows of a record as the long way makes them."""
+    return fold._changes(DictView(), record)
+
+
+@given(
+    names | texts, versions, st.integers(0, 2**31 - 1), texts, kinds, st.booleans(), st.integers(-1, 2**62)
+)
+@example("a", 1, 1, '\x1f\x7f\u2028\uffff\U00010000"\\/\n', "AVRO", False, 0)
+def test_both_ways_give_the_same_rows(
+    name: str, version: int, schema_id: int, text: str, kind: str, deleted: bool, ts: int
+) -> None:
+    subject = Subject.parse(name)
+    value = values.schema_value(subject, version, schema_id, text or "x", schema_type=kind, deleted=deleted)
+    for offset in (0, 2**40):
+        record = Record(offset, ts, schema_key(subject, version), value)
+        assert dict(fold.apply(DictView(), record)) == dict(generally(record))
+
+
+@given(st.dictionaries(members, anything))
+def test_odd_members_of_a_value_make_no_difference(odd: dict[str, object]) -> None:
+    for value in (odd, {"id": 1, "schema": "x"} | odd):
+        record = Record(3, 4, schema_key(Subject(".", "a"), 1), orjson.dumps(value))
+        assert dict(fold.apply(DictView(), record)) == dict(generally(record))
+
+
+def test_the_short_way_is_taken_for_what_registrations_write() -> None:
+    subject = Subject(".", "orders-value")
+    key = plain_key(schema_key(subject, 7))
+    assert key is not None
+    assert plain_rows(key, values.schema_value(subject, 7, 1, '{"type":"string"}'), 0, 0)
+    further = [
+        values.schema_value(subject, 7, 1, "x", references=[Reference("n", "s", 1)]),
+        values.schema_value(subject, 7, 1, "x", metadata=Metadata()),
+        values.schema_value(subject, 7, 1, "x", md5=bytes(16)),
+    ]
+    assert [plain_rows(key, value, 0, 0) for value in further] == [None] * 3
+    assert plain_key(schema_key(Subject(".c", "orders-value"), 7)) is None
+
+
+@given(logs, st.integers(0, 40))
+def test_what_is_not_named_as_known_is_a_new_row(log: list[Record], at: int) -> None:
+    before = rows_of(log[:at])
+    changes: dict[bytes, bytes | None] = {}
+    known = fold.apply_all(OverlayView(DictView(before.items()), changes), log[at:], changes)
+    assert all(value is not None and key not in before for key, value in changes.items() if key not in known)
+    assert known <= changes.keys()
+    after = before | changes
+    assert {key: value for key, value in after.items() if value is not None} == rows_of(log)
+
+
+@given(texts)
+def test_a_text_is_printed_as_within_other_values(text: str) -> None:
+    assert dumps([text]) == b"[%b]" % dumps(text)
