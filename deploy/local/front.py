@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -78,7 +79,9 @@ def _nginx(folder: Path, nodes: Sequence[str], listen: str) -> list[str]:
     (folder / "registrar.conf").write_text(
         example.replace("listen 8081;", f"listen {listen};"), encoding="utf-8"
     )
-    (folder / "nginx.conf").write_text(AROUND_NGINX, encoding="utf-8")
+    # Its workers would leave the user root, and then could not write into the folder.
+    user = "user root;\n" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(user + AROUND_NGINX, encoding="utf-8")
     return ["-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
 
 

