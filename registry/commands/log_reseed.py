@@ -17,7 +17,7 @@ from pathlib import Path
 
 from registry.domain import reseed
 from registry.domain.records import Entry
-from registry.log.contract import Claim, Log, LogError
+from registry.log.contract import Log, LogError
 from registry.settings import Settings
 from registry.store.kept import KeptStore
 from registry.store.layout import StoreError
@@ -29,6 +29,7 @@ from .reseeding import Held, NotOurs, Wanted
 from .topic import open_topic
 
 _CHECKED = "reseeded-"
+_ASK_S = 30.0
 
 
 class Refused(Exception):
@@ -69,11 +70,12 @@ def _reseed(settings: Settings, store: KeptStore, *, dry_run: bool) -> None:
         if found.records <= wanted.records:
             _publish(settings, log, remaining, found, wanted)
         _verify(settings, log, store, wanted)
-    _say_what_is_next(settings, wanted)
+    _say_what_is_next(settings, wanted, store.state.applied)
 
 
 def _look_at_store(settings: Settings, store: KeptStore) -> Wanted:
     print(f"store {settings.data / 'store'}: made from log {store.log}, up to offset {store.state.applied}")
+    print("its rows are checked and counted …", flush=True)
     store.check()
     with store.view() as view:
         wanted = reseeding.wanted(view, store.log, store.state.applied)
@@ -91,7 +93,7 @@ def _look_at_topic(
     """What the topic holds, and what it does not hold yet. Raises :class:`Refused` for a foreign one."""
     topic = f"the topic {settings.topic} ({log.identity})"
     if log.identity == store.log:
-        raise Refused(f"{topic} is the log that this store was made from: there is nothing to reseed")
+        raise Refused(_is_the_same(topic, log.ask_end(_ASK_S), store.state.applied))
     if wanted.largest is not None and reseeding.size_of(wanted.largest) > log.record_bytes_max:
         raise Refused(
             f"{topic} takes records of at most {log.record_bytes_max} bytes, but one has "
@@ -114,22 +116,28 @@ def _look_at_topic(
     return found, _remaining(store, wanted, found.records)
 
 
+def _is_the_same(topic: str, end: int, applied: int) -> str:
+    cut = f", but ends at {end}, and the store holds it up to {applied}" if end < applied else ""
+    return (
+        f"{topic} is the log that this store was made from{cut}. Where records of it are lost, delete "
+        "the topic and run this again, or name another with --topic; else there is nothing to do but to serve"
+    )
+
+
 def _remaining(store: KeptStore, wanted: Wanted, held: int) -> Iterator[Entry]:
     with store.view() as view:
         yield from islice(reseeding.every(view, wanted.marker), held, None)
 
 
 def _publish(settings: Settings, log: Log, remaining: Iterator[Entry], found: Held, wanted: Wanted) -> None:
-    def claimed(claim: Claim | None) -> None:
+    try:
+        claim = reseeding.claim(log, found)
         print(f"the topic is claimed: a node that writes to it elsewhere is refused from here on ({claim})")
-
+    except NotOurs as error:
+        raise Refused(f"{error} in the topic {settings.topic}: stop all nodes and run this again") from error
     try:
         with Shown("writing", wanted.records + 1) as shown:
-            reseeding.publish(log, remaining, found, shown, claimed)
-    except NotOurs as error:
-        raise Refused(
-            f"somebody else writes to the topic {settings.topic}: {error}; stop all nodes"
-        ) from error
+            reseeding.publish(log, remaining, found, shown)
     except LogError as error:
         raise Refused(
             f"the topic holds a part of the records: {error}. Stop all nodes and run the same command again; "
@@ -139,9 +147,11 @@ def _publish(settings: Settings, log: Log, remaining: Iterator[Entry], found: He
 
 def _verify(settings: Settings, log: Log, store: KeptStore, wanted: Wanted) -> None:
     with _empty_folder(settings.data) as folder:
-        checked, _ = open_store(folder, log.identity, log.ask_end(30.0), map_bytes=settings.store_map_bytes)
-        with closing(checked), Shown("reading back", wanted.records + 1) as shown:
-            reseeding.fold_back(log, checked, shown)
+        checked, _ = open_store(folder, log.identity, log.ask_end(_ASK_S), map_bytes=settings.store_map_bytes)
+        with closing(checked):
+            with Shown("reading back", wanted.records + 1) as shown:
+                reseeding.fold_back(log, checked, shown)
+            print("the rows of both are compared …", flush=True)
             with store.view() as old, checked.view() as new:
                 differences = list(reseed.differences(old, new))
     if differences:
@@ -163,10 +173,11 @@ def _empty_folder(data: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _say_what_is_next(settings: Settings, wanted: Wanted) -> None:
+def _say_what_is_next(settings: Settings, wanted: Wanted, applied: int) -> None:
     print(
         f"Done: {wanted.records} records and the marker. Next:\n"
         f"  registrar serve --kafka {settings.kafka} --topic {settings.topic} --data {settings.data} …\n"
         "A node whose store is of the former log finds the marker and makes its store anew from the topic.\n"
-        "Lost is what the former log held beyond this store's offset: of several, reseed from the newest."
+        f"What the former log held from offset {applied} on is lost, and its ids may be given again. Among\n"
+        "several stores, that of the node that was primary last lacks nothing that was acknowledged."
     )

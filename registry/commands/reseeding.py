@@ -106,18 +106,17 @@ def held(log: Log, remaining: Iterator[Entry], progress: Progress) -> Held:
     return Held(count, end)
 
 
-def publish(
-    log: Log,
-    remaining: Iterator[Entry],
-    found: Held,
-    progress: Progress,
-    claimed: Callable[[Claim | None], None],
-) -> None:
-    """Claim the log and append ``remaining``. Raises :class:`NotOurs` when somebody else just wrote to it."""
-    claimed(log.claim())
+def claim(log: Log, found: Held) -> Claim | None:
+    """Claim the log. Raises :class:`NotOurs` when somebody else has written to it since it was looked at."""
+    claimed = log.claim()
     end = log.ask_end(_TIMEOUT_S)
     if end != found.end:
-        raise NotOurs(f"{end - found.end} records were added to it meanwhile")
+        raise NotOurs(f"{end - found.end} records were added meanwhile")
+    return claimed
+
+
+def publish(log: Log, remaining: Iterator[Entry], found: Held, progress: Progress) -> None:
+    """Append ``remaining`` to the log that was claimed."""
     count = found.records
     for batch in _batches(remaining):
         log.append(batch)

@@ -66,7 +66,8 @@ def run(log: EmbeddedLog, wanted: Wanted) -> int:
     """A whole reseed; how many records were there already."""
     remaining = reseeding.every(OLD, wanted.marker)
     found = reseeding.held(log, remaining, quiet)
-    reseeding.publish(log, remaining, found, quiet, lambda claim: None)
+    reseeding.claim(log, found)
+    reseeding.publish(log, remaining, found, quiet)
     return found.records
 
 
@@ -111,11 +112,10 @@ def test_a_log_with_anything_else_is_refused(
 
 
 def test_what_comes_in_between_stops_it(log: EmbeddedLog, wanted: Wanted) -> None:
-    remaining = reseeding.every(OLD, wanted.marker)
-    found = reseeding.held(log, remaining, quiet)
+    found = reseeding.held(log, reseeding.every(OLD, wanted.marker), quiet)
     log.append([Entry(records.NOOP_KEY, None)])
     with pytest.raises(NotOurs, match="1 records were added"):
-        reseeding.publish(log, remaining, found, quiet, lambda claim: None)
+        reseeding.claim(log, found)
 
 
 def made(path: Path, changes: list[Change]) -> Path:

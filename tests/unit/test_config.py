@@ -353,7 +353,8 @@ def test_secrets_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["serve", "--help"], ["check-config", "--help"], ["--version"]]
+    "arguments",
+    [["--help"], ["serve", "--help"], ["check-config", "--help"], ["log", "reseed", "--help"], ["--version"]],
 )
 def test_help_and_version(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -370,3 +371,15 @@ def test_help_tells_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
         assert setting.flag in printed
         assert setting.variable in printed
         assert setting.does in printed
+
+
+def test_a_reseed_needs_a_topic_and_a_store(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["log", "reseed"]) == 1
+    assert capsys.readouterr().err == (
+        "registrar: log reseed writes to a Kafka topic: give --kafka HOST:PORT\n"
+    )
+    assert main(["log", "reseed", "--kafka", "127.0.0.1:1", "--dry-run"]) == 1
+    assert capsys.readouterr().err == "registrar: there is no store in data/store\n"
