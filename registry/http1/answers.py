@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import NamedTuple
@@ -29,6 +29,11 @@ class Answer(NamedTuple):
     body: bytes
     route: str = ""
     """The template of the path that served it, for metrics."""
+
+
+Answered = Callable[[Answer | None], None]
+Later = Callable[[Answered], None]
+"""An answer that has to be waited for: calls what it is given, once, with it or with ``None``."""
 
 
 def status_line(status: int) -> bytes:

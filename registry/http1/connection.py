@@ -15,6 +15,7 @@ import asyncio
 import math
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
@@ -29,7 +30,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 
-from .answers import Answer, lines, refusal, status_line
+from .answers import Answer, Later, lines, refusal, status_line
 from .exchange import Exchange
 from .request import Header, Request, relative
 
@@ -58,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._parser: Any = httptools.HttpRequestParser(self)
         self._waiting: deque[Request | RegistryError] = deque()
-        self._serving: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | Later | None = None
         self._target = b""
         self._headers: list[Header] = []
         self._head_bytes = 0
@@ -266,18 +267,36 @@ class Connection(asyncio.Protocol):
                 return
             began = time.perf_counter()
             answer = self._server.quick(request)
+            if isinstance(answer, Answer):
+                self._send_quick(request, answer, began)
+                continue
+            self.deadline = math.inf
             if answer is None:
-                self.deadline = math.inf
-                exchange = Exchange(self._server, self, request, began)
-                self._serving = self._server.loop.create_task(exchange.run())
-                break
-            self._send_quick(request, answer, began)
+                self._exchange(request, began)
+            else:
+                self._serving = answer
+                answer(partial(self._answered, request, began))
+            break
         if self._waiting and not self._paused:
             self._paused = True
             self._transport.pause_reading()
         elif self._paused and not self._waiting and not self.closed:
             self._paused = False
             self._transport.resume_reading()
+
+    def _exchange(self, request: Request, began: float) -> None:
+        exchange = Exchange(self._server, self, request, began)
+        self._serving = self._server.loop.create_task(exchange.run())
+
+    def _answered(self, request: Request, began: float, answer: Answer | None) -> None:
+        """What had to be waited for has come."""
+        if answer is None:
+            self._exchange(request, began)
+            return
+        self._serving = None
+        if not self.closed:
+            self._send_quick(request, answer, began)
+            self._serve_next()
 
     def _send_quick(self, request: Request, answer: Answer, began: float) -> None:
         last = self.is_last(request)

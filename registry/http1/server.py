@@ -7,13 +7,13 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .answers import Answer, Header, date_line
+from .answers import Answer, Header, Later, date_line
 from .connection import Connection
 from .exchange import App
 from .limits import Limits
 from .request import Request
 
-Quick = Callable[[Request], Answer | None]
+Quick = Callable[[Request], Answer | Later | None]
 Observe = Callable[[Request | None, int, float, int, str], None]
 """Told of every answer: the request (none when it could not be read), status, seconds, body bytes, route."""
 
@@ -24,7 +24,7 @@ _TICK_S = 0.25
 
 
 class Server:
-    """Serves an ASGI application; ``quick`` is asked first and answers by itself what it can, at once.
+    """Serves an ASGI application; ``quick`` is asked first and answers what it can, at once or later.
 
     The application gives its answers the ``standing`` headers itself; the server does so where it refuses.
     """

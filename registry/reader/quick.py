@@ -1,33 +1,43 @@
-"""The two requests that matter most, answered before any routing: by id, and registering what is registered.
+"""The requests that matter most, answered before routing: by id, the latest version, and registering again.
 
 What is plain enough is answered from ready bytes with the same headers as by the application; everything else
-is left to it.
+is left to it. In a cluster, what can change is answered once the node has confirmed that the rows are as new
+as the log; all requests that wait for that share one question.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import uuid
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.api.again import Bodies, register_again
 from registry.api.answers import STANDARD_HEADERS
 from registry.api.by_id import hot
+from registry.api.latest import is_latest, latest
 from registry.api.media import PRODUCED, check_consumed, negotiated
+from registry.api.resource import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
-from registry.http1.answers import Answer, lines
+from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Request
 from registry.store.view import StoreView
+
+from .confirming import Confirming
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
 _GZIP_BYTES_MIN = 16 * 1024
 """From here on compressing, which the application does, saves more time on the way than it takes."""
 STANDARD_KIND = PRODUCED[0]
-_LEFT = frozenset({b"if-none-match", b"x-registry-min-offset"})
+_LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"})
 _READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id"}) | _LEFT
+_ORIGIN = frozenset({b"origin"})
+_STALE = lines([STALE])
+_log = logging.getLogger(__name__)
 
 
 class _Given(NamedTuple):
@@ -48,10 +58,23 @@ class Rows(Protocol):
 
 
 class Quick:
-    """Answers one request at once, or leaves it with ``None``."""
+    """Answers one request at once or later, or leaves it with ``None``."""
 
-    def __init__(self, rows: Rows, *, cache_max_age_s: int) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        *,
+        cache_max_age_s: int,
+        confirming: Confirming | None = None,
+        local_reads: bool = False,
+        cors: bool = False,
+    ) -> None:
+        """``confirming``: in a cluster only. ``cors``: requests of pages are left to the application."""
         self._rows = rows
+        self._confirming = confirming
+        self._local_reads = local_reads
+        self._left = _LEFT | _ORIGIN if cors else _LEFT
+        self._read = _READ | self._left
         self._bodies = Bodies()
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = b"cache-control: max-age=%d\r\n" % cache_max_age_s if cache_max_age_s else b""
@@ -59,54 +82,89 @@ class Quick:
         self._identity = str(uuid.uuid4())[:-12].encode()
         self._numbers = itertools.count()
 
-    def __call__(self, request: Request) -> Answer | None:
+    def __call__(self, request: Request) -> Answer | Later | None:
         """The answer to a plain request."""
         target = request.target
         if request.method == b"GET":
-            if not target.startswith(BY_ID):
-                return None
-            read = self._by_id
+            if target.startswith(BY_ID):
+                return self._by_id(request)
+            if target.startswith(SUBJECTS) and is_latest(target):
+                return self._of_latest(request)
         elif request.method == b"POST" and target.startswith(SUBJECTS):
-            read = self._again
-        else:
-            return None
+            return self._registered_again(request)
+        return None
+
+    def _by_id(self, request: Request) -> Answer | None:
         given = self._given(request)
         if given is None:
             return None
+        path, _, query = request.target.partition(b"?")
         try:
             with self._rows.view() as view:
-                return read(view, request, given)
+                body, applied = hot(view, path, query), view.applied()
         except RegistryError:
             return None
-
-    def _by_id(self, view: StoreView, request: Request, given: _Given) -> Answer | None:
-        path, _, query = request.target.partition(b"?")
-        body = hot(view, path, query)
         if body is None or (given.gzip and len(body) >= _GZIP_BYTES_MIN):
             return None
         headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-            self._head(given.kind, lasting=True), etag(body), given.request_id, view.applied(),
+            self._head(given.kind, lasting=True), etag(body), given.request_id, applied,
         )  # fmt: skip
         return Answer(200, headers, body, "/schemas/ids/{id}")
 
-    def _again(self, view: StoreView, request: Request, given: _Given) -> Answer | None:
+    def _of_latest(self, request: Request) -> Answer | Later | None:
+        given = self._given(request)
+        if given is None:
+            return None
+        if self._confirming is None or self._local_reads:
+            return self._latest(request, given, fresh=True)
+        return _later(self._confirming, lambda fresh: self._latest(request, given, fresh=fresh))
+
+    def _latest(self, request: Request, given: _Given, *, fresh: bool) -> Answer | None:
+        try:
+            with self._rows.view() as view:
+                body, applied = latest(view, request.target, b""), view.applied()
+        except RegistryError:
+            return None
+        route = "/subjects/{subject}/versions/{version}"
+        return self._plain(body, applied, given, route, b"" if fresh else _STALE)
+
+    def _registered_again(self, request: Request) -> Answer | Later | None:
+        given = self._given(request)
+        if given is None:
+            return None
+        answer = self._again(request, given)
+        if answer is None or self._confirming is None:
+            return answer
+        # Not a word about a write that nobody can vouch for: the application hands it to the primary.
+        return _later(self._confirming, lambda fresh: self._again(request, given) if fresh else None)
+
+    def _again(self, request: Request, given: _Given) -> Answer | None:
         path, _, query = request.target.partition(b"?")
-        body = register_again(view, path, query, request.body, self._bodies)
+        try:
+            with self._rows.view() as view:
+                body, applied = register_again(view, path, query, request.body, self._bodies), view.applied()
+        except RegistryError:
+            return None
+        return self._plain(body, applied, given, "/subjects/{subject}/versions")
+
+    def _plain(
+        self, body: bytes | None, applied: int, given: _Given, route: str, more: bytes = b""
+    ) -> Answer | None:
         if body is None or (given.gzip and len(body) >= _GZIP_BYTES_MIN):
             return None
-        headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-            self._head(given.kind, lasting=False), given.request_id, view.applied(),
+        headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n%s" % (
+            self._head(given.kind, lasting=False), given.request_id, applied, more,
         )  # fmt: skip
-        return Answer(200, headers, body, "/subjects/{subject}/versions")
+        return Answer(200, headers, body, route)
 
     def _given(self, request: Request) -> _Given | None:
         """What the headers ask for, or ``None`` where they ask for more than plain answers."""
         accept, gzip = b"", False
         content_type = request_id = None
         for name, value in request.headers:
-            if name not in _READ:
+            if name not in self._read:
                 continue
-            if name in _LEFT:
+            if name in self._left:
                 return None
             if name == b"accept":
                 if accept:
@@ -138,3 +196,20 @@ class Quick:
             standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
             head = self._heads[kind, lasting] = lines([(b"content-type", kind), *standard]) + own
         return head
+
+
+def _later(confirming: Confirming, answer: Callable[[bool], Answer | None]) -> Later:
+    """What ``answer`` says once it is told whether the rows are as new as the log."""
+
+    def later(answered: Answered) -> None:
+        def told(fresh: bool) -> None:
+            try:
+                found = answer(fresh)
+            except Exception:
+                _log.exception("unexpected error; the request is left to the application")
+                found = None
+            answered(found)
+
+        confirming.then(told)
+
+    return later

@@ -10,10 +10,11 @@ import uvloop
 from registry import VERSION
 from registry.api.answers import standing
 from registry.api.app import create_app, route_of
+from registry.api.cors import Cors
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server
 from registry.listening import listen
-from registry.node.given import api_settings, limits
+from registry.node.given import api_settings, limits, origins
 from registry.observe.observed import Observed
 from registry.store.reader import StoreReader
 
@@ -60,14 +61,21 @@ async def _run(parent: Parent) -> int:
         return await backend.link.metrics(observed.tally(server.connections))
 
     app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
-    quick = Quick(backend, cache_max_age_s=settings.cache_max_age_s)
+    cors = Cors(origins(settings))
+    quick = Quick(
+        backend,
+        cache_max_age_s=settings.cache_max_age_s,
+        confirming=backend.confirming if cluster else None,
+        local_reads=settings.reads == "local",
+        cors=bool(settings.cors_origins),
+    )
     server = Server(
         app,
         limits=limits(settings),
         quick=quick,
         observe=observed,
         route_of=route_of,
-        standing=lambda headers: standing(headers, backend.applied()),
+        standing=lambda headers: (*standing(headers, backend.applied()), *cors.headers(headers)),
     )
     backend.link.start()
     try:

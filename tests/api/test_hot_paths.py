@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from registry.api.again import Bodies, register_again
 from registry.api.by_id import hot
+from registry.api.latest import is_latest, latest
 from tests.api.driver import Api, record
 
 SUBJECTS = ("a", "b", "a%2Fb", ":.c:a", ":.c:", "%C3%BC" * 60, "__EMPTY")
@@ -148,6 +149,19 @@ def test_registering_again_is_what_the_application_answers(steps) -> None:
                 assert (reply.status, reply.body, len(api.backend.log)) == (200, fast, written)
 
 
+@settings(max_examples=80, deadline=None)
+@spoiled
+@given(st.lists(changes, min_size=1, max_size=5))
+def test_the_latest_version_is_what_the_application_answers(steps) -> None:
+    with begun(steps) as api:
+        for subject, query in product(SUBJECTS, (b"", b"deleted=true", b"format=resolved")):
+            path = f"/subjects/{subject}/versions/latest".encode()
+            body = latest(api.backend.rows, path, query)
+            if body is not None:
+                reply = api.request("GET", path + b"?" + query)
+                assert (reply.status, reply.body) == (200, body), (path, query)
+
+
 def test_the_plain_cases_are_taken() -> None:
     api, bodies = Api(), Bodies()
     api.put("/config", {"compatibility": "FULL"})
@@ -155,6 +169,9 @@ def test_the_plain_cases_are_taken() -> None:
     api.register("b", '"int"')
     for query in (b"", b"fetchMaxId=false", b"subject=a", b"fetchMaxId=false&subject=a"):
         assert hot(api.backend.rows, b"/schemas/ids/1", query) is not None
+    assert is_latest(b"/subjects/a/versions/latest")
+    assert not is_latest(b"/subjects/a/versions/1")
+    assert latest(api.backend.rows, b"/subjects/a/versions/latest", b"") is not None
     for query in (b"", b"normalize=false", b"force=false"):
         assert register_again(api.backend.rows, b"/subjects/a/versions", query, BODIES[0], bodies) is not None
     api.close()
