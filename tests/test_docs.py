@@ -16,7 +16,7 @@ import pytest
 from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
-from registry.config import table
+from registry.config import load, table
 from tests.generated_docs import example_file, settings_table
 from tests.running import ROOT, Served
 
@@ -72,6 +72,14 @@ def test_the_example_file_holds_every_setting(
     file = tmp_path / "all.toml"
     file.write_text(awake)
     assert main(["check-config", "--config", str(file)]) == 0, capsys.readouterr().err
+
+
+def test_the_table_of_the_kafka_client_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "kafka.toml"
+    file.write_text(block("toml").replace("/etc/ssl/kafka-ca.pem", str(README)))
+    settings = load(environment={"REGISTRAR_KAFKA_SASL_PASSWORD": "x"}, file=file).settings
+    assert settings.security["security_protocol"] == "SASL_SSL"
+    assert settings.kafka == "broker-1:9093,broker-2:9093"
 
 
 def test_the_readme_begins_with_the_two_commands() -> None:
