@@ -1,0 +1,264 @@
+"""Whose appends a Kafka partition takes, and what is known of those whose answer was lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from deploy.local.broker import Broker
+from registry.domain.records import Entry
+from registry.log.contract import Claim, Fenced, Log, OutcomeUnknown, Unreachable
+from registry.log.kafka.appending import CLAIM_IDLE_MAX_S
+from registry.log.kafka.log import KafkaLog
+from tests.contract.conftest import FORGETS_S, OddBroker, Opened
+from tests.contract.kafka_topics import make_topic
+
+BARRIER = [Entry(b"barrier", b"")]
+
+
+def values(log: Log) -> list[bytes | None]:
+    """All that stands in the log now."""
+    found: list[bytes | None] = []
+    offset, end = 0, log.ask_end(30)
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 1000, 1 << 30)
+        found += [record.value for record in fetched.records]
+        offset = fetched.next
+    return found
+
+
+def entry(value: bytes) -> list[Entry]:
+    return [Entry(b"key", value)]
+
+
+def take_over(log: KafkaLog) -> Claim:
+    """What a new primary does."""
+    claim = log.claim()
+    log.append(BARRIER)
+    return claim
+
+
+def revive(log: KafkaLog, claim: Claim, sequence: int) -> None:
+    """Let ``log`` go on with an old claim, as a process does that was frozen."""
+    appender = log._appender
+    appender._claim, appender._sequence = claim, sequence
+
+
+def test_a_log_that_was_not_claimed_takes_nothing(kafka: Broker, opened: Opened) -> None:
+    log = opened(kafka.address, make_topic(kafka.address))
+    with pytest.raises(Fenced, match="not claimed"):
+        log.append(entry(b"1"))
+    assert log.ask_end(30) == 0
+
+
+def test_a_new_claim_ends_the_former_with_its_first_record(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    former, later = opened(kafka.address, topic), opened(kafka.address, topic)
+    first = former.claim()
+    former.append(entry(b"1"))
+    second = later.claim()
+    assert second.producer == first.producer
+    assert second.epoch > first.epoch
+    assert former.append(entry(b"2")) == 1, "still ahead of the new one's barrier"
+    later.append(BARRIER)
+    with pytest.raises(Fenced, match="newer claim"):
+        former.append(entry(b"3"))
+    with pytest.raises(Fenced, match="claimed first"):
+        former.append(entry(b"3"))
+    later.append(entry(b"4"))
+    assert values(former) == [b"1", b"2", b"", b"4"]
+    take_over(former)
+    with pytest.raises(Fenced):
+        later.append(entry(b"5"))
+
+
+def test_an_append_whose_answer_is_lost_is_done_once(odd: OddBroker, opened: Opened) -> None:
+    log = opened(odd.proxy.address, make_topic(odd.address))
+    log.claim()
+    odd.proxy.lose_answer()
+    assert log.append(entry(b"1")) == 0
+    odd.proxy.lose_append()
+    assert log.append(entry(b"2")) == 1
+    for n in range(10):
+        odd.proxy.lose_answer()
+        assert log.append(entry(b"%d" % n)) == 2 + n
+    assert values(log) == [b"1", b"2", *(b"%d" % n for n in range(10))]
+
+
+def test_what_landed_before_the_fence_is_done_though_its_answer_was_lost(
+    odd: OddBroker, opened: Opened
+) -> None:
+    topic = make_topic(odd.address)
+    former, later = opened(odd.proxy.address, topic), opened(odd.address, topic)
+    take_over(former)
+    odd.proxy.lose_answer(then=lambda: take_over(later))
+    assert former.append(entry(b"landed")) == 1
+    with pytest.raises(Fenced):
+        former.append(entry(b"late"))
+    assert values(later) == [b"", b"landed", b""]
+
+
+def test_what_did_not_land_before_the_fence_is_refused(odd: OddBroker, opened: Opened) -> None:
+    topic = make_topic(odd.address)
+    former, later = opened(odd.proxy.address, topic), opened(odd.address, topic)
+    take_over(former)
+    odd.proxy.lose_append(then=lambda: take_over(later))
+    with pytest.raises(Fenced, match="newer claim"):
+        former.append(entry(b"lost"))
+    assert values(later) == [b"", b""]
+
+
+def test_an_append_without_an_answer_until_its_time_is_up_is_unknown(odd: OddBroker, opened: Opened) -> None:
+    log = opened(odd.proxy.address, make_topic(odd.address), append_timeout_s=1.0)
+    take_over(log)
+    odd.proxy.cut()
+    with pytest.raises(OutcomeUnknown):
+        log.append(entry(b"unknown"))
+    with pytest.raises(Fenced, match="claimed first"):
+        log.append(entry(b"more"))
+    odd.proxy.heal()
+    take_over(log)
+    log.append(entry(b"after"))
+    assert [value for value in values(log) if value != b"unknown"] == [b"", b"", b"after"]
+    assert values(log).index(b"after") == len(values(log)) - 1
+
+
+def test_an_append_that_was_never_sent_is_refused_and_the_claim_stands(
+    odd: OddBroker, opened: Opened
+) -> None:
+    log = opened(odd.proxy.address, make_topic(odd.address), append_timeout_s=1.0)
+    take_over(log)
+    odd.proxy.refuse()
+    with pytest.raises(Unreachable):
+        log.ask_end(0.5)
+    with pytest.raises(Unreachable, match="nothing was appended"):
+        log.append(entry(b"1"))
+    odd.proxy.heal()
+    assert log.append(entry(b"2")) == 1
+    assert values(log) == [b"", b"2"]
+
+
+def test_an_append_outlives_a_broker_that_restarts(odd: OddBroker, opened: Opened) -> None:
+    log = opened(odd.address, make_topic(odd.address), append_timeout_s=60.0)
+    take_over(log)
+    offsets: list[int] = []
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            offsets.append(log.append(entry(b"%d" % len(offsets))))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        odd.kill()
+        odd.start().wait()
+        so_far = len(offsets)
+        assert log.wait(0, 30)
+        while len(offsets) < so_far + 3 and writer.is_alive():
+            log.ask_end(30)
+    finally:
+        done.set()
+        writer.join(60)
+    assert offsets == list(range(1, len(offsets) + 1))
+    assert values(log) == [b"", *(b"%d" % n for n in range(len(offsets)))]
+
+
+def test_a_producer_in_use_is_not_forgotten(forgetful: Broker, opened: Opened) -> None:
+    topic = make_topic(forgetful.address)
+    former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+    old = take_over(former)
+    take_over(later)
+    until_later = time.monotonic() + 2 * FORGETS_S
+    while time.monotonic() < until_later:
+        later.append(entry(b"renewed"))
+        revive(former, old, 1)
+        with pytest.raises(Fenced, match="newer claim"):
+            former.append(entry(b"late"))
+    assert b"late" not in values(later)
+
+
+def test_a_claim_that_the_broker_may_have_forgotten_is_not_used(kafka: Broker, opened: Opened) -> None:
+    log = opened(kafka.address, make_topic(kafka.address))
+    now = [0.0]
+    log._appender._clock = lambda: now[0]
+    take_over(log)
+    now[0] += CLAIM_IDLE_MAX_S - 1
+    log.append(entry(b"1"))
+    now[0] += CLAIM_IDLE_MAX_S + 1
+    with pytest.raises(Fenced, match="not used for 12 hours"):
+        log.append(entry(b"2"))
+    take_over(log)
+    assert values(log) == [b"", b"1", b""]
+
+
+def until_another_producer(log: KafkaLog, than: Claim) -> Claim:
+    """The first claim that is not of the same producer; none is made while the broker has to forget."""
+    for _ in range(10):
+        time.sleep(1.5 * FORGETS_S)
+        if (claim := log.claim()).producer != than.producer:
+            return claim
+    raise AssertionError("the broker does not forget the transactional id")
+
+
+def test_the_claim_of_another_producer_is_fenced_by_a_record_in_its_name(
+    forgetful: Broker, opened: Opened
+) -> None:
+    topic = make_topic(forgetful.address)
+    former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+    old = take_over(former)
+    until_another_producer(later, old)
+    revive(former, old, 1)
+    assert former.append(entry(b"late")) == 1, "the new producer says nothing about the former"
+    later.fence(old)
+    with pytest.raises(Fenced):
+        former.append(entry(b"later"))
+    later.fence(old)
+    later.append(BARRIER)
+    assert values(later) == [b"", b"late", None, b""], "a second fence changes nothing"
+
+
+def test_a_used_up_epoch_ends_with_another_producer_and_a_fence(forgetful: Broker, opened: Opened) -> None:
+    topic = make_topic(forgetful.address)
+    former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+    first = former.claim()
+    set_epoch(forgetful, f"registrar.{topic}", 32_765)
+    forgetful.restart()
+    old = take_over(former)
+    assert old == Claim(first.producer, 32_766), "the last that Kafka gives"
+    assert later.claim().producer != old.producer
+    assert former.append(entry(b"late")) == 1
+    later.fence(old)
+    with pytest.raises(Fenced):
+        former.append(entry(b"later"))
+    later.append(BARRIER)
+    assert values(later) == [b"", b"late", None, b""]
+
+
+def set_epoch(broker: Broker, transactional_id: str, epoch: int) -> None:
+    """Give a transactional id an epoch in the coordinator's own log, from which it starts again."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.address, "group.id": "x", "enable.auto.commit": False, "log_level": 0}
+    )
+    partition = TopicPartition("__transaction_state", 0, 0)
+    consumer.assign([partition])
+    key = value = None
+    _, end = consumer.get_watermark_offsets(partition, 30)
+    while consumer.position([partition])[0].offset < end:
+        message = consumer.poll(30)
+        assert message is not None
+        if transactional_id.encode() in message.key() and message.value() is not None:
+            key, value = message.key(), message.value()
+    consumer.close()
+    assert value is not None
+    # Version (2 bytes) and producer id (8) come before the epoch.
+    changed = value[:10] + epoch.to_bytes(2, "big") + value[12:]
+    producer = Producer(
+        {"bootstrap.servers": broker.address, "client.id": "__admin_client", "acks": "all", "log_level": 0}
+    )
+    producer.produce("__transaction_state", changed, key, partition=0)
+    assert producer.flush(30) == 0
