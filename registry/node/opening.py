@@ -12,11 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from registry.config import Settings
+from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog
 from registry.store.lmdb import Store
-from registry.store.opening import known_log, open_store, peek_applied
+from registry.store.opening import known_log, open_store, peek
 
-Opened = tuple[EmbeddedLog, Store]
+Opened = tuple[Log, Store]
 _log = logging.getLogger(__name__)
 
 
@@ -31,15 +32,28 @@ def begin(settings: Settings) -> Future[Opened]:
     return opening
 
 
-def _what_is_left(store_path: Path) -> str:
-    applied = peek_applied(store_path)
-    return "" if applied is None else f"The store beside it holds the rows up to offset {applied}."
-
-
 def _open(settings: Settings) -> Opened:
+    began = time.monotonic()
+    log, store = _open_on_kafka(settings) if settings.kafka else _open_embedded(settings)
+    _log.info("log and store opened in %.2f s: log at %d, store at %d",
+              time.monotonic() - began, log.end(), store.applied)  # fmt: skip
+    return log, store
+
+
+def _open_on_kafka(settings: Settings) -> Opened:
+    from .opening_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
+
+    return open_on_kafka(settings)
+
+
+def _what_is_left(store_path: Path) -> str:
+    found = peek(store_path)
+    return "" if found is None else f"The store beside it holds the rows up to offset {found.applied}."
+
+
+def _open_embedded(settings: Settings) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
-    began = time.monotonic()
     log = EmbeddedLog(
         settings.data / "log",
         map_bytes=settings.log_map_bytes,
@@ -56,6 +70,4 @@ def _open(settings: Settings) -> Opened:
         raise
     for message in messages:
         _log.warning("%s", message)
-    _log.info("log and store opened in %.2f s: log at %d, store at %d",
-              time.monotonic() - began, log.end(), store.applied)  # fmt: skip
     return log, store

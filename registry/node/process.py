@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from registry import VERSION
 from registry.api.answers import standing
 from registry.api.app import create_app
+from registry.api.cors import Cors
 from registry.child import REFUSED, Parent
 from registry.listening import listen
 from registry.log.contract import LogError
@@ -17,7 +18,7 @@ from registry.store.layout import StoreError
 
 from .backend import NodeBackend
 from .endpoint import Endpoint
-from .given import api_settings
+from .given import api_settings, origins
 from .node import Node
 from .offering import Alone, Offer
 from .opening import Opened
@@ -93,6 +94,7 @@ async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
     backend = NodeBackend(
         node, offer, timeout_s=settings.request_timeout_s, confirm_timeout_s=settings.confirm_timeout_s
     )
+    cors = Cors(origins(settings))
     observed = Observed(access_log=settings.access_log)
 
     async def metrics() -> bytes:
@@ -103,7 +105,7 @@ async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
         create_app(backend, api_settings(settings, VERSION), metrics=metrics),
         settings,
         observed=observed,
-        standing=lambda headers: standing(headers, backend.applied()),
+        standing=lambda headers: (*standing(headers, backend.applied()), *cors.headers(headers)),
     )
     await public.start(listen(settings.host, settings.port, shared=True))
     return public

@@ -106,17 +106,18 @@ def _half_way(low: bytes, high: bytes) -> bytes:
     return low[:shared] + ((a + b) // 2).to_bytes(8, "big")
 
 
-def applied(path: Path) -> int:
-    """The applied offset of the environment at ``path``, in the child."""
+def standing(path: Path) -> tuple[int, int]:
+    """The applied offset of the environment at ``path``, and when it was at the log's end, in the child."""
     with (
         read_only(path, layout.TABLES) as env,
         env.begin(env.open_db(layout.META, create=False)) as txn,
     ):
-        return State.unpack(txn.get(layout.META_STATE) or b"").applied
+        state = State.unpack(txn.get(layout.META_STATE) or b"")
+        return state.applied, int(txn.get(layout.META_AT_END) or b"0")
 
 
 if __name__ == "__main__":
-    if sys.argv[2:] == ["applied"]:
-        sys.stdout.write(str(applied(Path(sys.argv[1]))))
+    if sys.argv[2:] == ["standing"]:
+        sys.stdout.write(" ".join(map(str, standing(Path(sys.argv[1])))))
     else:
         report(look)

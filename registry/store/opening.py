@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import lmdb
 
@@ -50,10 +51,12 @@ def open_store(
     *,
     map_bytes: int = layout.MAP_BYTES,
     fold: int = FOLD_VERSION,
+    unfit: str = "",
 ) -> tuple[Store, list[str]]:
     """The store in folder ``path`` for this log, and what there is to say about how it was found.
 
-    A store that is damaged, of another fold, of another log or ahead of ``log_end``, or that was open when
+    ``unfit`` is the caller's reason why the one that is there cannot be used. Such a store, and one that is
+    damaged, of another fold, of another log or ahead of ``log_end``, or that was open when
     the machine went down, is set aside and an empty one begun. Raises :class:`StoreError` when another
     process has the folder or nothing can be made in it.
     """
@@ -65,6 +68,8 @@ def open_store(
     try:
         current = read_current(path)
         messages = list(_refusals(path, current, log_identity, log_end, fold))
+        if unfit and current is not None:
+            messages = [f"The store {path / current.name} cannot go on: {unfit}"]
         if current is None or messages:
             messages = _set_aside(path, current, messages)
             current = _make(path, log_identity, map_bytes, fold)
@@ -84,11 +89,19 @@ def known_log(path: Path) -> str | None:
     return current.log if current else None
 
 
-def peek_applied(path: Path) -> int | None:
-    """The applied offset of the store in folder ``path``, if it can be read: it may outlive its log."""
+class Standing(NamedTuple):
+    """How far a store is."""
+
+    applied: int
+    at_end_ms: int
+    """When it last was at the log's end."""
+
+
+def peek(path: Path) -> Standing | None:
+    """How far the store in folder ``path`` is, if it can be read: it may outlive its log."""
     current = read_current(path)
-    said = ask("registry.store.check", str(path / current.name), "applied") if current else None
-    return int(said) if said else None
+    said = ask("registry.store.check", str(path / current.name), "standing") if current else None
+    return Standing(*map(int, said.split())) if said else None
 
 
 def _refusals(

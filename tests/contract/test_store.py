@@ -20,7 +20,7 @@ from registry.modules import module_command
 from registry.store import layout
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store
-from registry.store.opening import known_log, open_store, peek_applied
+from registry.store.opening import known_log, open_store, peek
 from registry.store.reader import StoreReader
 
 MAP = 64 << 20
@@ -163,8 +163,10 @@ def test_rows_offset_and_digest_are_there_after_a_restart(tmp_path: Path) -> Non
     assert again.state == state
     with again.view() as view:
         assert view.get(b"a") == b"1"
+    assert again.at_end_ms() > 0
+    again.mark_at_end(9_000)
     again.close()
-    assert peek_applied(tmp_path / "store") == 7
+    assert peek(tmp_path / "store") == (7, 9_000)
     assert known_log(tmp_path / "store") == LOG
 
 

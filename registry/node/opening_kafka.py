@@ -1,0 +1,126 @@
+"""Opening a store beside a log on Kafka, which may be out of reach, or another than the store's.
+
+Without a store there is nothing to serve, so the log is waited for. A store is served at once: with its log,
+or, while that is out of reach or another one stands in its place, without.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from registry.config import Settings
+from registry.log.contract import ForeignLog, LogError, Unreachable
+from registry.log.embedded import now_ms
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import NoTopic, Wanted
+from registry.store.layout import META_LOG
+from registry.store.lmdb import Store
+from registry.store.opening import known_log, open_store, peek
+
+from .absence import StaleStore
+from .attached import AttachedLog
+from .suiting import Known, Suiting
+
+TRY_S = 5.0
+"""How long a node with a store waits for its log before it serves without."""
+APPEND_PART = 0.8
+"""Of a request's time, for an append to be tried: what is left is for telling that it failed."""
+_RETRY_S = 2.0
+_ANY_END = 1 << 62
+"""Whether the log ends before the store is looked at with the log itself."""
+_log = logging.getLogger(__name__)
+
+
+def open_on_kafka(settings: Settings) -> tuple[AttachedLog, Store]:
+    """The log, attached or yet to be, and the store. Raises the errors of the log and the store."""
+    path = settings.data / "store"
+    known = known_log(path)
+    if known is None:
+        log = _waited_for(settings)
+        return _attached(settings, log, _opened(settings, log.identity))
+    return _beside_a_store(settings, known)
+
+
+def _waited_for(settings: Settings) -> KafkaLog:
+    """The log, made if it is missing, however long it takes to reach the brokers."""
+    while True:
+        try:
+            return _open_log(settings, make=True)
+        except Unreachable as error:
+            _log.error("%s; there is no store yet, so nothing is served until the log is there", error)
+            time.sleep(_RETRY_S)
+
+
+def _beside_a_store(settings: Settings, identity: str) -> tuple[AttachedLog, Store]:
+    found = peek(settings.data / "store")
+    try:
+        log = _open_log(settings, make=False)
+    except (Unreachable, ForeignLog) as error:
+        _log.error("%s; what the store holds is served meanwhile", error)
+        return _attached(settings, None, _opened(settings, identity), error)
+    try:
+        if found is not None:
+            # One that cannot be read is set aside below, whatever log it was made from.
+            _suiting(settings, lambda: Known(identity, found.applied, found.at_end_ms))(log)
+    except StaleStore as error:
+        return _attached(settings, log, _opened(settings, log.identity, str(error)))
+    except (Unreachable, ForeignLog) as error:
+        log.close()
+        _log.error("%s", error)
+        return _attached(settings, None, _opened(settings, identity), error)
+    except BaseException:
+        log.close()
+        raise
+    return _attached(settings, log, _opened(settings, log.identity))
+
+
+def _opened(settings: Settings, identity: str, unfit: str = "") -> Store:
+    store, messages = open_store(
+        settings.data / "store", identity, _ANY_END, map_bytes=settings.store_map_bytes, unfit=unfit
+    )
+    for message in messages:
+        _log.warning("%s", message)
+    return store
+
+
+def _attached(
+    settings: Settings, log: KafkaLog | None, store: Store, trouble: LogError | None = None
+) -> tuple[AttachedLog, Store]:
+    identity = store.meta(META_LOG).decode()
+    suits = _suiting(settings, lambda: Known(identity, store.applied, store.at_end_ms()))
+    attached = AttachedLog(
+        lambda: _open_log(settings, make=False),
+        suits,
+        identity=identity,
+        applied=store.applied,
+        log=log,
+        trouble=trouble,
+    )
+    return attached, store
+
+
+def _suiting(settings: Settings, known: Callable[[], Known]) -> Suiting:
+    return Suiting(known, margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms)
+
+
+def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
+    """Raises :class:`ForeignLog` where there is no topic and none is to be made."""
+    try:
+        return KafkaLog(
+            Security(**settings.security),
+            settings.kafka,
+            settings.topic,
+            transactional_id=settings.transactional_id,
+            append_timeout_s=max(1.0, settings.request_timeout_s * APPEND_PART),
+            fencing=settings.fencing == "on",
+            wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
+            start_timeout_s=TRY_S,
+        )
+    except NoTopic as error:
+        raise ForeignLog(
+            f"{error}, and the store was made from one that did; reads are answered from the store and "
+            "writes refused. Make the topic anew with the store's state: registrar log reseed"
+        ) from error
