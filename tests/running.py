@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -33,6 +34,15 @@ def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
         time.sleep(0.02)
+    return answer
+
+
+async def until_async(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:
+    """The same on an event loop."""
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
+        await asyncio.sleep(0.005)
     return answer
 
 

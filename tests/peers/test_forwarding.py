@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import time
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
 from registry.peers.security import Security
 from tests.peers.members import Group, Member, group
-from tests.running import free_port
+from tests.running import free_port, until_async
 
 SCHEMA = '{"type":"record","name":"R","fields":[]}'
 
@@ -32,13 +31,6 @@ def running(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 def in_s(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
-
-
-async def until_true(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        await asyncio.sleep(0.01)
 
 
 def under_way(nodes: Group) -> int:
@@ -96,7 +88,7 @@ async def test_a_write_waits_for_a_primary() -> None:
     async with group(2) as nodes:
         nodes.elect(None)
         waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
-        await until_true(lambda: under_way(nodes), "it to wait")
+        await until_async(lambda: under_way(nodes), "it to wait")
         nodes.elect(0)
         assert isinstance(await waiting, Done)
 
@@ -138,7 +130,7 @@ async def test_what_the_former_primary_did_not_take_goes_to_the_next() -> None:
         nodes.elect(0)
         nodes.members[0].role = "secondary"  # it knows already; the others do not
         waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
-        await until_true(lambda: under_way(nodes), "it to wait")
+        await until_async(lambda: under_way(nodes), "it to wait")
         nodes.elect(2)
         assert isinstance(await waiting, Refused)
         assert nodes.members[2].decided == [DeleteSubject("s")]
@@ -150,7 +142,7 @@ async def test_a_registration_of_unknown_outcome_is_sent_again_to_the_next_prima
         nodes.elect(0)
         nodes.members[0].answers = False
         waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
-        await until_true(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
         nodes.elect(2)
         assert isinstance(await waiting, Done)
         assert nodes.members[2].decided == [Register("s", SCHEMA)]
@@ -162,7 +154,7 @@ async def test_a_deletion_of_unknown_outcome_is_not_sent_again() -> None:
         nodes.elect(0)
         nodes.members[0].answers = False
         waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
-        await until_true(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
         nodes.elect(2)
         assert isinstance(await waiting, Unknown)
         assert not nodes.members[2].decided
@@ -182,7 +174,7 @@ async def test_the_own_writer_is_asked_again_elsewhere_when_it_has_lost_its_clai
         nodes.elect(0)
         nodes.members[0].answers = False
         waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA)))
-        await until_true(lambda: nodes.members[0].unanswered, "the writer to have it")
+        await until_async(lambda: nodes.members[0].unanswered, "the writer to have it")
         nodes.elect(1)
         nodes.members[0].unanswered.pop()(NotPrimary())
         assert isinstance(await waiting, Done)
@@ -213,7 +205,7 @@ async def test_a_write_from_a_confluent_node_waits_while_this_one_is_becoming_pr
     async with group(1) as nodes:
         nodes.members[0].becomes("following", None)
         waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA), forwarded=True))
-        await until_true(lambda: under_way(nodes), "it to wait")
+        await until_async(lambda: under_way(nodes), "it to wait")
         nodes.elect(0)
         assert isinstance(await waiting, Done)
 
@@ -224,7 +216,7 @@ async def test_a_primary_that_ended_is_evicted() -> None:
         nodes.elect(0)
         await submit(nodes.members[1], Register("s", SCHEMA))
         await nodes.members[0].peers.stop(0.0)
-        await until_true(lambda: nodes.members[1].evicted, "the eviction")
+        await until_async(lambda: nodes.members[1].evicted, "the eviction")
         assert nodes.members[1].evicted == [nodes.identities[0]]
 
 
