@@ -100,7 +100,7 @@ def _version(number: int) -> Entry:
 
 
 def register(registry: Registry, subject: str, text: str) -> int:
-    answer = httpx.post(f"{registry.url}/subjects/{subject}/versions", json={"schema": text})
+    answer = httpx.post(f"{registry.url}/subjects/{subject}/versions", json={"schema": text}, timeout=60)
     assert answer.status_code == httpx.codes.OK, answer.text
     return int(answer.json()["id"])
 
@@ -140,6 +140,17 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
     assert again.returncode == 0, again.stderr
     assert "holds all of it" in again.stdout
     assert not list(data.glob("reseeded-*"))
+
+    flags = ("--kafka", kafka.address, "--topic", topic, "--group", topic, "--readers", "1")
+    node = Registry(data, *flags).wait()
+    try:
+        for name, schema_id in ids.items():
+            served = httpx.get(f"{node.url}/subjects/{name}/versions/1?deleted=true", timeout=30)
+            assert served.json()["id"] == schema_id
+        assert httpx.get(f"{node.url}/config/a", timeout=30).json() == {"compatibilityLevel": "FULL"}
+        assert register(node, "e", '"double"') > max(ids.values())
+    finally:
+        assert node.stop() == 0, node.output
 
 
 def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
