@@ -97,4 +97,5 @@ BODY_TOO_LARGE = ErrorKind(413, "The request body is larger than the limit of %d
 UNSUPPORTED_MEDIA_TYPE = ErrorKind(415, "HTTP 415 Unsupported Media Type")
 UNPROCESSABLE = ErrorKind(422, "%s")
 UNAVAILABLE = ErrorKind(503, "%s")
+NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")
