@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from election.kafka.membership import KafkaElection
+from election.kafka.candidacy import KafkaElection
 
 __all__ = ["KafkaElection"]

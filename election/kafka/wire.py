@@ -67,6 +67,15 @@ class Joined(NamedTuple):
     """What each member says of itself, by member id: for the one that elects; empty for the others."""
 
 
+class Seen(NamedTuple):
+    """A member as the coordinator describes it."""
+
+    id: str
+    client_id: str
+    payload: bytes
+    """What it says of itself; empty while the group rebalances."""
+
+
 class Timing(NamedTuple):
     """How long each waits for the other, in seconds."""
 
@@ -87,8 +96,14 @@ class Coordinator:
     """
 
     def __init__(
-        self, group: str, timing: Timing, joins: AIOKafkaConnection, beats: AIOKafkaConnection
+        self,
+        group: str,
+        timing: Timing,
+        client_id: str,
+        joins: AIOKafkaConnection,
+        beats: AIOKafkaConnection,
     ) -> None:
+        self.client_id = client_id
         self._group = group
         self._timing = timing
         self._joins = joins
@@ -108,7 +123,7 @@ class Coordinator:
         except BaseException:
             beats.close()
             raise
-        return cls(group, timing, joins, beats)
+        return cls(group, timing, settings.get("client_id", ""), joins, beats)
 
     async def join(self, member_id: str, payload: bytes) -> Joined:
         """Join with what this member says of itself; answered when the others have joined too."""
@@ -151,10 +166,15 @@ class Coordinator:
         """Make a member leave, this one or another; an error code."""
         return int((await _answer(self._beats.send, LeaveGroupRequest(self._group, member_id))).error_code)
 
-    async def members(self) -> Sequence[tuple[str, bytes]]:
-        """What each member says of itself, by member id; nothing while the group rebalances."""
+    async def members(self) -> Sequence[Seen]:
+        """Who is in the group."""
         answer = await _answer(self._beats.send, DescribeGroupsRequest([self._group]))
-        return [(member[0], member[3]) for group in answer.groups if not group[0] for member in group[5]]
+        return [
+            Seen(member[0], member[1], member[3])
+            for group in answer.groups
+            if not group[0]
+            for member in group[5]
+        ]
 
     def close(self) -> None:
         """Drop the connections; what waits raises :class:`Trouble`."""

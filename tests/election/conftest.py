@@ -59,14 +59,14 @@ def authority(request: pytest.FixtureRequest, tmp_path: Path) -> Authority:
     return Authority(request.param, request.getfixturevalue(request.param).address, tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def own_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     short = {"group.min.session.timeout.ms": "1000"}
     with Broker(tmp_path_factory.mktemp("kafka"), proxies=1, settings=short) as broker:
         yield broker
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def own_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
     with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
@@ -76,6 +76,8 @@ def own_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeepe
 def frail(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Authority]:
     """May be stopped; its ``proxy`` may be cut."""
     server = request.getfixturevalue(f"own_{request.param}")
+    if not server.running:
+        server.start().wait()
     if request.param == "kafka":
         proxy = server.proxies[0]
         yield Authority("kafka", server.address, tmp_path, proxy, server, {"session_timeout_s": 2.0})

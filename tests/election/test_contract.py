@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from election.contract import Identity, Lost, NoPrimary
+from election.contract import Identity, Lost, NoPrimary, PrimaryIs
 from tests.election.conftest import Authority
 from tests.election.nodes import Node, identity, until, until_agreed
 
@@ -95,15 +95,46 @@ def test_one_that_is_not_eligible_is_never_elected(authority: Authority) -> None
     asyncio.run(scenario())
 
 
-def test_a_killed_primary_is_replaced_after_its_session(authority: Authority) -> None:
+def test_a_killed_primary_is_replaced_after_its_session(frail: Authority) -> None:
     async def scenario() -> None:
-        async with authority:
-            killed = authority.candidate(identity("sr1"))
+        async with frail:
+            killed = frail.candidate(identity("sr1"))
             await until(lambda: killed.won, "the first to be elected")
-            others = [authority.node(identity(host)) for host in ("sr2", "sr3")]
+            others = [frail.node(identity(host)) for host in ("sr2", "sr3")]
             await until(lambda: all(node.last is not None for node in others), "the others to follow")
             killed.kill()
             assert (await until_agreed(others)).own.host in {"sr2", "sr3"}
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_was_killed_is_no_duplicate_of_itself(authority: Authority) -> None:
+    async def scenario() -> None:
+        async with authority:
+            killed = authority.candidate(identity("sr1"))
+            await until(lambda: killed.won, "it to be elected")
+            other = authority.node(identity("sr2"))
+            await until(lambda: other.last == PrimaryIs(killed.own), "the other to follow")
+            killed.kill()
+            again = authority.node(killed.own)
+            await until_agreed([other, again])
+            assert not [event for event in again.heard if isinstance(event, NoPrimary)]
+
+    asyncio.run(scenario())
+
+
+def test_an_evicted_primary_hears_of_it_and_takes_part_anew(authority: Authority) -> None:
+    async def scenario() -> None:
+        async with authority:
+            first = authority.node(identity("sr1"))
+            await until_agreed([first])
+            second = authority.node(identity("sr2"))
+            await until_agreed([first, second])
+            assert not await second.election.evict(identity("sr9"))
+            assert not await first.election.evict(first.own)
+            assert await second.election.evict(first.own)
+            await until(first.losses, "it to hear of it")
+            await until_agreed([first, second])
 
     asyncio.run(scenario())
 
