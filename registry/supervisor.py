@@ -220,7 +220,11 @@ class _Supervisor:
         self._node.tell(restarts=counts)
 
     async def _stop(self) -> None:
-        """Readers first: they finish what is under way, for which they need the node."""
+        """Readers first: they finish what is under way, for which they need the node.
+
+        Writing goes to another node at once, so that no client waits for it while this one stops.
+        """
+        self._node.tell(resign=True)
         await self._end(self._readers, STOP_READERS_S)
         await self._end([self._node], STOP_NODE_S if self._readers else STOP_READERS_S + STOP_NODE_S)
 

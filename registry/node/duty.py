@@ -25,6 +25,7 @@ class Duty:
 
     ``confirm`` asks the election whether this node is elected; ``claim`` claims the log and returns the
     epoch. ``renew_s``: after so much time without an append the fence is renewed; ``None`` where none stands.
+    ``refused`` is called with the reason when the brokers deny what a claim needs, at the first one.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Duty:
         confirm: Callable[[], bool],
         claim: Callable[[], int],
         renew_s: float | None,
+        refused: Callable[[str], None],
     ) -> None:
         self._writer = writer
         self._membership = membership
@@ -43,6 +45,8 @@ class Duty:
         self._confirm = confirm
         self._claim = claim
         self._renew_s = renew_s
+        self._refused = refused
+        self._served = False
         self._stopping = False
 
     def run(self) -> None:
@@ -101,7 +105,10 @@ class Duty:
             if isinstance(error, DamagedStore):
                 raise
             self._give_up(str(error), _RETRY_S)
+            if type(error) is LogError and not self._served and not self._stopping:
+                self._refused(str(error))
         else:
+            self._served = True
             membership.claimed(epoch)
             _log.info("the log was claimed in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 

@@ -48,9 +48,17 @@ class Node:
     """One host's node. Made, started and stopped by the thread of the event loop."""
 
     def __init__(
-        self, settings: Settings, opened: tuple[Log, Store], *, failed: Callable[[str], None]
+        self,
+        settings: Settings,
+        opened: tuple[Log, Store],
+        *,
+        failed: Callable[[str], None],
+        refused: Callable[[str], None],
     ) -> None:
-        """``failed`` is called, from any thread, with the reason why the node must end."""
+        """``failed`` is called, from any thread, with the reason why the node must end.
+
+        ``refused`` likewise, where starting it again would not help.
+        """
         self._loop = asyncio.get_running_loop()
         self._failed = failed
         self._settings = settings
@@ -99,7 +107,7 @@ class Node:
         self._ready_to_claim = threading.Event()
         self._duty = Duty(
             self.writer, self.membership, started=self._ready_to_claim, confirm=self._electing.confirm,
-            claim=self._claim, renew_s=None if self.alone else settings.fence_renew_s,
+            claim=self._claim, renew_s=None if self.alone else settings.fence_renew_s, refused=refused,
         )  # fmt: skip
         self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
         self.processes = Processes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from registry import VERSION
 from registry.api.answers import standing
@@ -37,13 +37,18 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     failure: list[str] = []
+    refusal: list[str] = []
 
     def failed(reason: str) -> None:
         failure.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
+    def refused(reason: str) -> None:
+        refusal.append(reason)
+        loop.call_soon_threadsafe(stopping.set)
+
     try:
-        node = Node(parent.settings, await asyncio.wrap_future(opening), failed=failed)
+        node = Node(parent.settings, await asyncio.wrap_future(opening), failed=failed, refused=refused)
     except (LogError, StoreError) as error:
         parent.tell(refused=str(error))
         return REFUSED
@@ -51,7 +56,13 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         place = error.filename or parent.settings.data
         parent.tell(refused=f"{place} cannot be used: {error.strerror or error}")
         return REFUSED
-    parent.listen(stopping.set, lambda said: node.restarts.update(said.get("restarts", {})))
+
+    def heard(said: dict[str, Any]) -> None:
+        node.restarts.update(said.get("restarts", {}))
+        if said.get("resign"):
+            loop.run_in_executor(None, node.resign)
+
+    parent.listen(stopping.set, heard)
     peers, peer, public = None, "", None
     offer: Offer = Alone(node).offer
     if not node.alone:
@@ -84,6 +95,9 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         if peers is not None:
             await peers.stop(STOP_PEERS_S)
         await asyncio.to_thread(node.stop)
+    if refusal:
+        parent.tell(refused=refusal[0])
+        return REFUSED
     return 1 if failure else 0
 
 
