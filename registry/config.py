@@ -148,6 +148,8 @@ def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, obje
 def _unknown(given: _Given, known: Mapping[str, Setting]) -> str:
     near = difflib.get_close_matches(given.name.lower(), known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+    if near and known[near[0]].kind.secret:
+        given = given._replace(value=HIDDEN)
     return f"{given} is no setting; {hint}"
 
 

@@ -121,7 +121,9 @@ others = st.one_of(
     ),
     _said(st.sampled_from([NoopKey(None, None), NoopKey("later", None)]), lambda key: st.just(b"{}")),
     _said(
-        st.sampled_from([NoopKey(records.BARRIER, None), NoopKey("snapshot", None)]),
+        st.sampled_from(
+            [NoopKey(each, None) for each in (records.BARRIER, records.SNAPSHOT, records.RESEED)]
+        ),
         lambda key: st.just(b'{"a":1}'),
     ),
     _said(
