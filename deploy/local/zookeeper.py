@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 from . import jars
-from .process import Process, free_port, listens
+from .process import Process, free_port
 
 JVM = (
     *("-Xms16m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
@@ -54,5 +56,11 @@ class ZooKeeper(Process):
         return super().start()
 
     def ready(self) -> bool:
-        """Whether it takes clients."""
-        return listens(self.port)
+        """Whether it takes clients; its port is open sooner, and a client that comes then waits long."""
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as asks,
+        ):
+            asks.sendall(b"srvr")
+            return b"Mode:" in asks.makefile("rb").read()
+        return False
