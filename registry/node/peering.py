@@ -50,6 +50,8 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host
     address = f"{address}:{listener.getsockname()[1]}"
+    own = "" if settings.advertise else ", taken from the setting listen: see advertise"
+    _log.info("other nodes are told to reach this one at %s%s", node.identity.url, own)
     if not (security.secret or security.certificate):
         _log.info("peers are served at %s; whoever reaches it may write: see peer_secret", address)
     return peers, address
