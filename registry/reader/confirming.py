@@ -28,10 +28,13 @@ class Confirming:
     def then(self, told: Told) -> None:
         """Call ``told`` later, with whether the store holds all that the log held at this call."""
         self._waiting.append(told)
-        if not self._under_way:
-            self._begin()
-        elif len(self._waiting) == 1:
+        if len(self._waiting) > 1:
+            return
+        if self._under_way:
             self._loop.call_later(JOIN_S, self._begin)
+        else:
+            # Those whose requests have arrived at the same time go along.
+            self._loop.call_soon(self._begin)
 
     async def confirmed(self) -> bool:
         """Wait for the same answer."""
