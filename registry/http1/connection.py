@@ -32,6 +32,7 @@ from registry.domain.errors import (
 
 from .answers import Answer, Later, lines, refusal, status_line
 from .exchange import Exchange
+from .repeated import Repeated
 from .request import Header, Request, relative
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Connection(asyncio.Protocol):
         self._limits = server.limits
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._parser: Any = httptools.HttpRequestParser(self)
+        self._repeated = Repeated()
         self._waiting: deque[Request | RegistryError] = deque()
         self._serving: asyncio.Task[None] | Later | None = None
         self._target = b""
@@ -104,6 +106,13 @@ class Connection(asyncio.Protocol):
         """Parse; whole requests go to the queue."""
         if self._deaf:
             return
+        whole = not (self._reading_head or self._reading_body or self._waiting)
+        request = self._repeated.read(data) if whole else None
+        if request is not None:
+            self._headers = request.headers
+            self._waiting.append(request)
+            self._serve_next()
+            return
         self._feed(data)
         if self._fault is not None:
             self._refuse_rest(self._fault)
@@ -113,6 +122,8 @@ class Connection(asyncio.Protocol):
             if self._head_bytes > self._limits.header_bytes_max:
                 self._refuse_rest(HEADERS_TOO_LARGE(self._limits.header_bytes_max))
         if self._waiting:
+            if whole and isinstance(self._waiting[0], Request):
+                self._repeated.remember(data, self._waiting[0])
             self._serve_next()
 
     def eof_received(self) -> bool:

@@ -105,6 +105,49 @@ def test_a_request_in_pieces_is_served(client: RawClient) -> None:
     assert client.reply().status == 200
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET /schemas/ids/1 HTTP/1.1",
+        b"GET /schemas/ids/1?subject=known HTTP/1.1",
+        b"GET /schemas/ids/77 HTTP/1.1",
+        b"GET /subjects/known/versions HTTP/1.1\r\nX-Registry-Min-Offset: -1",
+        b"GET /schemas/ids/1 HTTP/1.1\r\nX-Request-Id: GET / HTTP/1.1",
+        b"GET /schemas/ids/1 HTTP/1.0",
+        b"GET /schemas/ids/ 1 HTTP/1.1",
+        b"GET  /schemas/ids/1 HTTP/1.1",
+        b"GET /schemas/ids/\xff HTTP/1.1",
+        b"GET /schemas/ids/\x00 HTTP/1.1",
+        b"GET /schemas/ids/1#part HTTP/1.1",
+        b"GET http://x/schemas/ids/1 HTTP/1.1",
+        b"GET schemas/ids/1 HTTP/1.1",
+        b"get /schemas/ids/1 HTTP/1.1",
+        b"POST /schemas/ids/1 HTTP/1.1",
+        b"GET / HTTP/1.1 HTTP/1.1",
+        b"",
+    ],
+)
+def test_a_first_line_means_the_same_before_headers_that_came_already(
+    client: RawClient, served: Registry, line: bytes
+) -> None:
+    headers = b"\r\nHost: x\r\nAccept: application/json\r\n\r\n"
+    with RawClient(served.port) as other:
+        expected = other.send(line + headers).reply()
+    for _ in range(2):
+        assert client.send(b"GET /schemas/ids/1 HTTP/1.1" + headers).reply().status == 200
+    reply = client.send(line + headers).reply()
+    assert (reply.status, reply.body) == (expected.status, expected.body)
+    assert reply.headers.keys() == expected.headers.keys()
+
+
+def test_headers_that_changed_are_read_anew(client: RawClient) -> None:
+    for name in ("one", "two", "two", "one"):
+        reply = client.send(get("/schemas/ids/1", f"X-Request-Id: {name}")).reply()
+        assert reply.headers["x-request-id"] == name
+    assert client.send(post("/subjects/known/versions", STRING)).reply().status == 200
+    assert client.send(get("/schemas/ids/1")).reply().headers["x-request-id"] not in ("one", "two")
+
+
 def test_an_absolute_target_is_served(client: RawClient) -> None:
     assert client.send(get("http://anywhere:1/subjects/known/versions")).reply().body == b"[1]"
 
