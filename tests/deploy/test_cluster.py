@@ -1,0 +1,121 @@
+"""Three nodes behind one URL, real serializers, and nodes that die one after another: nobody notices."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from deploy.local.broker import Broker
+from deploy.local.cluster import Cluster
+from deploy.local.front import Front
+from deploy.local.node import Node
+from tests.running import until
+
+TURNS_MAX = 5_000
+BETWEEN_KILLS = 15
+"""Turns that everybody goes on for between one kill and the next."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, kafka: Broker) -> Iterator[Cluster]:
+    own = ("--topic", "behind-one-url", "--group", "behind-one-url")
+    folder = tmp_path_factory.mktemp("cluster")
+    with Cluster(folder, settings=own, kafka=kafka.address, front_by="nginx") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def haproxy(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Front]:
+    addresses = [node.address for node in cluster.nodes]
+    with Front("haproxy", tmp_path_factory.mktemp("haproxy"), addresses) as running:
+        yield running
+
+
+@dataclass
+class Application:
+    """Writes messages of ever new types through ``url`` and has somebody else read each of them at once."""
+
+    name: str
+    url: str
+    stopped: threading.Event
+    ids: dict[str, int] = field(default_factory=dict)
+    """What was acknowledged: the id of each subject's schema."""
+    error: Exception | None = None
+    turns: int = 0
+
+    def run(self) -> None:
+        try:
+            with self.client() as writer, self.client() as reader:
+                while not self.stopped.is_set() and self.turns < TURNS_MAX:
+                    self.turn(writer, reader, self.turns)
+                    self.turns += 1
+        except Exception as error:
+            self.error = error
+
+    def turn(self, writer: SchemaRegistryClient, reader: SchemaRegistryClient, number: int) -> None:
+        schema = {
+            "type": "record",
+            "name": f"{self.name}{number}",
+            "fields": [{"name": "n", "type": "long"}],
+        }
+        context = SerializationContext(f"{self.name}-{number}", MessageField.VALUE)
+        message = AvroSerializer(writer, json.dumps(schema))({"n": number}, context)
+        self.ids[f"{self.name}-{number}-value"] = int.from_bytes(message[1:5])
+        assert AvroDeserializer(reader)(message, context) == {"n": number}
+        assert reader.get_latest_version(f"{self.name}-{number}-value").version == 1
+
+    def client(self) -> SchemaRegistryClient:
+        """One that does not try again what the cluster ought to get right."""
+        return SchemaRegistryClient({"url": self.url, "max.retries": 0, "timeout": 60})
+
+
+def subjects_of(node: Node) -> dict[str, int]:
+    with SchemaRegistryClient({"url": node.url, "max.retries": 0}) as client:
+        return {subject: client.get_latest_version(subject).schema_id for subject in client.get_subjects()}
+
+
+def test_nodes_die_one_after_another_and_no_application_notices(cluster: Cluster, haproxy: Front) -> None:
+    stopped = threading.Event()
+    urls = {"nginx": cluster.url, "nginxtoo": cluster.url, "haproxy": haproxy.url}
+    applications = [Application(name, url, stopped) for name, url in urls.items()]
+    threads = [threading.Thread(target=each.run, name=each.name) for each in applications]
+    for thread in threads:
+        thread.start()
+    try:
+        primary = cluster.primary()
+        others = [node for node in cluster.nodes if node is not primary]
+        for node in (primary, *others):
+            until_all_went_on(applications)
+            node.kill()
+            until_all_went_on(applications)
+            cluster.primary()
+            node.start().wait()
+        until_all_went_on(applications)
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+    for application in applications:
+        if application.error is not None:
+            raise application.error
+    acknowledged = {subject: id_ for each in applications for subject, id_ in each.ids.items()}
+    assert len(set(acknowledged.values())) == len(acknowledged), "an id was given twice"
+    for node in cluster.nodes:
+        held = subjects_of(node)
+        assert acknowledged.items() <= held.items()
+
+
+def until_all_went_on(applications: list[Application]) -> None:
+    wanted = {each.name: each.turns + BETWEEN_KILLS for each in applications}
+
+    def went_on() -> bool:
+        return all(each.error is not None or each.turns >= wanted[each.name] for each in applications)
+
+    until(went_on, 120, f"{BETWEEN_KILLS} more turns of everybody")
