@@ -37,7 +37,8 @@ from .membership import Membership
 from .naming import own_identity
 from .role import Role, Stage
 from .telling import metrics, status
-from .writer import Answer, Writer, Writing
+from .waiting import Answer
+from .writer import Writer, Writing
 
 RESIGN_S = 1.0
 """How long leaving the election may take."""

@@ -8,7 +8,7 @@ from registry.domain.commands import Command, NotPrimary, Outcome, Refused
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, RegistryError
 
 from .node import Node
-from .writer import Answer
+from .waiting import Answer
 
 
 class Offer(Protocol):

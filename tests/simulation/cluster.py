@@ -14,7 +14,8 @@ from registry.log.contract import Fenced, LogError, OutcomeUnknown, Unreachable
 from registry.node.claiming import Barrier, Claimant, claim_log
 from registry.node.follower import Follower
 from registry.node.role import Role, Stage, Task
-from registry.node.writer import Answer, Writer, Writing
+from registry.node.waiting import Answer
+from registry.node.writer import Writer, Writing
 
 from .authority import Authority, Elector
 from .memory_store import MemoryStore, MemoryView
@@ -154,6 +155,8 @@ class Cluster:
             lambda: world.now, world.wall_ms, forget_s=FORGET_S, epochs_max=world.chance.choice((3, 6, 1000))
         )
         self.authority = Authority(world)
+        self.night = False
+        """Nobody asks for anything."""
         self.nodes = [Node(number, witness) for number in range(size)]
         for node in self.nodes:
             self.start(node)

@@ -1,0 +1,114 @@
+"""Commands that wait for the writer."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from registry.domain.commands import Command, NotPrimary, Outcome, Refused
+from registry.domain.errors import FORWARD_FAILED
+
+Answer = Callable[[Outcome], None]
+Deliver = Callable[[list[tuple[Answer, Outcome]]], None]
+
+
+class Waiting(NamedTuple):
+    """A command that waits."""
+
+    command: Command
+    answer: Answer
+    until: float
+    """When it has waited too long for a log that is out of reach; by the queue's clock."""
+
+
+class Queue:
+    """A bounded queue for many threads that offer and one that takes.
+
+    While it is shut, what is offered is told at once that this node does not write. ``deliver`` is called
+    from any of these threads with answers, ``clock`` runs evenly, in seconds.
+    """
+
+    def __init__(
+        self, deliver: Deliver, clock: Callable[[], float], *, commands_max: int, patience_s: float
+    ) -> None:
+        self._deliver = deliver
+        self._clock = clock
+        self._commands_max = commands_max
+        self._patience_s = patience_s
+        self._commands: deque[Waiting] = deque()
+        self._changed = threading.Condition()
+        self._open = self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def open(self) -> None:
+        """Take commands from now on."""
+        with self._changed:
+            self._open = True
+            self._changed.notify_all()
+
+    def shut(self) -> None:
+        """Take no commands until it is opened; those that wait are told so."""
+        with self._changed:
+            self._open = False
+            commands = list(self._commands)
+            self._commands.clear()
+            self._changed.notify_all()
+        self.tell(commands, [NotPrimary()] * len(commands))
+
+    def close(self) -> None:
+        """Take no more commands, for good; those that wait may still be taken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def offer(self, command: Command, answer: Answer, wait_s: float | None) -> bool:
+        """Queue a command; ``False`` when too many wait, and ``answer`` will not be called."""
+        with self._changed:
+            if self._closed or len(self._commands) >= self._commands_max:
+                return False
+            if self._open:
+                patience_s = self._patience_s if wait_s is None else min(wait_s, self._patience_s)
+                self._commands.append(Waiting(command, answer, self._clock() + patience_s))
+                if len(self._commands) == 1:
+                    self._changed.notify_all()
+                return True
+        self._deliver([(answer, NotPrimary())])
+        return True
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait for commands; ``False`` when the time is over, or the queue was shut or closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._commands or self._closed or not self._open, timeout_s)
+            return bool(self._commands)
+
+    def take(self, count: int) -> list[Waiting]:
+        """The next commands, at most ``count``; those that have waited too long are told so instead."""
+        with self._changed:
+            taken = [self._commands.popleft() for _ in range(min(count, len(self._commands)))]
+        return self._in_time(taken, "")
+
+    def put_back(self, commands: Sequence[Waiting], reason: str) -> None:
+        """Let commands wait on, ahead of what came later; too long, and they are told the ``reason``."""
+        kept = self._in_time(commands, reason)
+        with self._changed:
+            if self._open:
+                self._commands.extendleft(reversed(kept))
+                return
+        self.tell(kept, [NotPrimary()] * len(kept))
+
+    def tell(self, commands: Sequence[Waiting], outcomes: Sequence[Outcome]) -> None:
+        """Answer commands that were taken."""
+        if commands:
+            self._deliver([(each.answer, outcome) for each, outcome in zip(commands, outcomes, strict=True)])
+
+    def _in_time(self, commands: Sequence[Waiting], reason: str) -> list[Waiting]:
+        now = self._clock()
+        late = [each for each in commands if each.until < now]
+        if late:
+            why = FORWARD_FAILED(f"Nothing was written: the write has waited too long. {reason}".rstrip())
+            self.tell(late, [Refused(why.code, why.message)] * len(late))
+        return [each for each in commands if each.until >= now]
