@@ -119,6 +119,7 @@ class Appender:
             return offsets[0] if offsets else self._partition.end
 
     async def _append(self, piece: Sequence[Entry]) -> int:
+        self._partition.check_foreign()
         if self._claim is None:
             raise Fenced(f"{self._void}; it has to be claimed first")
         try:

@@ -14,7 +14,12 @@ from enum import Enum
 from typing import Any
 
 from aiokafka.conn import collect_hosts, create_conn
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
 
 from registry.log.contract import LogError
 
@@ -124,6 +129,14 @@ class Connections:
             self._drop(host, port, purpose, connection)
             text = f"{host}:{port} did not answer in {timeout_s:.3g} s"
             raise NoAnswer(text, sent=connection is not None) from error
+        except (
+            SaslAuthenticationFailed,
+            UnsupportedSaslMechanismError,
+            ssl.SSLCertVerificationError,
+        ) as error:
+            raise LogError(
+                f"the Kafka broker {host}:{port} and this client do not trust: {_plain(error)}"
+            ) from error
         except asyncio.CancelledError:
             self._drop(host, port, purpose, connection)
             raise

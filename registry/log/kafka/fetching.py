@@ -16,7 +16,7 @@ from registry.log.contract import Fetched, LogError
 
 from . import batches, wire
 from .connection import NoAnswer, Purpose
-from .partition import TRY_S, Partition, Pause, code_name
+from .partition import END, HEAD, TRY_S, Partition, Pause, code_name
 from .wire import Code
 
 AHEAD_BYTES = 16 << 20
@@ -221,9 +221,9 @@ class Prefetch:
             raise NoAnswer(f"fetching from offset {position}: {code_name(answer.code)}", sent=False)
         else:
             if answer.end >= partition.end:
-                partition.clear("end")
+                partition.clear(END)
             partition.note_end(answer.end)
-            partition.clear("head")
+            partition.clear(HEAD)
             self._add(position, turn, answer.data)
 
     def _add(self, position: int, turn: int, data: bytes) -> None:
@@ -247,14 +247,14 @@ class Prefetch:
             return
         if position < start:
             partition.suspect(
-                "head",
+                HEAD,
                 f"the head of topic {partition.topic} is gone: the records from {position} to {start - 1} "
                 "were not read yet",
             )
         end = await partition.offset_at(wire.LATEST, TRY_S)
         if position > end:
             partition.suspect(
-                "end",
+                END,
                 f"the topic {partition.topic} was cut: it ended at {position} or later and now ends at {end}",
             )
 
@@ -264,4 +264,4 @@ async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpo
     request = wire.Fetch(
         partition.topic, partition.topic_id, offset, wait_ms=round(wait_s * 1000), bytes_max=FETCH_BYTES
     )
-    return wire.fetched(await partition.ask(request, purpose, wait_s + TRY_S, but="end"))
+    return wire.fetched(await partition.ask(request, purpose, wait_s + TRY_S, looking=True))

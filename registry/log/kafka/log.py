@@ -54,8 +54,8 @@ class KafkaLog:
         self._wanted = wanted
         self._closed = False
         self._closing = threading.Lock()
-        self._loop = asyncio.new_event_loop()
         self._connections = Connections(security)
+        self._loop = asyncio.new_event_loop()
         self._partition = Partition(self._connections, servers, topic)
         self._prefetch = Prefetch(self._partition, self._loop)
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka", daemon=True)

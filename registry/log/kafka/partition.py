@@ -32,6 +32,9 @@ _DENIED = {
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
 }
 
+TOPIC, HEAD, END = "topic", "head", "end"
+"""In what a log can turn out to be another one."""
+
 T = TypeVar("T")
 
 
@@ -78,7 +81,8 @@ class Partition:
         self._failed: dict[tuple[str, int], float] = {}
         self._asking = asyncio.Lock()
         self._suspected: dict[str, tuple[float, str]] = {}
-        self._foreign = ""
+        self._foreign: dict[str, str] = {}
+        self._asked: tuple[str, int] | None = None
 
     @property
     def identity(self) -> str:
@@ -89,11 +93,11 @@ class Partition:
         """Remember where the log ended."""
         self.end = max(self.end, end)
 
-    def check(self, but: str = "") -> None:
-        """Raise what stands against using the partition; ``but`` leaves out what the caller looks into."""
+    def check(self, *, looking: bool = False) -> None:
+        """Raise what stands against using the partition; ``looking`` where it begins or ends needs less."""
         self.check_foreign()
         for what, (_, text) in self._suspected.items():
-            if what != but:
+            if what == TOPIC or not looking:
                 raise NoAnswer(text, sent=False)
 
     @property
@@ -103,21 +107,30 @@ class Partition:
 
     def check_foreign(self) -> None:
         """Raise :class:`.contract.ForeignLog` if that is settled; from any thread."""
-        if self._foreign:
-            raise ForeignLog(self._foreign)
+        for text in tuple(self._foreign.values()):
+            raise ForeignLog(text)
 
     def suspect(self, what: str, text: str) -> NoReturn:
-        """Count one more sign that the log is another one; ``what``: which signs belong together."""
-        since, _ = self._suspected.setdefault(what, (time.monotonic(), text))
+        """Count one more sign, in ``what``, that the log is another one."""
+        now = time.monotonic()
+        since, _ = self._suspected.setdefault(what, (now, text))
         self._suspected[what] = since, text
-        if time.monotonic() - since >= CONFIRM_S:
-            self._foreign = text
+        if what == TOPIC and self._asked:
+            # Another broker has its say next.
+            self._failed[self._asked] = now
+        if now - since >= CONFIRM_S:
+            self._foreign[what] = text
         self.check()
-        raise AssertionError("unreachable: check() raises while something is suspected")
+        raise AssertionError("check() raises while something is suspected")
 
     def clear(self, what: str) -> None:
-        """Forget such signs: one answer was as it should be."""
+        """Forget such signs: one answer was as it should be.
+
+        A topic that is there again under its id is the same, whatever was settled; lost records stay lost.
+        """
         self._suspected.pop(what, None)
+        if what == TOPIC:
+            self._foreign.pop(what, None)
 
     async def refresh(self, timeout_s: float = TRY_S) -> Cluster:
         """Ask for the cluster and the topic anew; shared by all that ask at the same time."""
@@ -143,7 +156,7 @@ class Partition:
             self.denied(cluster.code, "Describe")
         if cluster.id != self.cluster_id:
             self.suspect(
-                "topic",
+                TOPIC,
                 f"the brokers are of the Kafka cluster {cluster.id}, but the log was in {self.cluster_id}",
             )
         if cluster.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
@@ -155,11 +168,11 @@ class Partition:
         if cluster.place.topic_id != self.topic_id:
             was, now = map(wire.topic_id_text, (self.topic_id, cluster.place.topic_id))
             self.suspect(
-                "topic",
+                TOPIC,
                 f"the topic {self.topic} was deleted and made anew: its id was {was} and is {now}; "
                 f"records up to {self.end - 1} were seen",
             )
-        self.clear("topic")
+        self.clear(TOPIC)
         self.check()
 
     def denied(self, code: int, operation: str, name: str = "") -> NoReturn:
@@ -189,6 +202,7 @@ class Partition:
                 troubles.append(str(error))
             else:
                 self._failed.pop((host, port), None)
+                self._asked = host, port
                 return read(answer)
         raise NoAnswer("; ".join(troubles), sent=False)
 
@@ -196,9 +210,11 @@ class Partition:
         """The answer of this very broker."""
         return await self._connections.ask(host, port, Purpose.ASK, request, timeout_s)
 
-    async def ask(self, request: Any, purpose: Purpose, timeout_s: float = TRY_S, *, but: str = "") -> Any:
+    async def ask(
+        self, request: Any, purpose: Purpose, timeout_s: float = TRY_S, *, looking: bool = False
+    ) -> Any:
         """The answer of the broker that has the partition."""
-        self.check(but)
+        self.check(looking=looking)
         broker = self.cluster.place.broker if self.cluster and self.cluster.place else None
         if broker is None:
             raise NoAnswer(f"no broker has the partition of topic {self.topic} at present", sent=False)
@@ -222,7 +238,7 @@ class Partition:
             left = deadline - time.monotonic()
             try:
                 request = wire.list_offsets(self.topic, at)
-                answer = await self.ask(request, Purpose.ASK, max(0.001, min(left, TRY_S)), but="end")
+                answer = await self.ask(request, Purpose.ASK, max(0.001, min(left, TRY_S)), looking=True)
                 code, offset = wire.listed_offset(answer)
                 if code == Code.NONE:
                     return offset
@@ -243,7 +259,7 @@ class Partition:
             known = self.end
             end = await self.offset_at(wire.LATEST, max(0.001, deadline - time.monotonic()))
             if end >= known:
-                self.clear("end")
+                self.clear(END)
                 self.note_end(end)
                 return end
             try:
