@@ -1,0 +1,94 @@
+"""A node's parts without its threads: log, store, follower and writer, stepped by the test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from registry.domain.commands import Command, Outcome
+from registry.domain.records import Record
+from registry.domain.scope import Defaults
+from registry.log.contract import Log
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.node.claiming import Claimant, claim_log
+from registry.node.follower import Follower
+from registry.node.writer import Writer, Writing
+from registry.store.opening import open_store
+
+MAP = 256 << 20
+WAIT_S = 30.0
+
+
+class Station:
+    """One node's writer over ``log``; ``outcomes`` are the answers in the order in which they came."""
+
+    def __init__(self, path: Path, log: Log, *, queue_max: int = 1000, patience_s: float = 30.0) -> None:
+        self.name = path.name
+        self.log = log
+        self.store, _ = open_store(path, log.identity, 1 << 62, map_bytes=MAP)
+        self.follower = Follower(log, self.store)
+        self.now = 0.0
+        self.outcomes: list[Outcome] = []
+        self.before_following: Callable[[int], None] = lambda offset: None
+        self.writer = Writer(
+            log,
+            self.store,
+            Writing(Defaults(), id_batch=20, queue_max=queue_max, patience_s=patience_s),
+            follow=self.follow,
+            deliver=lambda answers: [answer(outcome) for answer, outcome in answers],  # type: ignore[func-returns-value]
+            now=lambda: time.time_ns() // 1_000_000,
+            clock=lambda: self.now,
+        )
+
+    def follow(self, offset: int) -> None:
+        self.before_following(offset)
+        while self.store.applied < offset:
+            if not self.follower.step():
+                assert self.log.wait(self.store.applied, WAIT_S)
+
+    def claim(self) -> int:
+        """Become primary; the epoch."""
+        who = Claimant(self.name, f"http://{self.name}:8081")
+        epoch = claim_log(self.log, self.store, who, follow=self.follow, watching=self.follower.watching)
+        self.writer.open(epoch)
+        return epoch
+
+    def offer(self, command: Command) -> bool:
+        return self.writer.offer(command, self.outcomes.append)
+
+    def ask(self, command: Command) -> Outcome:
+        """One command, decided at once."""
+        assert self.offer(command)
+        self.writer.step()
+        return self.outcomes[-1]
+
+    def records(self) -> list[Record]:
+        """Everything in the log."""
+        self.follow(end := self.log.ask_end(WAIT_S))
+        found: list[Record] = []
+        offset = 0
+        while offset < end:
+            fetched = self.log.read(offset, 1000, 1 << 30)
+            if fetched.next == offset:
+                assert self.log.wait(offset, WAIT_S)
+            found += fetched.records
+            offset = fetched.next
+        return found
+
+    def close(self) -> None:
+        self.follower.close()
+        self.store.close()
+        self.log.close()
+
+
+def on_kafka(address: str, topic: str, *, transactional_id: str = "registrar.test") -> KafkaLog:
+    return open_kafka_log(
+        Security(),
+        address,
+        topic,
+        transactional_id=f"{transactional_id}.{topic}",
+        append_timeout_s=20.0,
+        replication_factor=1,
+    )
