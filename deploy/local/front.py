@@ -64,14 +64,16 @@ def installed() -> str | None:
 
 
 def with_nodes(example: str, nodes: Sequence[str]) -> str:
-    """The example with one line for each of ``nodes`` instead of the lines for its own three."""
-    lines = list(re.finditer(r"^ *server .*registrar-(\d)\b.*\n", example, re.MULTILINE))
-    first = lines[0].group()
-    own = [
-        re.sub(r"registrar-1:8081", node, first).replace("registrar-1", f"registrar-{number}")
-        for number, node in enumerate(nodes, 1)
-    ]
-    return example[: lines[0].start()] + "".join(own) + example[lines[-1].end() :]
+    """The example with a line for each of ``nodes`` wherever it has lines for its own three."""
+
+    def own(lines: re.Match[str]) -> str:
+        first = lines.group().splitlines(keepends=True)[0]
+        return "".join(
+            first.replace("registrar-1:8081", node).replace("registrar-1", f"registrar-{number}")
+            for number, node in enumerate(nodes, 1)
+        )
+
+    return re.sub(r"(^ *server .*registrar-\d:8081.*\n)+", own, example, flags=re.MULTILINE)
 
 
 def _nginx(folder: Path, nodes: Sequence[str], listen: str) -> list[str]:
