@@ -7,6 +7,7 @@ holds the id. Everything else is left to the application, which would give the s
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,9 +19,11 @@ from registry.domain.rows import View
 from .target import parse
 
 _PATH = b"/schemas/ids/"
+_PATH_BYTES = len(_PATH)
 _CONTEXT = rows.part(DEFAULT_CONTEXT)
 _IDS = rows.ID + _CONTEXT
 _VERSIONS = rows.VERSION + _CONTEXT
+_packed, _SIGN = struct.Struct(">I").pack, 1 << 31  # as rows.number, in half the time
 _DIGITS_MAX = 9  # all such numbers are ids; the few larger ids are left to the application
 _NAME = len(_IDS) + 4 + 8  # where the subject's name begins in an id row's key
 
@@ -39,13 +42,13 @@ def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
     GET, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media`), and that the request has
     neither ``If-None-Match`` nor ``X-Registry-Min-Offset``.
     """
-    digits = path[len(_PATH) :]
+    digits = path[_PATH_BYTES:]
     if not path.startswith(_PATH) or len(digits) > _DIGITS_MAX or not digits.isdigit():
         return None
     plain = _plain(query) if query else _NO_SUBJECT
     if plain is None:
         return None
-    prefix = _IDS + rows.number(int(digits))
+    prefix = _IDS + _packed(int(digits) | _SIGN)
     first = view.seek(prefix)
     if first is None or not first[0].startswith(prefix):
         return None

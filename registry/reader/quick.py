@@ -23,7 +23,7 @@ from registry.api.resource import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
-from registry.http1.request import Request
+from registry.http1.request import Header, Request
 from registry.store.view import StoreView
 
 from .confirming import Confirming
@@ -46,6 +46,7 @@ class _Given(NamedTuple):
     kind: bytes
     """The media type to answer with."""
     request_id: bytes
+    """The client's own; empty before one is given."""
     gzip: bool
 
 
@@ -76,6 +77,8 @@ class Quick:
         self._left = _LEFT | _ORIGIN if cors else _LEFT
         self._read = _READ | self._left
         self._bodies = Bodies()
+        self._headers: list[Header] = []
+        self._asked: _Given | None = self._ask([])
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = b"cache-control: max-age=%d\r\n" % cache_max_age_s if cache_max_age_s else b""
         # The random part of a UUID, which a count completes for a fraction of the price of another one.
@@ -159,9 +162,18 @@ class Quick:
 
     def _given(self, request: Request) -> _Given | None:
         """What the headers ask for, or ``None`` where they ask for more than plain answers."""
+        # Clients say the same again and again, mostly all of them.
+        if request.headers != self._headers:
+            self._headers, self._asked = request.headers, self._ask(request.headers)
+        asked = self._asked
+        if asked is None or asked.request_id:
+            return asked
+        return _Given(asked.kind, b"%b%012x" % (self._identity, next(self._numbers)), asked.gzip)
+
+    def _ask(self, headers: list[Header]) -> _Given | None:
         accept, gzip = b"", False
         content_type = request_id = None
-        for name, value in request.headers:
+        for name, value in headers:
             if name not in self._read:
                 continue
             if name in self._left:
@@ -187,7 +199,7 @@ class Quick:
                 kind = negotiated(accept or b"*/*")
             except RegistryError:
                 return None
-        return _Given(kind, request_id or b"%s%012x" % (self._identity, next(self._numbers)), gzip)
+        return _Given(kind, request_id or b"", gzip)
 
     def _head(self, kind: bytes, *, lasting: bool) -> bytes:
         head = self._heads.get((kind, lasting))
