@@ -21,7 +21,7 @@ from election.kafka.wire import Coordinator, Timing, Trouble
 LOG = logging.getLogger(__name__)
 SESSION_TIMEOUT_S = 6.0
 """The shortest that a stock broker allows (``group.min.session.timeout.ms``)."""
-HEARTBEAT_S = 0.3
+HEARTBEAT_S = 0.2
 """How soon a member hears that the primary has left; what a broker answers costs it microseconds."""
 REBALANCE_SESSIONS = 2
 """For how many sessions the group waits for a member that lives but does not join again."""
@@ -54,12 +54,14 @@ class KafkaElection:
         plain: bool = False,
     ) -> None:
         self._servers = servers
-        self._security = {**security, "client_id": _client_id(security, own)}
+        client_id = _client_id(security, own)
+        self._security = {**security, "client_id": client_id}
         self._group = group
         self._own = own
         self._plain = plain
         self._timing = Timing(session_timeout_s, session_timeout_s * REBALANCE_SESSIONS)
-        self._membership = Membership(self, Elector(reachable, plain=plain), heartbeat_s)
+        elector = Elector(reachable, plain=plain)
+        self._membership = Membership(self, elector, heartbeat_s, client_id if own.node else "")
         self._announcer = Announcer()
         self._coordinator: Coordinator | None = None
         self._retired = False

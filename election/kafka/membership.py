@@ -13,7 +13,7 @@ from election.kafka.wire import Coordinator, Place, Trouble, refusal
 
 NOWHERE = Place("", -1)
 PAUSE_S = 0.05
-FORMER_AFTER_BEATS = 2
+FORMER_AFTER_BEATS = 3
 """A first join that waits for longer waits for somebody dead: maybe for this node's own former life."""
 MEMBER = frozenset({wire.OK, wire.REBALANCING})
 """Answers to a heartbeat that say: you are in the group, and nobody was elected since."""
@@ -39,12 +39,16 @@ class Hearer(Protocol):
 
 
 class Membership:
-    """Lives on when the connection to the coordinator does not; ``hearer`` hears what comes of it."""
+    """Lives on when the connection to the coordinator does not; ``hearer`` hears what comes of it.
 
-    def __init__(self, hearer: Hearer, elector: Elector, heartbeat_s: float) -> None:
+    ``client_id`` is this node's alone, in this life and the next; "": it has none.
+    """
+
+    def __init__(self, hearer: Hearer, elector: Elector, heartbeat_s: float, client_id: str) -> None:
         self._hearer = hearer
         self._elector = elector
         self._heartbeat_s = heartbeat_s
+        self._client_id = client_id
         self._joining = False
         self._ever_told = False
         self._starts_over = False
@@ -116,7 +120,7 @@ class Membership:
                 await self.heartbeat(coordinator)
             else:
                 await coordinator.ask_where()
-                if beats == FORMER_AFTER_BEATS and not self._ever_told:
+                if beats == FORMER_AFTER_BEATS and self._client_id and not self._ever_told:
                     await self._evict_former(coordinator)
 
     async def _evict_former(self, coordinator: Coordinator) -> None:
@@ -126,7 +130,7 @@ class Membership:
         ever.
         """
         for member in await coordinator.members():
-            if member.client_id == coordinator.client_id and member.id != self.place.member_id:
+            if member.client_id == self._client_id and member.id != self.place.member_id:
                 await coordinator.leave(member.id)
 
     async def _stay_joined(self, coordinator: Coordinator) -> None:

@@ -99,11 +99,9 @@ class Coordinator:
         self,
         group: str,
         timing: Timing,
-        client_id: str,
         joins: AIOKafkaConnection,
         beats: AIOKafkaConnection,
     ) -> None:
-        self.client_id = client_id
         self._group = group
         self._timing = timing
         self._joins = joins
@@ -123,7 +121,7 @@ class Coordinator:
         except BaseException:
             beats.close()
             raise
-        return cls(group, timing, settings.get("client_id", ""), joins, beats)
+        return cls(group, timing, joins, beats)
 
     async def join(self, member_id: str, payload: bytes) -> Joined:
         """Join with what this member says of itself; answered when the others have joined too."""
@@ -195,22 +193,36 @@ def refusal(code: int) -> Trouble:
 
 
 async def _find(servers: str, settings: Mapping[str, Any], group: str, timing: Timing) -> tuple[str, int]:
-    """The address of the group's coordinator."""
+    """The address of the group's coordinator, from whichever server says it first."""
     trouble = Trouble(f"no Kafka server is named in {servers!r}")
-    for host, port, _ in collect_hosts(servers):
-        try:
-            connection = await _connect(host, port, settings, timing.answer_s)
+    asked = [
+        asyncio.ensure_future(_ask_where(host, port, settings, group, timing.answer_s))
+        for host, port, _ in collect_hosts(servers)
+    ]
+    try:
+        for answer in asyncio.as_completed(asked):
             try:
-                answer = await _answer(connection.send, FindCoordinatorRequest(group, GROUP))
-            finally:
-                connection.close()
-        except Trouble as error:
-            trouble = error
-            continue
-        if answer.error_code == OK:
-            return answer.host, answer.port
-        trouble = refusal(answer.error_code)
-    raise trouble
+                return await answer
+            except Trouble as error:
+                trouble = error
+        raise trouble
+    finally:
+        for each in asked:
+            each.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+async def _ask_where(
+    host: str, port: int, settings: Mapping[str, Any], group: str, timeout_s: float
+) -> tuple[str, int]:
+    connection = await _connect(host, port, settings, timeout_s)
+    try:
+        answer = await _answer(connection.send, FindCoordinatorRequest(group, GROUP))
+    finally:
+        connection.close()
+    if answer.error_code != OK:
+        raise refusal(answer.error_code)
+    return answer.host, answer.port
 
 
 async def _connect(host: str, port: int, settings: Mapping[str, Any], timeout_s: float) -> AIOKafkaConnection:
