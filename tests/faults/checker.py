@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from registry.domain.records import BARRIER_KEY, Record
+from registry.domain.records import Record
 
 from .history import History, Kind, Request
 from .segments import Batch
@@ -152,28 +152,25 @@ def ids_of(records: Iterable[Record]) -> Iterator[str]:
 
 
 def epochs(batches: Iterable[Batch]) -> Iterator[str]:
-    """Batches of an older claim after the first of a newer one.
+    """Batches of an older epoch after the first of a newer one, and claims that write after another has.
 
-    A claim is a producer id and its epoch; of two producer ids the one whose barrier comes later is newer.
+    A claim is a producer id and its epoch. Barriers and no-ops decide nothing: of two producer ids, the one
+    that goes on after them writes.
     """
     newest: dict[int, int] = {}
-    replaced: set[int] = set()
-    writing: int | None = None
+    writing, written = None, set()
     for batch in batches:
+        claim = (batch.producer, batch.epoch)
+        at = f"the batch at offset {batch.base} of producer {batch.producer}"
         if batch.producer < 0:
-            yield f"the batch at offset {batch.base} has no producer"
-            continue
-        if any(record.key == BARRIER_KEY for record in batch.records) and writing != batch.producer:
-            if writing is not None:
-                replaced.add(writing)
-            writing = batch.producer
-        elif batch.producer in replaced and any(record.value is not None for record in batch.records):
-            yield f"the batch at offset {batch.base} is producer {batch.producer}'s, which was replaced"
-        if batch.epoch < newest.get(batch.producer, -1):
-            yield (
-                f"the batch at offset {batch.base} is of epoch {batch.epoch}, after one of "
-                f"{newest[batch.producer]} (producer {batch.producer})"
-            )
+            yield f"{at}: it has none"
+        elif batch.epoch < newest.get(batch.producer, -1):
+            yield f"{at} is of epoch {batch.epoch}, after one of {newest[batch.producer]}"
+        elif claim != writing and not all(b'"NOOP"' in (record.key or b"") for record in batch.records):
+            if claim in written:
+                yield f"{at} is of epoch {batch.epoch}, after {writing} wrote"
+            writing = claim
+            written.add(claim)
         newest[batch.producer] = max(batch.epoch, newest.get(batch.producer, -1))
 
 

@@ -1,4 +1,4 @@
-"""Load on a cluster: writers that read back what they wrote through the other nodes, and all of it recorded."""
+"""Load on a cluster: writers that read back what they wrote through all nodes, and all of it recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -179,7 +179,7 @@ class Load:
             for number in range(workers)
         ]
 
-    def __enter__(self) -> Load:
+    def __enter__(self) -> Self:
         for worker in self._workers:
             worker.start()
         return self

@@ -1,4 +1,4 @@
-"""A partition as it lies on the broker's disk: batch headers and records, read without any client of Kafka's."""
+"""A partition as it lies on the broker's disk: batch headers and records, read without a Kafka client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from registry.domain.records import Record
 
-# Base offset, length, epoch of the partition, magic, checksum, attributes, last offset, times, producer and count.
+# Base offset, length, partition epoch, magic, checksum, attributes, last offset, times, producer, count.
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_LENGTH = 12
 _COMPRESSION, _CONTROL = 0b111, 0b10_0000

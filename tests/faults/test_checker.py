@@ -230,7 +230,8 @@ def older_epoch(case: Case) -> None:
 
 def replaced_producer(case: Case) -> None:
     case.append(BARRIER_KEY, b"{}", (8, 0))
-    case.append_version(2, 2, ANOTHER, (7, 5))
+    case.append_version(2, 2, ANOTHER, (8, 0))
+    case.append_version(3, 3, '"float"', (7, 0))
 
 
 def nobodys_batch(case: Case) -> None:

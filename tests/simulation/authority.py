@@ -1,7 +1,7 @@
 """An election as a simulation: one authority with sessions, and what each node hears of it, and when.
 
-It is as right as elections are: who was frozen still believes to be elected, and :meth:`Authority.usurp` makes
-another node the primary under the eyes of a healthy one. Safety must not rest on it.
+It is as right as elections are: who was frozen still believes to be elected, and :meth:`Authority.usurp`
+makes another node the primary under the eyes of a healthy one. Safety must not rest on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients of the simulated cluster. Each writes to subjects of its own, so it knows every answer beforehand."""
+"""Clients of the simulated cluster. Each writes to subjects of its own and knows every answer beforehand."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .subjects import Ids, OwnSubject
 from .world import World
 
 _THINK_S = 0.6
+NIGHT_S_MAX = 1000.0
 
 
 class Client:
@@ -51,6 +52,7 @@ class Client:
         """Ask until stopped."""
         while not self.stopped:
             self._world.sleep(self._world.chance.random() * _THINK_S)
+            self._world.until(lambda: not self._cluster.night, NIGHT_S_MAX)
             index = self._world.chance.randrange(len(self._subjects))
             if self._world.likely(0.4):
                 self._read(self._subjects[index])

@@ -1,19 +1,22 @@
-"""Nodes of the simulated cluster: the real role, claim, writer and follower over a log, a store and an election
-of the simulation. What is modelled here is only what production does in threads and sockets between them.
+"""Nodes of the simulated cluster: the real role, duty, claim, writer and follower over a log, a store and an
+election of the simulation. Modelled here are waiting, and what production does in sockets between nodes.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from election.contract import Event, Identity
+from election.contract import Identity
 from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, repeatable
 from registry.domain.scope import Defaults
-from registry.log.contract import Fenced, LogError, OutcomeUnknown, Unreachable
-from registry.node.claiming import Barrier, Claimant, claim_log
+from registry.log.contract import LogError
+from registry.node.claiming import Claimant, claim_log
+from registry.node.duty import Duty
 from registry.node.follower import Follower
-from registry.node.role import Role, Stage, Task
+from registry.node.membership import Membership
+from registry.node.role import Role, Stage
 from registry.node.waiting import Answer
 from registry.node.writer import Writer, Writing
 
@@ -26,10 +29,37 @@ from .world import Process, World
 REQUEST_S = 12.0
 RENEW_S = 15.0
 FORGET_S = 60.0
-_RETRY_S = 0.05
+_RETRY_S = 0.25
 _HOP_S = 0.001
 _ASK_S = 2.0
+_LONG_S = 1000.0
 _WRITING = Writing(Defaults(), id_batch=3, queue_max=50, patience_s=REQUEST_S / 2)
+
+
+class PausingMembership(Membership):
+    """Waits on the simulation's clock."""
+
+    def __init__(self, world: World, *, switched: Callable[[Role], None]) -> None:
+        super().__init__(switched=switched, changed=lambda: None)
+        self._world = world
+
+    def wait(self, seen: Role, timeout_s: float | None = None) -> Role:
+        self._world.until(lambda: self.role != seen, _LONG_S if timeout_s is None else timeout_s)
+        return self.role
+
+
+class PausingWriter(Writer):
+    """Waits on the simulation's clock."""
+
+    world: World
+    membership: Membership
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        self.world.until(
+            lambda: self.stat().waiting or self.membership.role.stage is not Stage.PRIMARY,
+            _LONG_S if timeout_s is None else timeout_s,
+        )
+        return bool(self.stat().waiting)
 
 
 class Running:
@@ -38,13 +68,17 @@ class Running:
     def __init__(self, world: World, cluster: Cluster, node: Node) -> None:
         self._world = world
         self.process = Process(node.name)
-        self.role = Role()
         self.store = node.store
         self.log = NodeLog(world, cluster.partition, self.process, node.line)
+        self.membership = PausingMembership(world, switched=self._switched)
         self.follower = Follower(
-            self.log, self.store, far_behind=None, clock=lambda: world.now, barrier=self._saw
+            self.log,
+            self.store,
+            far_behind=None,
+            clock=lambda: world.now,
+            barrier=lambda barrier: self.membership.applied(barrier.offset),
         )
-        self.writer = Writer(
+        self.writer = PausingWriter(
             self.log,
             self.store,
             _WRITING,
@@ -53,10 +87,28 @@ class Running:
             now=world.wall_ms,
             clock=lambda: world.now,
         )
+        self.writer.world, self.writer.membership = world, self.membership
         self._claimant = Claimant(node.name, node.identity.url)
-        self._elector = Elector(world, cluster.authority, node.identity, self._heard, lambda: node.line.cut)
-        for run in (self._follow_for_ever, self._write_for_ever, self._elector.run):
+        self._elector = Elector(
+            world, cluster.authority, node.identity, self.membership.heard, lambda: node.line.cut
+        )
+        started = threading.Event()
+        started.set()
+        self.duty = Duty(
+            self.writer,
+            self.membership,
+            started=started,
+            confirm=self._elector.confirm,
+            claim=self._claim,
+            renew_s=RENEW_S,
+            refused=lambda _: None,
+        )
+        for run in (self._follow_for_ever, self.duty.run, self._elector.run):
             world.spawn(self.process, run)
+
+    @property
+    def role(self) -> Role:
+        return self.membership.role
 
     def follow(self, offset: int) -> None:
         """Return when the store holds the log up to ``offset``."""
@@ -73,20 +125,20 @@ class Running:
         return True
 
     def stop(self) -> None:
-        """Resign, and end when what waits has been told."""
-        self._become(self.role.left())
+        """Resign first; whoever kills it comes later."""
+        self.membership.left()
         self._elector.resign()
 
-    def _become(self, role: Role) -> None:
-        was, self.role = self.role, role
-        if was.stage is Stage.PRIMARY and role.stage is not Stage.PRIMARY:
+    def _claim(self) -> int:
+        return claim_log(
+            self.log, self.store, self._claimant, follow=self.follow, watching=self.follower.watching
+        )
+
+    def _switched(self, role: Role) -> None:
+        if role.stage is Stage.PRIMARY:
+            self.writer.open(role.epoch)
+        else:
             self.writer.shut()
-
-    def _heard(self, event: Event) -> None:
-        self._become(self.role.heard(event))
-
-    def _saw(self, barrier: Barrier) -> None:
-        self._become(self.role.applied(barrier.offset))
 
     def _follow_for_ever(self) -> None:
         while True:
@@ -94,50 +146,15 @@ class Running:
                 self.log.wait(self.store.applied, 1.0)
             self._world.pause()
 
-    def _write_for_ever(self) -> None:
-        while True:
-            if self.role.task is Task.CLAIM:
-                self._claim()
-            elif self.role.task is Task.WRITE:
-                self._write()
-            else:
-                self._world.until(lambda: self.role.task is not Task.NOTHING, 1.0)
-
-    def _claim(self) -> None:
-        if not self._elector.confirm():
-            self._world.sleep(_RETRY_S)
-            return
-        self._become(self.role.claiming())
-        try:
-            epoch = claim_log(
-                self.log, self.store, self._claimant, follow=self.follow, watching=self.follower.watching
-            )
-        except LogError as error:
-            self._become(self.role.deposed(str(error)))
-            self._world.sleep(_RETRY_S)
-            return
-        self._become(self.role.claimed(epoch))
-        if self.role.stage is Stage.PRIMARY:
-            self.writer.open(epoch)
-
-    def _write(self) -> None:
-        self._world.until(lambda: self.writer.stat().waiting or self.role.task is not Task.WRITE, 1.0)
-        try:
-            if self.role.task is Task.WRITE and self.writer.idle_s() > RENEW_S:
-                self.writer.renew()
-            self.writer.step()
-        except (Fenced, OutcomeUnknown) as error:
-            self._become(self.role.deposed(str(error)))
-        except Unreachable:
-            self._world.sleep(_RETRY_S)
-
 
 class Node:
     """What stays of a node over its lives."""
 
     def __init__(self, number: int, witness: dict[int, int]) -> None:
         self.name = f"n{number}"
-        self.identity = Identity("http", self.name, 8081, eligible=True, peer=f"{self.name}:1", node=self.name)
+        self.identity = Identity(
+            "http", self.name, 8081, eligible=True, peer=f"{self.name}:1", node=self.name
+        )
         self.store = MemoryStore(witness)
         self.line = Line()
         self.running: Running | None = None
@@ -224,7 +241,9 @@ class Cluster:
         answers: list[Outcome] = []
         if life.process.frozen:
             # The line takes what is sent, and the frozen node finds it when it is thawed.
-            self._world.until(lambda: not life.process.frozen or life.process.dead, deadline - self._world.now)
+            self._world.until(
+                lambda: not life.process.frozen or life.process.dead, deadline - self._world.now
+            )
             if life.process.dead or life.process.frozen:
                 return Unknown("no answer")
         if not life.writer.offer(command, answers.append):
@@ -257,5 +276,3 @@ class Cluster:
 def _deliver(answers: list[tuple[Answer, Outcome]]) -> None:
     for answer, outcome in answers:
         answer(outcome)
-
-

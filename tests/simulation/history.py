@@ -10,13 +10,17 @@ import orjson
 from registry.domain import versions
 from registry.domain.model import Subject
 
+from .authority import SESSION_S
 from .clients import Client
-from .cluster import Cluster, Node
+from .cluster import FORGET_S, Cluster, Node
 from .subjects import Ids
 from .world import Process, World
 
 CLIENTS = 3
 STORM_S = 20.0
+NIGHT_S = 1.5 * FORGET_S
+_NIGHTS = 0.15
+"""The share of histories with a night."""
 CALM_S = 120.0
 
 
@@ -45,12 +49,20 @@ class Trouble:
 
     def run(self) -> None:
         """Trouble until the storm is over, then heal everything."""
-        while self._world.now < STORM_S:
+        night_at = self._world.chance.random() * STORM_S if self._world.likely(_NIGHTS) else STORM_S
+        ends_at = STORM_S
+        while self._world.now < ends_at:
+            if self._world.now > night_at:
+                self._night()
+                night_at = ends_at = STORM_S + NIGHT_S
             self._world.sleep(self._world.chance.expovariate(0.6))
             nodes = self._cluster.nodes
             primary = [node for node in nodes if node.name == self._cluster.authority.elected]
             node = self._world.chance.choice(primary if primary and self._world.likely(0.6) else nodes)
-            self._world.chance.choice(self._actions)(node)
+            action = self._world.chance.choice(self._actions)
+            if self._world.likely(0.5):
+                self._amid_an_append(node)
+            action(node)
         for node in self._cluster.nodes:
             node.line.cut, node.line.bad, node.cut_off = False, 0.0, False
             if node.running is None:
@@ -68,6 +80,10 @@ class Trouble:
                 what()
 
         self._world.spawn(Process("later"), then)
+
+    def _amid_an_append(self, node: Node) -> None:
+        """Return while the node appends, unless it does not soon."""
+        self._world.until(lambda: node.running is not None and node.running.log.appending, 1.0)
 
     def _crash(self, node: Node) -> None:
         self._cluster.kill(node)
@@ -123,6 +139,21 @@ class Trouble:
     def _usurp(self, node: Node) -> None:
         self._cluster.authority.usurp()
 
+    def _night(self) -> None:
+        """Nobody writes for so long that brokers forget producers, while the primary may be frozen."""
+        primary = [node for node in self._cluster.nodes if node.name == self._cluster.authority.elected]
+        for node in primary:
+            self._amid_an_append(node)
+            if node.running is not None and self._world.likely(0.8):
+                node.running.process.frozen = True
+        self._world.sleep(SESSION_S * 2)
+        self._cluster.night = True
+        self._world.sleep(NIGHT_S)
+        self._cluster.night = False
+        for node in primary:
+            if node.running is not None:
+                node.running.process.frozen = False
+
     def _another_producer(self, node: Node) -> None:
         self._cluster.partition.init(another_producer=True)
 
@@ -138,7 +169,7 @@ def run(seed: int) -> Told:
     for client in clients:
         world.spawn(outside, client.run)
     world.spawn(Process("trouble"), trouble.run)
-    assert world.run(lambda: trouble.over, STORM_S * 3), "the storm did not end"
+    assert world.run(lambda: trouble.over, STORM_S * 3 + 2 * NIGHT_S), "the storm did not end"
     for client in clients:
         client.stopped = True
     assert world.run(lambda: all(client.idle for client in clients), CALM_S), "a client was never answered"
@@ -172,7 +203,8 @@ def _level(cluster: Cluster) -> bool:
 
 def check(cluster: Cluster, clients: list[Client]) -> None:
     """What must be true of log and stores in the end."""
-    _claims_in_order(cluster)
+    _claims_do_not_mix(cluster)
+    _nothing_twice(cluster)
     _ids_grow(cluster)
     texts = _registered(cluster)
     for client in clients:
@@ -186,12 +218,26 @@ def check(cluster: Cluster, clients: list[Client]) -> None:
     assert len({node.store.digest for node in cluster.nodes}) == 1
 
 
-def _claims_in_order(cluster: Cluster) -> None:
-    newest = 0
+def _claims_do_not_mix(cluster: Cluster) -> None:
+    """Once another claim has written, an earlier one never does again; barriers and no-ops decide nothing."""
+    writing, written = 0, set()
     for batch in cluster.partition.batches:
-        if batch.claim:
-            assert batch.claim >= newest, f"{batch} stands after a batch of claim {newest}"
-            newest = batch.claim
+        records = cluster.partition.records[batch.base : batch.base + batch.count]
+        if batch.claim != writing and not all(b'"NOOP"' in (record.key or b"") for record in records):
+            assert batch.claim not in written, f"{batch} after claim {writing} wrote"
+            writing = batch.claim
+            written.add(writing)
+
+
+def _nothing_twice(cluster: Cluster) -> None:
+    """Two batches alike, one after the other, stand for one append that landed twice."""
+    before: list[tuple[bytes | None, bytes | None]] = []
+    for batch in cluster.partition.batches:
+        records = cluster.partition.records[batch.base : batch.base + batch.count]
+        batched = [(record.key, record.value) for record in records]
+        if not all(b'"NOOP"' in (key or b"") for key, _ in batched):
+            assert batched != before, f"{batch} stands there twice"
+            before = batched
 
 
 def _registered(cluster: Cluster) -> dict[str, int]:

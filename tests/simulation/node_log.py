@@ -20,6 +20,10 @@ from .world import Process, World
 REQUEST_TIMEOUT_S = 1.0
 LATE_S_MAX = 4.0
 APPEND_TIMEOUT_S = 3.0
+CONNECTION_IDLE_S = 20.0
+"""After so long without a request the broker closes a connection: what is sent on it then does not arrive."""
+CLAIM_IDLE_S = 30.0
+"""A claim that was not used for so long is void: half of what brokers remember."""
 _Answer = TypeVar("_Answer")
 
 
@@ -52,7 +56,10 @@ class NodeLog:
         self._claim: Claim | None = None
         self._number = 0
         self._sequence = 0
+        self._used_at = 0.0
         self._heard = 0
+        self.appending = False
+        """Whether an append is under way."""
 
     def end(self) -> int:
         return self._heard
@@ -85,7 +92,7 @@ class NodeLog:
                 self._claim, self._number = self._ask(self._partition.init, REQUEST_TIMEOUT_S)
             except NoAnswer:
                 continue
-            self._sequence = 0
+            self._sequence, self._used_at = 0, self._world.now
             return self._claim
         raise Unreachable("no answer to a claim")
 
@@ -111,14 +118,21 @@ class NodeLog:
         """In one piece or, as if they were long, in two."""
         places = [each for each in cuts if 0 < each < len(entries)]
         cut = self._world.chance.choice(places) if places and self._world.likely(0.3) else len(entries)
-        base = self._append_piece(entries[:cut])
-        if cut < len(entries):
-            try:
-                self._append_piece(entries[cut:])
-            except LogError as error:
-                self._claim = None
-                raise OutcomeUnknown(f"only {cut} of {len(entries)} records were appended") from error
+        self.appending = True
+        try:
+            base = self._append_piece(entries[:cut])
+            if cut < len(entries):
+                self._append_rest(entries[cut:])
+        finally:
+            self.appending = False
         return base
+
+    def _append_rest(self, entries: Sequence[Entry]) -> None:
+        try:
+            self._append_piece(entries)
+        except LogError as error:
+            self._claim = None
+            raise OutcomeUnknown(f"all but {len(entries)} records were appended") from error
 
     def _append_piece(self, entries: Sequence[Entry]) -> int:
         claim, number, sequence = self._claim, self._number, self._sequence
@@ -127,6 +141,9 @@ class NodeLog:
         deadline = self._world.now + APPEND_TIMEOUT_S
         doubt = False
         while True:
+            if self._world.now - self._used_at > CLAIM_IDLE_S:
+                self._claim = None
+                raise OutcomeUnknown("not used for too long") if doubt else Fenced("not used for too long")
             try:
                 base = self._ask(
                     lambda: self._partition.produce(claim, sequence, entries, self._process.name, number),
@@ -148,6 +165,7 @@ class NodeLog:
                 base = found
                 break
         self._sequence += len(entries)
+        self._used_at = self._world.now
         self._heard = max(self._heard, base + len(entries))
         return base
 
@@ -169,8 +187,9 @@ class NodeLog:
     def _ask(self, what: Callable[[], _Answer], timeout_s: float) -> _Answer:
         """One request: on its way others run, and everything that a network does may happen."""
         world, line = self._world, self._line
+        asked_at = world.now
         world.sleep(line.hops_s * world.chance.random())
-        if line.cut:
+        if line.cut or world.now - asked_at > CONNECTION_IDLE_S:
             fate = "lost"
         elif world.likely(line.bad):
             fate = world.chance.choice(("lost", "late", "unheard"))

@@ -1,4 +1,4 @@
-"""A world of tasks with a clock of its own: one runs at a time, and chance, from one seed, says which is next.
+"""A world of tasks with a clock of its own: one runs at a time, and chance, by one seed, says which is next.
 
 Code that blocks in production gives way here instead, wherever it calls the log or the election; between two
 such calls a task runs alone. So a seed names one interleaving exactly.

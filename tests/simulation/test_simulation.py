@@ -1,0 +1,94 @@
+"""Histories of a simulated cluster: frozen, killed, cut off and usurped primaries, lost and late appends.
+
+Each seed is one history, always the same. ``python -m tests.simulation --rounds 5000`` makes as many others.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.domain.records import NOOP_KEY, Entry
+from registry.log.contract import Claim
+
+from .history import run
+from .partition import InvalidEpoch, OutOfSequence, Partition
+
+ROUNDS, SEEDS = 4, 20
+
+
+@pytest.mark.parametrize("first", range(0, ROUNDS * SEEDS, SEEDS))
+def test_no_acknowledged_write_is_lost_and_no_id_is_given_twice(first: int) -> None:
+    for seed in range(first, first + SEEDS):
+        try:
+            told = run(seed)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        assert told.acknowledged > 0
+
+
+def test_a_seed_gives_the_same_history_again() -> None:
+    assert run(7) == run(7)
+
+
+def test_histories_hold_what_they_are_about() -> None:
+    told = [run(seed) for seed in range(20)]
+    assert sum(each.claims for each in told) > 4 * len(told)
+    assert sum(each.unknown for each in told) > 0
+    assert sum(each.acknowledged for each in told) > 20 * len(told)
+
+
+ENTRIES = [Entry(NOOP_KEY, None)]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def partition(clock: Clock) -> Partition:
+    return Partition(clock, lambda: 0, forget_s=60.0, epochs_max=3)
+
+
+def produce(partition: Partition, claim: Claim, sequence: int) -> int:
+    return partition.produce(claim, sequence, ENTRIES, "a", 1)
+
+
+def test_the_partition_refuses_an_older_epoch_after_a_newer_ones_first(partition: Partition) -> None:
+    older, _ = partition.init()
+    newer, _ = partition.init()
+    assert produce(partition, older, 0) == 0
+    assert produce(partition, newer, 0) == 1
+    with pytest.raises(InvalidEpoch):
+        produce(partition, older, 1)
+
+
+def test_the_partition_knows_a_batch_again_and_takes_no_gap(partition: Partition) -> None:
+    claim, _ = partition.init()
+    assert [produce(partition, claim, sequence) for sequence in (0, 1, 0)] == [0, 1, 0]
+    with pytest.raises(OutOfSequence):
+        produce(partition, claim, 3)
+    assert partition.end == 2
+
+
+def test_the_partition_forgets_an_idle_producer_and_takes_any_epoch(
+    partition: Partition, clock: Clock
+) -> None:
+    older, _ = partition.init()
+    newer, _ = partition.init()
+    produce(partition, newer, 0)
+    clock.now = 61.0
+    assert produce(partition, older, 5) == 1
+
+
+def test_used_up_epochs_give_another_producer(partition: Partition) -> None:
+    claims = [partition.init()[0] for _ in range(5)]
+    assert [claim.epoch for claim in claims] == [0, 1, 2, 0, 1]
+    assert len({claim.producer for claim in claims}) == 2
