@@ -112,8 +112,8 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
         name: register(alone, name, text)
         for name, text in (("a", '"int"'), ("b", '"long"'), (":.c:d", '"int"'))
     }
-    httpx.delete(f"{alone.url}/subjects/b").raise_for_status()
-    httpx.put(f"{alone.url}/config/a", json={"compatibility": "FULL"}).raise_for_status()
+    httpx.delete(f"{alone.url}/subjects/b", timeout=60).raise_for_status()
+    httpx.put(f"{alone.url}/config/a", json={"compatibility": "FULL"}, timeout=60).raise_for_status()
     in_use = run(kafka, topic, data)
     assert in_use.returncode == 1
     assert "is open for writing by process" in in_use.stderr
@@ -145,7 +145,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
     node = Registry(data, *flags).wait()
     try:
         for name, schema_id in ids.items():
-            served = httpx.get(f"{node.url}/subjects/{name}/versions/1?deleted=true", timeout=30)
+            served = httpx.get(f"{node.url}/subjects/{name}/versions/1?deleted=true", timeout=60)
             assert served.json()["id"] == schema_id
         assert httpx.get(f"{node.url}/config/a", timeout=30).json() == {"compatibilityLevel": "FULL"}
         assert register(node, "e", '"double"') > max(ids.values())
