@@ -129,21 +129,20 @@ class Cluster:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a cluster until a signal; the exit code."""
     given = _arguments(arguments)
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as stack:
         folder = given.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="registrar-")))
         try:
             cluster = Cluster(folder.resolve(), given.nodes, given.election, given.flags, port=given.port)
-            _say("Starting a broker and the nodes")
             stack.callback(cluster.stop)
+            _say("Starting a broker and the nodes")
             cluster.start().wait()
+            _describe(cluster, folder)
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            _say("Stopping")
         except (NotAvailable, AssertionError) as error:
             return _refuse(str(error))
-        _describe(cluster, folder)
-        stopped.wait()
-        _say("Stopping")
     return 0
 
 
