@@ -28,6 +28,7 @@ from .messages import (
 from .node import Node
 from .offering import Offer
 
+WATCH_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
 
 
@@ -42,6 +43,7 @@ class Endpoint:
         self.readers: set[ReaderCall] = set()
         self.numbers = itertools.count(1)
         self._server: asyncio.AbstractServer | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._alone = asyncio.Event()
         self._alone.set()
 
@@ -51,6 +53,16 @@ class Endpoint:
         path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
         self._server = await loop.create_unix_server(lambda: ReaderCall(self), str(path))
         self.node.when_started(self._tell_state)
+        self._watching = self.loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        """Tell the readers when they may read without a log that can be asked, and when no longer."""
+        told = self.node.readable
+        while not self.node.started:
+            if self.node.readable != told:
+                told = self.node.readable
+                self._tell_state()
+            await asyncio.sleep(WATCH_EVERY_S)
 
     def _tell_state(self) -> None:
         for reader in self.readers:
@@ -77,6 +89,8 @@ class Endpoint:
 
     def stop(self) -> None:
         """Listen no more and hang up."""
+        if self._watching is not None:
+            self._watching.cancel()
         if self._server is not None:
             self._server.close()
         for reader in list(self.readers):
