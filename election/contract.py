@@ -85,5 +85,5 @@ class Election(Protocol):
         ...
 
     async def close(self) -> None:
-        """Leave, so that the next node takes over at once; the iterator ends. May be called again."""
+        """Leave, so that the next node takes over at once; the iterator ends. May be called twice."""
         ...

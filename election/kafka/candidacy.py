@@ -69,13 +69,14 @@ class KafkaElection:
         self._session_end: asyncio.TimerHandle | None = None
         self._patience_end: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     def events(self) -> AsyncIterator[Event]:
         """Join, if that has not happened, and say what changes."""
         if self._retired:
             self._retired = False
             self._membership.join_again()
-        if self._task is None:
+        if self._task is None and self._closing is None:
             self._task = asyncio.get_running_loop().create_task(self._take_part(), name="election")
         return self._announcer.events()
 
@@ -110,6 +111,11 @@ class KafkaElection:
 
     async def close(self) -> None:
         """Leave the group and end."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(), name="election closes")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self._announcer.tell(Lost("this node stops"))
         self._announcer.close()
         for timer in (self._session_end, self._patience_end):
@@ -119,7 +125,6 @@ class KafkaElection:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-            self._task = None
 
     async def _take_part(self) -> None:
         """Find the coordinator and be a member, again and again, for as long as this task lives."""

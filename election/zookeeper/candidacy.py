@@ -55,12 +55,13 @@ class ZooKeeperElection:
         self._held_back_at: float | None = None
         self._retired = False
         self._task: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     def events(self) -> AsyncIterator[Event]:
         """Connect, if that has not happened, and say what changes."""
         self._retired = False
         self._look_now.set()
-        if self._task is None:
+        if self._task is None and self._closing is None:
             self._connection.start()
             self._task = asyncio.get_running_loop().create_task(self._take_part(), name="election")
         return self._announcer.events()
@@ -105,13 +106,17 @@ class ZooKeeperElection:
 
     async def close(self) -> None:
         """End the session."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(), name="election closes")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self._announcer.tell(Lost("this node stops"))
         self._announcer.close()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-            self._task = None
             await self._connection.close()
 
     def _changed(self) -> None:

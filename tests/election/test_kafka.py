@@ -12,7 +12,7 @@ from deploy.local.broker import Broker
 from election.contract import Identity, Lost, PrimaryIs
 from election.kafka.wire import Coordinator, Place, Timing, Trouble
 from tests.election.conftest import Authority
-from tests.election.nodes import identity, until, until_agreed
+from tests.election.nodes import election_of, identity, until, until_agreed
 
 LONG = {"session_timeout_s": 60.0}
 """So that nothing in these tests is explained by the end of a session."""
@@ -248,13 +248,24 @@ def test_no_server_is_said(tmp_path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_primary_that_closes_says_so_once(group: Authority) -> None:
+def test_a_primary_that_closes_leaves_once_however_often_it_is_asked(group: Authority) -> None:
     async def scenario() -> None:
         async with group:
-            node = group.node(identity("sr1"))
+            node = group.node(identity("sr1"), **LONG)
             await until_agreed([node])
-            await node.close()
-            assert node.heard[-1] == Lost("this node stops")
-            await node.close()
+            other = group.node(identity("sr2"), **LONG)
+            await until_agreed([node, other])
+            await asyncio.gather(node.election.close(), node.election.close())
+            await until_agreed([other])
+            assert node.losses() == [Lost("this node stops")]
+
+    asyncio.run(scenario())
+
+
+def test_one_that_was_closed_before_it_took_part_says_nothing(group: Authority) -> None:
+    async def scenario() -> None:
+        election = election_of("kafka", group.address, group.group, identity("sr1"))
+        await election.close()
+        assert [event async for event in election.events()] == []
 
     asyncio.run(scenario())
