@@ -88,6 +88,7 @@ PEER_ADDRESS = Kind(
     "HOST:PORT, where port 0 takes a free one, or empty",
     quoted,
 )
+REACHED_ADDRESS = Kind(_or_empty(_read_address), "HOST:PORT with a port from 1 to 65535, or empty", quoted)
 SERVERS = Kind(_or_empty(_read_servers), "HOST:PORT, several with commas between them, or empty", quoted)
 ZOOKEEPER = Kind(
     _or_empty(_read_zookeeper),

@@ -12,7 +12,17 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .addresses import ADDRESS, ORIGINS, PEER_ADDRESS, SERVERS, URL, ZOOKEEPER, read_url, split_address
+from .addresses import (
+    ADDRESS,
+    ORIGINS,
+    PEER_ADDRESS,
+    REACHED_ADDRESS,
+    SERVERS,
+    URL,
+    ZOOKEEPER,
+    read_url,
+    split_address,
+)
 from .allowed import FILE, FOLDER, SWITCH, Kind, choice, quoted, seconds, secret, size, text, whole
 
 PREFIX = "REGISTRAR_"
@@ -114,6 +124,12 @@ class Settings:
         PEER_ADDRESS,
         "cluster",
         "Address at which the primary takes other nodes' writes; empty takes listen's host and a free port",
+    )
+    peer_advertise: str = _setting(
+        "",
+        REACHED_ADDRESS,
+        "cluster",
+        "Address at which other nodes reach peer_listen, where it differs, as behind mapped ports",
     )
     session_timeout_s: float = _setting(
         6.0,

@@ -49,7 +49,7 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
     if host in _ANY:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host
-    address = f"{address}:{listener.getsockname()[1]}"
+    address = settings.peer_advertise or f"{address}:{listener.getsockname()[1]}"
     own = "" if settings.advertise else ", taken from the setting listen: see advertise"
     _log.info("other nodes are told to reach this one at %s%s", node.identity.url, own)
     if not (security.secret or security.certificate):
