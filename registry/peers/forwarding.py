@@ -76,7 +76,7 @@ class Forwarding:
             else:
                 self._begin(asked, answer, outcome)
 
-        if not self._host.submit(command, decided):
+        if not self._host.submit(command, decided, deadline - self._loop.time()):
             answer(Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template))
 
     async def submit(
@@ -204,7 +204,7 @@ class Forwarding:
             if not decided.done():
                 decided.set_result(outcome)
 
-        if not self._host.submit(asked.command, answer):
+        if not self._host.submit(asked.command, answer, asked.deadline - self._loop.time()):
             return Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template)
         return await decided
 

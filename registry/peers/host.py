@@ -24,8 +24,11 @@ class Host(Protocol):
         """The present primary, which may be this node itself; ``None`` while none is known."""
         ...
 
-    def submit(self, command: Command, answer: Answer) -> bool:
-        """Queue a command for the own writer; ``answer`` is called once. ``False``: too many wait."""
+    def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
+        """Queue a command for the own writer; ``answer`` is called once. ``False``: too many wait.
+
+        ``wait_s``: how long it may wait while the log is out of reach.
+        """
         ...
 
     def when_role_changes(self, call: Callable[[], None]) -> object:
@@ -44,6 +47,6 @@ class Host(Protocol):
         """The offset up to which the store holds the log."""
         ...
 
-    async def evict(self, identity: Identity) -> object:
-        """Have the election forget the primary ``identity``, at which nobody listens any more."""
+    async def evict(self, identity: Identity) -> bool:
+        """Have the election forget the primary ``identity``, at which nobody listens; whether it did."""
         ...

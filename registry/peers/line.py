@@ -48,7 +48,8 @@ class _Item(NamedTuple):
 class Line:
     """To the primary ``identity``, from :meth:`start` to :meth:`retire`.
 
-    ``refused`` is called when the connection broke and a new one was refused: nobody listens there any more.
+    ``refused`` is called when the connection broke and a new one was refused: nobody listens there any more;
+    and again, until it says that something was done about it.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Line:
         tls: ssl.SSLContext | None,
         *,
         node: str,
-        refused: Callable[[Identity], Awaitable[object]],
+        refused: Callable[[Identity], Awaitable[bool]],
     ) -> None:
         self.identity = identity
         self._signing = signing
@@ -168,10 +169,7 @@ class Line:
                 peer = await Peer.meet(self.identity, self._signing, self._tls)
             except ConnectionRefusedError as error:
                 self._tell(str(error))
-                if lost:
-                    lost = False
-                    _log.warning("the primary at %s has gone", self.identity.peer)
-                    await self._refused(self.identity)
+                lost = lost and not await self._is_replaced()
             except OSError as error:
                 self._tell(str(error) or "it does not answer")
             else:
@@ -180,6 +178,14 @@ class Line:
                 continue
             await asyncio.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
             tries += 1
+
+    async def _is_replaced(self) -> bool:
+        """Say that nobody listens where the primary was; whether that was enough."""
+        try:
+            return await self._refused(self.identity)
+        except Exception as error:
+            _log.warning("evicting the primary at %s: %r", self.identity.peer, error)
+            return False
 
     def _tell(self, trouble: str) -> None:
         trouble = f"the primary cannot be reached at {self.identity.peer}: {trouble}"

@@ -189,7 +189,7 @@ class PeerServer:
 
         for place, each in enumerate(batch.wanted):
             self._note(batch.node, each)
-            if not self._host.submit(each.command, partial(decided, place)):
+            if not self._host.submit(each.command, partial(decided, place), each.remaining_s):
                 decided(place, Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template))
         if left:
             await asyncio.wait((all_decided,), timeout=max(each.remaining_s for each in batch.wanted))

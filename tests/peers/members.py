@@ -44,7 +44,7 @@ class Member:
         self._calls: list[Callable[[], None]] = []
         self._ids, self._parser = Ids(), Parser()
 
-    def submit(self, command: Command, answer: Answer) -> bool:
+    def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
         if self.full:
             return False
         if not self.answers:
@@ -92,8 +92,9 @@ class Member:
     def applied(self) -> int:
         return self.at
 
-    async def evict(self, identity: Identity) -> None:
+    async def evict(self, identity: Identity) -> bool:
         self.evicted.append(identity)
+        return len(self.evicted) > 1
 
 
 class Group:

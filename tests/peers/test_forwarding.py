@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ import pytest
 
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
 from registry.peers.security import Security
+from tests.peers.certificates import Authority
 from tests.peers.members import Group, Member, group
 from tests.running import free_port, until_async
 
@@ -211,13 +213,12 @@ async def test_a_write_from_a_confluent_node_waits_while_this_one_is_becoming_pr
 
 
 @running
-async def test_a_primary_that_ended_is_evicted() -> None:
+async def test_a_primary_that_ended_is_evicted_until_that_has_worked() -> None:
     async with group(2) as nodes:
         nodes.elect(0)
         await submit(nodes.members[1], Register("s", SCHEMA))
         await nodes.members[0].peers.stop(0.0)
-        await until_async(lambda: nodes.members[1].evicted, "the eviction")
-        assert nodes.members[1].evicted == [nodes.identities[0]]
+        await until_async(lambda: nodes.members[1].evicted == [nodes.identities[0]] * 2, "the eviction")
 
 
 @running
@@ -262,3 +263,27 @@ async def test_nodes_without_the_same_secret_do_not(other: Security) -> None:
         assert outcome.code == 50003
         assert not nodes.members[0].decided
         assert "secret" in await nodes.members[1].peers.reachable(nodes.identities[0])
+
+
+@running
+async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "authority")
+    async with group(2, authority.security("one"), authority.security("other")) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert await nodes.members[0].peers.reachable(nodes.identities[1]) == ""
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@running
+async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, trusted: bool) -> None:
+    known, stranger = Authority(tmp_path, "known"), Authority(tmp_path, "unknown")
+    theirs = stranger.security("other")
+    if trusted:  # it knows the others' authority, but has no certificate of it
+        theirs = dataclasses.replace(theirs, authority=known.security("one").authority)
+    async with group(2, known.security("one"), theirs) as nodes:
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.5)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+        assert not nodes.members[0].decided
