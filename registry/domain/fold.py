@@ -75,7 +75,7 @@ def apply(view: View, record: Record) -> list[Change]:
 
     Records come in the order of their offsets, at least those of one owner. Never raises.
     """
-    new = first_rows(view, record)
+    new = _first_rows(view, record)
     return _changes(view, record) if new is None else new
 
 
@@ -85,17 +85,24 @@ def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes 
     The keys of changes that may have had a row before; all others are puts of new keys.
     """
     known: set[bytes] = set()
+    # While nothing is quarantined, and mostly nothing is, nobody needs to be asked about each key.
+    troubled = next(rows.scan(view, QUARANTINE), None) is not None
     for record in records:
-        each = first_rows(view, record)
+        each = _first_rows(view, record, troubled=troubled)
         if each is None:
             each = _changes(view, record)
-            known.update([key for key, _ in each])
+            keys = [key for key, _ in each]
+            known.update(keys)
+            troubled = troubled or any(key.startswith(QUARANTINE) for key in keys)
         changes.update(each)
     return known
 
 
-def first_rows(view: View, record: Record) -> list[Change] | None:
-    """The changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others."""
+def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Change] | None:
+    """The changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others.
+
+    ``troubled``: there may be quarantine rows.
+    """
     offset, ts, raw, value = record
     if raw is None or value is None:
         return None
@@ -103,7 +110,7 @@ def first_rows(view: View, record: Record) -> list[Change] | None:
     if plain is None:
         return None
     row_key = _PLAIN_VERSIONS + plain.end
-    if view.get(row_key) is not None or view.get(QUARANTINE + row_key) is not None:
+    if view.get(row_key) is not None or (troubled and view.get(QUARANTINE + row_key) is not None):
         return None
     return plain_rows(plain, value, offset, ts)
 

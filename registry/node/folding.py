@@ -18,7 +18,6 @@ from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from registry.domain.digest import total
 from registry.domain.fold import apply_all
 from registry.domain.records import Record
 from registry.domain.rows import Change
@@ -32,8 +31,6 @@ _LENGTH_BYTES = 8
 _PIPE_BYTES = 1 << 20
 """The most that any user may ask for; the smaller the pipe, the oftener the two wait for each other."""
 _END_S = 5.0
-_HASHES_BYTES = 24
-"""Of a sum of hashes, which has 128 bits and some more."""
 
 Changes = dict[bytes, bytes | None]
 
@@ -54,7 +51,6 @@ class Folded(NamedTuple):
     """What the second process made of a batch; see :meth:`.lmdb.Store.commit_folded`."""
 
     new: list[tuple[bytes, bytes]]
-    hashes: bytes
     changed: list[Change]
     applied: int
 
@@ -100,8 +96,7 @@ class FoldingProcess:
         self._under_way -= 1
         if answer:
             folded = _decode_folded(answer)
-            hashes = int.from_bytes(folded.hashes, "big")
-            self._store.commit_folded(folded.new, hashes, folded.changed, folded.applied)
+            self._store.commit_folded(folded.new, folded.changed, folded.applied)
 
     def _send(self, pipe: IO[bytes]) -> None:
         # At the log's end an empty batch takes the turn.
@@ -140,7 +135,7 @@ def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]])
             pending.popleft()
         seen = OverlayView(view)
         for _, earlier in pending:
-            seen.commit(earlier.items())
+            seen.changes.update(earlier)
         overlay = OverlayView(seen if pending else view, changes)
         known = apply_all(overlay, batch.records, changes)
     pending.append((batch.next, changes))
@@ -150,8 +145,7 @@ def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]])
         changed = [row for row in rows if row[0] in known]
     else:
         new, changed = cast("list[tuple[bytes, bytes]]", rows), []
-    hashes = total(new).to_bytes(_HASHES_BYTES, "big")
-    return Folded(new, hashes, changed, batch.next)
+    return Folded(new, changed, batch.next)
 
 
 def _send(pipe: IO[bytes], message: bytes) -> None:

@@ -110,19 +110,19 @@ class Store:
         own pages broken.
         """
         rows = changes if isinstance(changes, dict) else dict(changes)
-        self.commit_folded((), 0, sorted(rows.items(), key=itemgetter(0)), applied)
+        self.commit_folded((), sorted(rows.items(), key=itemgetter(0)), applied)
 
     def commit_folded(
-        self, new: Sequence[tuple[bytes, bytes]], hashes: int, changed: Sequence[Change], applied: int
+        self, new: Sequence[tuple[bytes, bytes]], changed: Sequence[Change], applied: int
     ) -> None:
         """As :meth:`commit`, for changes in ascending order of distinct keys.
 
-        ``new`` are rows whose keys no row has, and ``hashes`` is :func:`.digest.total` of them: they need no
-        look at what was there before. It is damage if one was there.
+        ``new`` are rows whose keys no row has, so that nobody looks at what was there before; it is damage if
+        one was there.
         """
         with self._writing:
             scrubbed = total(_before(self._scrubbed, new)) + total(_before(self._scrubbed, changed))
-            delta = hashes + total(changed)
+            delta = total(new) + total(changed)
             try:
                 with self._env.begin(self._rows, write=True) as txn, txn.cursor() as cursor:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
