@@ -13,6 +13,9 @@ from collections.abc import Callable
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 
+_LOOK_EVERY_S = 5.0
+_LOOK_EVERY_MIN_S = 0.2
+
 
 class StaleStore(StoreError):
     """The store was away from the log's end for longer than the log keeps deletions: build it anew."""
@@ -46,6 +49,14 @@ class Absence:
         self._at_end_ms = store.at_end_ms()
         self.now = now
         """The wall clock, ms since the epoch."""
+
+    @property
+    def look_every_s(self) -> float:
+        """How often to see whether the store is at the log's end: often enough to go on, and no oftener."""
+        retention_ms = self._retention_ms()
+        if retention_ms is None:
+            return _LOOK_EVERY_S
+        return min(_LOOK_EVERY_S, max(_LOOK_EVERY_MIN_S, (retention_ms - self._margin_ms) / 4000))
 
     def at_end(self, asked_ms: int) -> None:
         """The store holds all that the log held at ``asked_ms``."""

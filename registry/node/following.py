@@ -20,7 +20,6 @@ from .follower import Follower
 ASK_S = 2.0
 """How long the log may take to say where it ends."""
 _PROGRESS_EVERY_S = 5.0
-_LOOK_EVERY_S = 5.0
 _RETRY_S = 0.5
 _WAIT_S = 1.0
 _STUCK_S = 10.0
@@ -143,7 +142,9 @@ class Following:
     def _look(self) -> None:
         """See from time to time whether the log is there, and note when the store was at its end."""
         now = time.monotonic()
-        if self._absence is None or (now - self._asked_at < _LOOK_EVERY_S and not self._log_trouble):
+        if self._absence is None:
+            return
+        if now - self._asked_at < self._absence.look_every_s and not self._log_trouble:
             return
         self._asked_at = now
         asked_ms = self._absence.now()

@@ -26,6 +26,8 @@ from .opening import Opened
 if TYPE_CHECKING:
     from .public import Public
 
+DECIDING_PART = 0.9
+"""Of a request's time, for its command: so that the outcome is still told."""
 STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
 STOP_PEERS_S = 0.5
@@ -106,7 +108,10 @@ async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
 
     settings = parent.settings
     backend = NodeBackend(
-        node, offer, timeout_s=settings.request_timeout_s, confirm_timeout_s=settings.confirm_timeout_s
+        node,
+        offer,
+        timeout_s=settings.request_timeout_s * DECIDING_PART,
+        confirm_timeout_s=settings.confirm_timeout_s,
     )
     cors = Cors(origins(settings))
     observed = Observed(access_log=settings.access_log)
