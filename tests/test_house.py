@@ -32,7 +32,7 @@ ALLOWED = {
     "registry.http1": ("registry.domain", "registry.http1"),
     "registry.child": ("registry.config", "registry.observe"),
     "registry.observe": ("registry.observe",),
-    "registry.node": ("registry",),
+    "registry.node": ("election", "registry"),
     "registry.reader": ("registry",),
     "registry.supervisor": ("registry",),
     "registry.commands": ("registry",),

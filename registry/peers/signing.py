@@ -13,7 +13,7 @@ import hmac
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 Header = tuple[bytes, bytes]
@@ -37,8 +37,9 @@ def clock_ms() -> int:
 class Signing:
     """Signs and checks with one secret; an empty one signs nothing and takes everything."""
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, clock: Callable[[], int] = clock_ms) -> None:
         self._secret = secret.encode()
+        self._clock = clock
         self._seen: OrderedDict[bytes, int] = OrderedDict()
 
     def request(self, method: str, path: str, body: bytes, time_ms: int) -> tuple[list[Header], bytes]:
@@ -62,7 +63,7 @@ class Signing:
         return (any_time and int(moment) == ANY_TIME) or self._is_new(nonce, int(moment))
 
     def _is_new(self, nonce: bytes, moment: int) -> bool:
-        now = clock_ms()
+        now = self._clock()
         while self._seen and next(iter(self._seen.values())) < now - 2 * WINDOW_MS:
             self._seen.popitem(last=False)
         if abs(moment - now) > WINDOW_MS or nonce in self._seen:
