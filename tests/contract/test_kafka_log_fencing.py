@@ -222,12 +222,12 @@ def test_the_claim_of_another_producer_is_fenced_by_a_record_in_its_name(
     assert values(later) == [b"", b"late", None, b""], "a second fence changes nothing"
 
 
-def test_a_used_up_epoch_ends_with_another_producer_and_a_fence(forgetful: Broker, opened: Opened) -> None:
-    topic = make_topic(forgetful.address)
-    former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+def test_a_used_up_epoch_ends_with_another_producer_and_a_fence(odd: OddBroker, opened: Opened) -> None:
+    topic = make_topic(odd.address)
+    former, later = opened(odd.address, topic), opened(odd.address, topic)
     first = former.claim()
-    set_epoch(forgetful, f"registrar.{topic}", 32_765)
-    forgetful.restart()
+    set_epoch(odd, f"registrar.{topic}", 32_765)
+    odd.restart()
     old = take_over(former)
     assert old == Claim(first.producer, 32_766), "the last that Kafka gives"
     assert later.claim().producer != old.producer
@@ -255,7 +255,7 @@ def set_epoch(broker: Broker, transactional_id: str, epoch: int) -> None:
             key, value = message.key(), message.value()
     consumer.close()
     assert value is not None
-    # Version (2 bytes) and producer id (8) come before the epoch.
+    # A version (2 bytes) and the producer id (8) come before the epoch.
     changed = value[:10] + epoch.to_bytes(2, "big") + value[12:]
     producer = Producer(
         {"bootstrap.servers": broker.address, "client.id": "__admin_client", "acks": "all", "log_level": 0}

@@ -23,8 +23,10 @@ from aiokafka.errors import (
 
 from registry.log.contract import LogError
 
-_NEVER_MS = 600_000
-"""Every request is given its own time here, so that aiokafka's must not come first."""
+_DEAD_MS = 6_000
+"""A connection that does not answer for so long is closed. Who asks may have less time: the connection stays,
+so that a slow broker gets through its answers."""
+_NO_TRUST = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, ssl.SSLCertVerificationError)
 
 
 class Purpose(Enum):
@@ -33,6 +35,9 @@ class Purpose(Enum):
     FETCH = "fetch"
     APPEND = "append"
     ASK = "ask"
+
+
+_Key = tuple[str, int, Purpose]
 
 
 class NoAnswer(Exception):
@@ -112,56 +117,52 @@ class Connections:
 
     def __init__(self, security: Security) -> None:
         self._arguments = security.client_arguments()
-        self._open: dict[tuple[str, int, Purpose], Any] = {}
-        self._opening: dict[tuple[str, int, Purpose], asyncio.Lock] = {}
+        self._open: dict[_Key, Any] = {}
+        self._opening: dict[_Key, asyncio.Lock] = {}
         self._closed = False
 
     async def ask(self, host: str, port: int, purpose: Purpose, request: Any, timeout_s: float) -> Any:
         """The broker's answer. Raises :class:`NoAnswer`; :class:`.contract.LogError` if it is too old."""
-        connection = None
+        key, sent = (host, port, purpose), False
         try:
             async with asyncio.timeout(timeout_s):
-                connection = await self._connected(host, port, purpose)
-                return await connection.send(request)
+                connection = await self._connected(key)
+                answer = asyncio.ensure_future(connection.send(request))
+                answer.add_done_callback(lambda answer: self._look(key, connection, answer))
+                sent = True
+                return await asyncio.shield(answer)
         except (IncompatibleBrokerVersion, NotImplementedError) as error:
             raise LogError(f"the Kafka broker {host}:{port} is too old or too new: {error}") from error
+        except _NO_TRUST as error:
+            text = f"the Kafka broker {host}:{port} and this client do not trust: {_plain(error)}"
+            raise LogError(text) from error
         except TimeoutError as error:
-            self._drop(host, port, purpose, connection)
-            text = f"{host}:{port} did not answer in {timeout_s:.3g} s"
-            raise NoAnswer(text, sent=connection is not None) from error
-        except (
-            SaslAuthenticationFailed,
-            UnsupportedSaslMechanismError,
-            ssl.SSLCertVerificationError,
-        ) as error:
-            raise LogError(
-                f"the Kafka broker {host}:{port} and this client do not trust: {_plain(error)}"
-            ) from error
-        except asyncio.CancelledError:
-            self._drop(host, port, purpose, connection)
-            raise
+            raise NoAnswer(f"{host}:{port} did not answer in {timeout_s:.3g} s", sent=sent) from error
         except (KafkaError, OSError, EOFError) as error:
-            self._drop(host, port, purpose, connection)
-            raise NoAnswer(f"{host}:{port}: {_plain(error)}", sent=connection is not None) from error
+            raise NoAnswer(f"{host}:{port}: {_plain(error)}", sent=sent) from error
 
-    async def _connected(self, host: str, port: int, purpose: Purpose) -> Any:
-        key = (host, port, purpose)
+    def _look(self, key: _Key, connection: Any, answer: asyncio.Future[Any]) -> None:
+        """Close a connection on which an answer failed to come, however long somebody waited for it."""
+        if answer.cancelled() or answer.exception() is not None:
+            if self._open.get(key) is connection:
+                del self._open[key]
+            connection.close()
+
+    def give_up(self, purpose: Purpose) -> None:
+        """Close what is open for this purpose: nobody wants the answers that are still to come."""
+        for key in [key for key in self._open if key[2] is purpose]:
+            self._open.pop(key).close()
+
+    async def _connected(self, key: _Key) -> Any:
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._open.get(key)
             if connection is None or not connection.connected():
                 if self._closed:
                     raise LogError("the log is closed")
                 self._open[key] = connection = await create_conn(
-                    host, port, request_timeout_ms=_NEVER_MS, **self._arguments
+                    key[0], key[1], request_timeout_ms=_DEAD_MS, **self._arguments
                 )
             return connection
-
-    def _drop(self, host: str, port: int, purpose: Purpose, connection: Any) -> None:
-        """Close a connection whose answers nobody waits for any more."""
-        if connection is not None:
-            if self._open.get((host, port, purpose)) is connection:
-                del self._open[host, port, purpose]
-            connection.close()
 
     def known(self) -> Iterator[tuple[str, int]]:
         """Where connections are open."""

@@ -159,6 +159,7 @@ class Prefetch:
         """Give up the long poll at the former position."""
         if self._stepping is not None:
             self._stepping.cancel()
+            self._partition.give_up_fetches()
         self._wanted.set()
 
     async def run(self) -> None:

@@ -220,6 +220,10 @@ class Partition:
             raise NoAnswer(f"no broker has the partition of topic {self.topic} at present", sent=False)
         return await self._connections.ask(broker.host, broker.port, purpose, request, timeout_s)
 
+    def give_up_fetches(self) -> None:
+        """Let no long poll stand in the way of the next one."""
+        self._connections.give_up(Purpose.FETCH)
+
     async def recover(self) -> None:
         """After a failed try: look where the partition is now. Raises only what is settled."""
         try:
@@ -247,7 +251,7 @@ class Partition:
                     self.denied(code, "Describe")
             except NoAnswer as error:
                 trouble = str(error)
-            if time.monotonic() >= deadline:
+            if time.monotonic() + 2 * _PAUSE_MIN_S >= deadline:
                 raise Unreachable(f"Kafka did not tell where topic {self.topic} ends: {trouble}")
             await pause()
             await self.recover()

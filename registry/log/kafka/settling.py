@@ -16,6 +16,8 @@ from .partition import TRY_S, Partition, Pause, code_name
 from .wire import Code, ProduceAnswer
 
 _LOOK_WAIT_S = 0.1
+_LAST_TRY_S = 0.05
+"""With less time left none is begun: without an answer it could only raise a doubt."""
 _FENCED = {Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED}
 _GAP = {Code.OUT_OF_ORDER_SEQUENCE_NUMBER, Code.UNKNOWN_PRODUCER_ID}
 _REFUSED = {Code.CORRUPT_MESSAGE, Code.INVALID_RECORD}
@@ -61,9 +63,9 @@ class Settling:
                 self._doubt = self._doubt or error.sent
             if self._doubt and self._claim == NOBODY:
                 raise OutcomeUnknown(f"without fencing no append is repeated: {self._trouble}")
-            if time.monotonic() >= self._deadline:
-                self._give_up()
             await self._pause()
+            if time.monotonic() + _LAST_TRY_S >= self._deadline:
+                self._give_up()
             await self._partition.recover()
 
     async def _try(self) -> int:

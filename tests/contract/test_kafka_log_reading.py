@@ -1,0 +1,184 @@
+"""What a log in Kafka reads where others write too, where compaction was, and when brokers go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local.broker import Broker, Brokers
+from registry.domain.records import Entry, Record
+from registry.log.contract import DamagedLog, LogError
+from registry.log.kafka import batches, fetching
+from registry.log.kafka.log import KafkaLog
+from tests.contract.conftest import OddBroker, Opened
+from tests.contract.kafka_topics import make_topic
+from tests.running import until
+
+ALL = 1 << 30
+
+
+def read_on(log: KafkaLog, offset: int = 0) -> tuple[list[Record], int]:
+    """All records from ``offset`` on, and the offset that was reached: the log's end."""
+    found: list[Record] = []
+    end = log.ask_end(30)
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 700, ALL)
+        assert fetched.next > offset, "a read after a wait gets on"
+        found += fetched.records
+        offset = fetched.next
+    return found, offset
+
+
+def produced(servers: str, topic: str, *values: bytes, **settings: str | int) -> None:
+    """Records by another client, all in one batch if it may."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "log_level": 0, **settings})
+    for n, value in enumerate(values):
+        producer.produce(topic, value, b"key%d" % n, partition=0, headers={"some": b"header"})
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_what_others_wrote_is_read_however_it_is_compressed(
+    kafka: Broker, opened: Opened, codec: str
+) -> None:
+    topic = make_topic(kafka.address)
+    sent = [b"%d " % n * 100 for n in range(100)]
+    produced(kafka.address, topic, *sent, **{"compression.type": codec})
+    records, end = read_on(opened(kafka.address, topic))
+    assert [record.value for record in records] == sent
+    assert [record.key for record in records] == [b"key%d" % n for n in range(100)]
+    assert end == 100
+
+
+def test_markers_of_transactions_are_passed_over(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    producer = Producer(
+        {"bootstrap.servers": kafka.address, "transactional.id": f"mirror-{topic}", "log_level": 0}
+    )
+    producer.init_transactions(30)
+    for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
+        producer.begin_transaction()
+        producer.produce(topic, b"value", b"key", partition=0)
+        producer.flush(30)
+        end(30)
+    log = opened(kafka.address, topic)
+    records, end = read_on(log)
+    assert [record.offset for record in records] == [0, 2, 4], "Confluent reads what was aborted, too"
+    assert end == log.end() == 6
+    assert log.wait(5, 30)
+    assert log.read(5, 10, ALL) == ([], 6), "nothing but a marker, and still it gets on"
+
+
+def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Opened) -> None:
+    settings = {"min.compaction.lag.ms": "0", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.0"}
+    log = opened(odd.address, make_topic(odd.address, settings))
+    log.claim()
+
+    def compacted() -> list[Record]:
+        # Only what lies before the segment that is written to is compacted; time and one more record roll it.
+        log.append([Entry(b"last", b"")])
+        records, end = read_on(log)
+        assert end == log.end()
+        return records if len(records) < end / 2 else []
+
+    for n in range(50):
+        log.append([Entry(b"same", b"%d" % n), Entry(b"other%d" % n, None if n % 2 else b"")])
+    records = until(compacted, 60, "compaction")
+    offsets = [record.offset for record in records]
+    assert offsets == sorted(set(offsets))
+    assert [record.value for record in records if record.key == b"same"] == [b"49"]
+    assert read_on(log, 1)[0] == [record for record in records if record.offset >= 1]
+
+
+def test_a_record_larger_than_what_is_fetched_at_once_arrives(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "FETCH_BYTES", 1000)
+    monkeypatch.setattr(fetching, "AHEAD_BYTES", 3000)
+    log = opened(kafka.address, make_topic(kafka.address))
+    log.claim()
+    entries = [Entry(b"%d" % n, bytes(size)) for n, size in enumerate((10, 900_000, 10, 20_000, 10, 10))]
+    for entry in entries:
+        log.append([entry])
+    records, _ = read_on(log)
+    assert [Entry(record.key or b"", record.value) for record in records] == entries
+
+
+def test_bytes_that_were_damaged_on_the_way_are_not_taken() -> None:
+    whole = batches.build([Entry(b"key", b"value" * 10)], batches.NOBODY, -1, 7).data
+    assert [record.value for run in batches.runs(whole, 0) for record in run] == [b"value" * 10]
+    damaged = whole[:-5] + b"!" + whole[-4:]
+    with pytest.raises(DamagedLog, match="checksum"):
+        list(batches.runs(damaged, 0))
+    assert list(batches.runs(whole[:-1], 0)) == [], "the last batch of a fetch may be cut off"
+    assert batches.next_offset(whole[:-1], 3) == 3
+
+
+def test_pieces_end_where_they_may() -> None:
+    entries = [Entry(b"", bytes(60)) for _ in range(7)]
+    sizes = [len(piece) for piece in batches.pieces(entries, (), 300)]
+    assert sizes == [3, 3, 1]
+    assert [len(piece) for piece in batches.pieces(entries, (2, 4, 6), 300)] == [2, 2, 3]
+    assert [len(piece) for piece in batches.pieces(entries, (1, 6), 300)] == [1, 3, 3], "a long one is cut"
+    assert [len(piece) for piece in batches.pieces(entries, (5,), 10)] == [1] * 7
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    with Brokers(tmp_path_factory.mktemp("brokers"), 3) as running:
+        yield running
+
+
+def test_reading_and_appending_go_on_when_the_partition_moves(brokers: Brokers, opened: Opened) -> None:
+    topic = make_topic(brokers.address, {"min.insync.replicas": "2"}, replicas=3)
+    log, follower = (opened(brokers.address, topic, append_timeout_s=60.0) for _ in range(2))
+    strict = opened(
+        brokers.address,
+        make_topic(brokers.address, {"min.insync.replicas": "3"}, replicas=3),
+        append_timeout_s=3.0,
+    )
+    log.claim()
+    log.append([Entry(b"first", b"")])
+    offsets: list[int] = []
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            offsets.append(log.append([Entry(b"%d" % len(offsets), b"")]))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        place = log._partition.cluster and log._partition.cluster.place
+        assert place
+        assert place.broker
+        port = place.broker.port
+        gone = next(node for node in brokers.nodes if node.port == port)
+        gone.kill()
+        so_far = len(offsets)
+        until(lambda: len(offsets) > so_far + 10 or not writer.is_alive(), 60, "appends to go on")
+        few = "NOT_ENOUGH_REPLICAS; nothing was appended"
+        until(lambda: few in refusal(strict), 60, "the replicas to be too few, which leaves no doubt")
+        gone.start().wait()
+        until(lambda: not refusal(strict), 60, "all replicas to be back")
+    finally:
+        done.set()
+        writer.join(90)
+    assert offsets == list(range(1, len(offsets) + 1))
+    records, _ = read_on(follower)
+    assert [record.key for record in records] == [b"first", *(b"%d" % n for n in range(len(offsets)))]
+    assert log.check_topic() == []
+
+
+def refusal(log: KafkaLog) -> str:
+    """Why a claim or an append was refused; empty when it was not."""
+    try:
+        log.claim()
+        log.append([Entry(b"strict", b"")])
+    except LogError as error:
+        return str(error)
+    return ""
