@@ -21,7 +21,13 @@ from .values import decode_schema
 
 CONTEXT = rows.part(DEFAULT_CONTEXT)
 _GUIDS, _IDS, _VERSIONS = (table + CONTEXT for table in (rows.GUID, rows.ID, rows.VERSION))
-_id_offset = struct.Struct(">IQ").pack
+_FIRST = {b"%d" % version: b"\0" + number(version) for version in range(1, 100)}
+"""What stands behind a name for nearly all versions."""
+_number, _offset, _SIGN = (
+    struct.Struct(">I").pack,
+    struct.Struct(">Q").pack,
+    1 << 31,
+)  # as rows.number, faster
 _KINDS = {kind: b'","schemaType":"%b"' % kind.encode() for kind in ("AVRO", "JSON", "PROTOBUF")}
 _GUID_BYTES = len(b',"guid":"00000000-0000-0000-0000-000000000000')
 _HEAD_BYTES = len(b'{"subject":"","version":')
@@ -53,7 +59,7 @@ def plain_key(raw: bytes) -> PlainKey | None:
     if match is None:
         return None
     name, digits = match.groups()
-    return PlainKey(name, digits, name + b"\0" + number(int(digits)))
+    return PlainKey(name, digits, name + (_FIRST.get(digits) or b"\0" + number(int(digits))))
 
 
 def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
@@ -63,7 +69,8 @@ def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change
     except (ValueError, RecursionError):
         return None
     kind = _KINDS.get(said.schemaType or "AVRO")
-    if kind is None or said.references or (said.md5, said.metadata, said.ruleSet) != (None, None, None):
+    further = said.references or said.md5 is not None or said.metadata is not None or said.ruleSet is not None
+    if further or kind is None:
         return None
     name, digits, end = key
     content = md5(said.schema.encode(), usedforsecurity=False).digest()
@@ -77,8 +84,9 @@ def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change
         b',"guid":"', guid[:4], guid[5:29], guid[30:34], guid[35:], kind, b',"schema":', schema,
         (b',"ts":%d,"deleted":true}' if deleted else b',"ts":%d,"deleted":false}') % ts,
     ))  # fmt: skip
+    schema_id = _number(said.id | _SIGN)
     return [
-        (_GUIDS + content + end, number(said.id)),
-        (_IDS + _id_offset(said.id + 0x80000000, offset) + end, b""),
+        (_GUIDS + content + end, schema_id),
+        (_IDS + schema_id + _offset(offset) + end, b""),
         (_VERSIONS + end, row),
     ]
