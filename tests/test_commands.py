@@ -82,7 +82,13 @@ def test_an_older_python_is_passed_over(path: Path, clone: Path) -> None:
 
 def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
     works = "exit 0"
-    for name, script in (("java", JAVA), ("curl", works), ("node", works), ("npm", works)):
+    for name, script in (
+        ("java", JAVA),
+        ("curl", works),
+        ("node", works),
+        ("npm", works),
+        ("openssl", works),
+    ):
         done = make(path, "test")
         assert done.returncode != 0
         assert re.match(rf"make test (and make cluster )?needs? {name}", done.stdout.lower())
@@ -91,7 +97,7 @@ def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
 
 
 def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
-    for name in ("java", "curl", "node", "npm"):
+    for name in ("java", "curl", "node", "npm", "openssl"):
         found = shutil.which(name)
         assert found is not None
         (path / name).symlink_to(found)
