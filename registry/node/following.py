@@ -10,7 +10,7 @@ from collections.abc import Callable
 import orjson
 
 from registry.domain import rows
-from registry.log.contract import DamagedLog, Log, LogError, Unreachable
+from registry.log.contract import DamagedLog, ForeignLog, Log, LogError, Unreachable
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
@@ -59,6 +59,8 @@ class Following:
         self._seen = store.applied
         self._store_trouble = ""
         self._log_trouble = ""
+        self.foreign = ""
+        """Why nothing can be written for as long as the log is another than the store's."""
         self.started = False
         """Whether the log was read up to its end once."""
         self.lazy = absence is None
@@ -112,7 +114,8 @@ class Following:
             try:
                 with self._stepping:
                     went = self._step()
-                    if not (went or resting):
+                    # A node that starts at the log's end has nothing to wait for.
+                    if not (went or resting) and (self.started or self._store.applied < end):
                         self._log.wait(self._follower.position, _WAIT_S)
                 self._store_trouble = ""
                 if not self.started:
@@ -130,7 +133,9 @@ class Following:
                 _log.error("%s; trying again", error)
                 self._stopping.wait(_RETRY_S)
             except LogError as error:
-                if self._absence is None and not self._stopping.is_set():
+                if self._stopping.is_set():
+                    return
+                if self._absence is None:
                     raise
                 self.heard(error)
                 self._stopping.wait(_RETRY_S)
@@ -156,6 +161,7 @@ class Following:
     def heard(self, error: LogError | None) -> None:
         """Somebody has asked the log, and was answered or not."""
         before, self._log_trouble = self._log_trouble, "" if error is None else str(error)
+        self.foreign = self._log_trouble if isinstance(error, ForeignLog) else ""
         if error is not None and not before:
             _log.error("%s; trying again", error)
         elif error is None and before:

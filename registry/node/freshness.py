@@ -111,6 +111,13 @@ class Freshness:
             asking.set_result(True)
         else:
             self._when_applied(end, asking)
+            if not asking.done():
+                self._loop.call_later(self._ask_s, self._give_up, asking)
+
+    def _give_up(self, asking: asyncio.Future[bool]) -> None:
+        if not asking.done():
+            asking.set_result(False)
+            self._forget_one()
 
     def _when_applied(self, offset: int, reached: asyncio.Future[bool]) -> None:
         heapq.heappush(self._waiting, (offset, next(self._numbers), reached))

@@ -101,6 +101,8 @@ class Housekeeping:
         try:
             warnings = self._topic.check_topic()
         except LogError as error:
+            if self._stopping.is_set():
+                return
             warnings = [str(error)]
         for warning in warnings:
             if warning not in self._warned:

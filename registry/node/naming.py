@@ -42,4 +42,7 @@ def identity_of(url: str, *, eligible: bool = True, peer: str = "", node: str = 
 def own_identity(settings: Settings, peer: str = "") -> Identity:
     """The own one; ``peer`` is the ``HOST:PORT`` of its peer endpoint."""
     node = node_id(settings.data)
+    if not settings.kafka:
+        # Nobody else asks: the host's name is not looked up, which may take long.
+        return Identity("http", settings.host, settings.port, eligible=True, node=node)
     return identity_of(settings.advertised, eligible=settings.eligible, peer=peer, node=node)

@@ -12,7 +12,8 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from election.contract import Election, Identity
@@ -42,6 +43,8 @@ from .writer import Writer, Writing
 
 RESIGN_S = 1.0
 """How long leaving the election may take."""
+STOP_S = 1.0
+"""How long a thread's last step may take."""
 _log = logging.getLogger(__name__)
 
 
@@ -179,16 +182,24 @@ class Node:
     def stop(self) -> None:
         """Decide what waits, then close log and store. Blocks."""
         self.resign()
-        self._electing.close(RESIGN_S)
+        self._electing.close(RESIGN_S / 2)
         self._duty.stop()
-        self.following.stop()
-        self.freshness.stop()
-        self.housekeeping.stop()
-        for thread in self._threads:
-            thread.join(2.0)
+        self._join(("write",), STOP_S)
+        for part in (self.following, self.freshness, self.housekeeping):
+            part.stop()
+        if not self.alone:
+            self.log.close()  # whoever still waits for it waits no more
+        self._join(("write", "follow", "house", "confirm"), STOP_S)
         self.follower.close()
         self.store.close()
         self.log.close()
+
+    def _join(self, names: Iterable[str], timeout_s: float) -> None:
+        """Wait for the end of threads, for so long all together."""
+        until = time.monotonic() + timeout_s
+        for thread in self._threads:
+            if thread.name in names:
+                thread.join(max(0.0, until - time.monotonic()))
 
     def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
         """Queue a command for this node's writer; ``answer`` is called on the event loop.
@@ -281,7 +292,8 @@ class Node:
             call()
 
     def _soon(self, call: Callable[..., None], *given: Any) -> None:
-        self._loop.call_soon_threadsafe(call, *given)
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self._loop.call_soon_threadsafe(call, *given)
 
     def _guarded(self, name: str, run: Callable[[], Any]) -> None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from registry.domain.commands import Command, NotPrimary, Outcome, Refused
-from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, RegistryError
+from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 
 from .node import Node
 from .waiting import Answer
@@ -25,6 +25,29 @@ class Offer(Protocol):
     ) -> None:
         """``deadline`` is event-loop time. ``forwarded``: another node sent it."""
         ...
+
+
+class Attached:
+    """Refuses, with the reason, what no node could write now: the log is another than the store's."""
+
+    def __init__(self, node: Node, offer: Offer) -> None:
+        self._following = node.following
+        self._offer = offer
+
+    def offer(
+        self,
+        command: Command,
+        deadline: float,
+        answer: Answer,
+        *,
+        request_id: str = "",
+        forwarded: bool = False,
+    ) -> None:
+        """See :class:`Offer`."""
+        if self._following.foreign:
+            answer(refused(UNAVAILABLE(self._following.foreign)))
+            return
+        self._offer(command, deadline, answer, request_id=request_id, forwarded=forwarded)
 
 
 class Alone:

@@ -20,7 +20,7 @@ from .backend import NodeBackend
 from .endpoint import Endpoint
 from .given import api_settings, origins
 from .node import Node
-from .offering import Alone, Offer
+from .offering import Alone, Attached, Offer
 from .opening import Opened
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         except PeeringError as error:
             parent.tell(refused=str(error))
             return REFUSED
-        offer = peers.forwarding.offer
+        offer = Attached(node, peers.forwarding.offer).offer
     endpoint = Endpoint(node, offer, confirm_timeout_s=parent.settings.confirm_timeout_s)
     await endpoint.start(parent.endpoint)
     try:

@@ -118,7 +118,8 @@ def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker,
         assert registry.stop() == 0
         registry = start(own, tmp_path / "data", topic, port=registry.port)
         until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
-        assert "reseed" in reasons(registry)
+        until(lambda: "reseed" in reasons(registry), WAIT_S, "the other topic to be told")
+        assert register(registry, "t").status_code == 503
         assert status(registry)["applied"] == applied
     finally:
         registry.stop()

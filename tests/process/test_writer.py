@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register
-from registry.domain.records import BARRIER_KEY, NOOP_KEY
+from registry.domain.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import Fenced, Unreachable
 from registry.node.attached import AttachedLog
 from registry.node.claiming import newest_barrier
@@ -48,6 +49,17 @@ def step_to_the_end(station: Station) -> None:
     """A batch that turns out to rest on stale rows is decided again."""
     while station.writer.wait(0):
         station.writer.step()
+
+
+def once(call: Callable[[], object], *, after: int = 0) -> Callable[[int], None]:
+    """Calls ``call`` at the one time that comes after so many others."""
+    turns = itertools.count()
+
+    def called(_: int) -> None:
+        if next(turns) == after:
+            call()
+
+    return called
 
 
 def id_of(outcome: Outcome) -> int:
@@ -102,10 +114,9 @@ def test_what_needs_no_record_is_not_answered_from_rows_that_are_stale(node: Mad
     first, second = node("first"), node("second")
     first.claim()
     first.ask(register("s"))
-    second.claim()
-    assert isinstance(second.ask(DeleteSubject("s")), Done)
     for stale in (register("s"), register("s", "Other"), DeleteSubject("missing")):
-        first.writer.open(0)
+        first.claim()
+        first.before_following = once(lambda: (second.claim(), second.ask(DeleteSubject("s"))))
         first.offer(stale)
         with pytest.raises(Fenced):
             step_to_the_end(first)
@@ -126,13 +137,7 @@ def test_what_a_former_primary_still_wrote_is_applied_before_anything_is_decided
     """Between the claim and the barrier the former one's appends land; the new one sees them all."""
     first, second = node("first"), node("second")
     first.claim()
-    last = iter([None, "written late"])
-
-    def write_late(_: int) -> None:
-        if next(last, None):
-            assert id_of(first.ask(register("late"))) == 1
-
-    second.before_following = write_late
+    second.before_following = once(lambda: first.ask(register("late")), after=1)
     epoch = second.claim()
     records = second.records()
     assert records[-1].offset == epoch
@@ -146,27 +151,18 @@ def test_a_claim_by_another_producer_ends_the_former_one(node: Made) -> None:
     first.claim()
     first.ask(register("s"))
     second.claim()
-    first.offer(register("t"))
     with pytest.raises(Fenced):
-        first.writer.step()
-    assert first.outcomes[-1] == NotPrimary()
+        first.log.append([Entry(NOOP_KEY, None)])
     assert isinstance(second.ask(register("t")), Done)
 
 
 def test_a_claim_that_came_in_between_by_another_producer_is_ended_too(node: Made) -> None:
     first, second = node("first"), node("second", transactional_id="another")
     first.claim()
-    steps = iter([None, "claims in between"])
-
-    def come_between(_: int) -> None:
-        if next(steps, None):
-            first.claim()
-
-    second.before_following = come_between
+    second.before_following = once(first.claim, after=1)
     epoch = second.claim()
-    first.offer(register("t"))
     with pytest.raises(Fenced):
-        first.writer.step()
+        first.log.append([Entry(NOOP_KEY, None)])
     barriers = [record.offset for record in second.records() if record.key == BARRIER_KEY]
     assert epoch == barriers[-1]
     assert isinstance(second.ask(register("t")), Done)
