@@ -1,0 +1,236 @@
+"""A cluster on which faults are worked: every line between its parts can be cut, every clock moved."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Self
+
+from deploy.local.broker import Broker
+from deploy.local.node import ROOT, Node
+from deploy.local.process import free_port
+from deploy.local.proxy import Proxy
+from tests.running import until
+
+from .checker import check
+from .history import History, Kind, Request
+from .load import Line, Load
+from .segments import Batch, batches
+
+CLOCK = Path(__file__).parent / "clock"
+HEAL_S = 60.0
+"""Nothing takes so long unless it never ends; how long things take is the benchmarks' matter."""
+SAMPLE_S = 0.2
+
+
+class FaultyNode(Node):
+    """A node that reaches brokers by ``kafka``, is reached by its peers through a proxy, and has a clock."""
+
+    def __init__(self, folder: Path, kafka: str, flags: tuple[str, ...]) -> None:
+        peer = free_port()
+        self.peers = Proxy(f"127.0.0.1:{peer}")
+        super().__init__(
+            folder,
+            [
+                *("--kafka", kafka, "--readers", "1", "--peer-listen", f"127.0.0.1:{peer}"),
+                *("--peer-advertise", self.peers.address, *flags),
+            ],
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._shift = folder / "clock"
+        self.shift_clock(0.0)
+        environment: Mapping[str, str] = self.environment or {}
+        self.environment = {
+            **environment,
+            "PYTHONPATH": os.pathsep.join([str(CLOCK), str(ROOT)]),
+            "SHIFT_CLOCK_BY": str(self._shift),
+        }
+
+    def start(self) -> Self:
+        self.peers.start()
+        return super().start()
+
+    def shift_clock(self, seconds: float) -> None:
+        """Let the wall clock of its processes jump."""
+        new = self._shift.with_suffix(".new")
+        new.write_text(str(seconds))
+        new.rename(self._shift)
+
+    def limit_files(self, bytes_max: int) -> None:
+        """Let no file of its processes grow beyond this: what a full disk does; -1 for no limit."""
+        for pid in self.processes():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
+
+    def processes(self) -> list[int]:
+        """The ids of its processes: it leads a session of its own."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == self.pid:
+                found.append(int(stat.parent.name))
+        return found
+
+
+class Rig:
+    """Three nodes over ``broker``, a proxy between each of them and it, and one before each peer endpoint."""
+
+    def __init__(self, folder: Path, *flags: str, broker: Broker | None = None, kafka: str = "") -> None:
+        self.topic, self.broker = "_schemas", broker
+        servers = [kafka] * 3 if broker is None else [each.address for each in broker.proxies]
+        self.nodes = [FaultyNode(folder / f"node-{number}", servers[number], flags) for number in range(3)]
+
+    @property
+    def ports(self) -> list[int]:
+        return [node.port for node in self.nodes]
+
+    def start(self) -> Self:
+        for node in self.nodes:
+            node.start()
+        return self
+
+    def wait(self) -> Self:
+        """Return when all is well: each node is ready and one of them writes."""
+        for node in self.nodes:
+            node.wait()
+        self.primary()
+        return self
+
+    def stop(self) -> None:
+        with ExitStack() as stack:
+            for node in self.nodes:
+                stack.callback(node.peers.close)
+                stack.callback(node.stop)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start().wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def primary(self, *, but: Node | None = None) -> FaultyNode:
+        """The node that says that it writes, another than ``but``."""
+
+        def find() -> FaultyNode | None:
+            others = (node for node in self.nodes if node is not but and node.running)
+            return next((node for node in others if node.role == "primary"), None)
+
+        found: FaultyNode = until(find, HEAL_S, f"a primary: {[node.status() for node in self.nodes]}")
+        return found
+
+    def secondary(self) -> FaultyNode:
+        """One that does not write."""
+        primary = self.primary()
+        return next(node for node in self.nodes if node is not primary)
+
+    def others(self, node: Node) -> list[FaultyNode]:
+        return [each for each in self.nodes if each is not node]
+
+
+class Watch:
+    """What every node says of its store, written down again and again beside a load."""
+
+    def __init__(self, rig: Rig, history: History) -> None:
+        self._rig = rig
+        self._history = history
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def look(self) -> list[tuple[int, str]]:
+        """Applied offset and digest of each node that answers."""
+        found = []
+        for number, node in enumerate(self._rig.nodes):
+            if not node.running:
+                continue
+            said = node.status()
+            if said:
+                self._history.digest(number, said["applied"], said["digest"])
+                found.append((said["applied"], said["digest"]))
+        return found
+
+    def _run(self) -> None:
+        while not self._ended.wait(SAMPLE_S):
+            self.look()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join(HEAL_S)
+
+
+class Run:
+    """One history being made: load, faults, and in the end what must be true."""
+
+    def __init__(self, rig: Rig, seed: int) -> None:
+        self.rig = rig
+        self.seed = seed
+        self.history = History()
+        self.log: list[Batch] = []
+
+    def writes_through_all(self) -> None:
+        """Return when every node has taken another write since now."""
+        seen = len(self.history.requests)
+
+        def done() -> bool:
+            fresh = self.history.requests[seen:]
+            return {each.node for each in fresh if each.kind is Kind.REGISTER and each.done} == {0, 1, 2}
+
+        until(done, HEAL_S, f"a write through every node: {[node.status() for node in self.rig.nodes]}")
+
+    def failures(self, *, of: tuple[Node, ...]) -> list[Request]:
+        """Requests to these nodes that got an error of the server, or none after it took them."""
+        numbers = {self.rig.nodes.index(node) for node in of}  # type: ignore[arg-type]
+        return [each for each in self.history.requests if each.node in numbers and each.failed and each.sent]
+
+
+@contextmanager
+def run(rig: Rig, seed: int, folder: Path, *, workers: int = 8) -> Iterator[Run]:
+    """Load while the block lasts; then everything must heal, and the checker finds nothing.
+
+    ``folder`` is the partition's, as some broker has it on disk.
+    """
+    made = Run(rig, seed)
+    before = len(batches(folder))
+    with Watch(rig, made.history) as watch:
+        with Load(rig.ports, made.history, seed=seed, workers=workers, name=f"t{before}"):
+            made.writes_through_all()
+            yield made
+            made.writes_through_all()
+        until(lambda: len(set(watch.look())) == 1, HEAL_S, "the nodes to have the same rows")
+    _read_all(rig, made.history)
+    made.log = batches(folder)
+    check(made.history, made.log)
+
+
+def _read_all(rig: Rig, history: History) -> None:
+    """What was acknowledged, read through every node in the end."""
+    lines = [Line(port) for port in rig.ports]
+    for write in history.of(Kind.REGISTER):
+        if write.done:
+            for number, line in enumerate(lines):
+                began = time.monotonic()
+                path = f"/schemas/ids/{write.answer['id']}"
+                answer, ended = line.ask("GET", path)
+                history.add(
+                    Request(
+                        Kind.BY_ID, number, write.subject, began, ended,
+                        schema=write.schema, schema_id=write.answer["id"], **answer,
+                    )
+                )  # fmt: skip
+                assert answer["status"] == 200, f"{path} through node {number}: {answer}"
+    for line in lines:
+        line.close()

@@ -1,0 +1,124 @@
+"""What a cluster survives, under load, each time with the checker over the whole history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from tests.running import until
+
+from .rig import HEAL_S, Rig, run
+
+DAY_S = 86_400.0
+
+
+def test_a_killed_primary_is_replaced_and_fails_no_write_of_the_others(rig: Rig, partition: Path) -> None:
+    with run(rig, 1, partition) as made:
+        killed = rig.primary()
+        killed.kill()
+        rig.primary(but=killed)
+        killed.start().wait()
+    assert made.failures(of=tuple(rig.others(killed))) == []
+
+
+def test_a_primary_frozen_longer_than_its_session_writes_nothing_when_it_is_thawed(
+    rig: Rig, partition: Path
+) -> None:
+    with run(rig, 2, partition) as made:
+        frozen = rig.primary()
+        frozen.freeze()
+        rig.primary(but=frozen)
+        frozen.thaw()
+        until(lambda: frozen.role == "secondary", HEAL_S, "the thawed node to know that it is replaced")
+    assert made.failures(of=tuple(rig.others(frozen))) == []
+
+
+def test_all_nodes_killed_at_once_come_back_with_all_that_they_acknowledged(
+    rig: Rig, partition: Path
+) -> None:
+    with run(rig, 3, partition):
+        for node in rig.nodes:
+            node.kill()
+        rig.start().wait()
+
+
+def test_a_broker_that_is_stopped_and_started_again_loses_nothing(
+    rig: Rig, broker: Broker, partition: Path
+) -> None:
+    with run(rig, 4, partition):
+        broker.kill()
+        until(lambda: any(node.status() for node in rig.nodes), HEAL_S, "a node to answer without a broker")
+        broker.start().wait()
+
+
+def test_nodes_that_cannot_reach_one_another_wait_or_fail_cleanly(rig: Rig, partition: Path) -> None:
+    with run(rig, 5, partition):
+        for node in rig.nodes:
+            node.peers.cut()
+        seen = {node: node.status()["applied"] for node in rig.nodes}
+        until(
+            lambda: all(node.status()["applied"] > seen[node] for node in rig.nodes),
+            HEAL_S,
+            "every node to follow what the primary writes",
+        )
+        for node in rig.nodes:
+            node.peers.heal()
+
+
+def test_a_secondary_cut_off_from_the_broker_shows_nothing_old(
+    rig: Rig, broker: Broker, partition: Path
+) -> None:
+    with run(rig, 6, partition) as made:
+        cut = rig.secondary()
+        line = broker.proxies[rig.nodes.index(cut)]
+        line.cut()
+        seen = len(made.history.requests)
+        until(
+            lambda: sum(each.ended > 0 for each in made.history.requests[seen:]) > 100,
+            HEAL_S,
+            "requests while a node is cut off",
+        )
+        line.heal()
+
+
+def test_a_primary_cut_off_from_the_broker_is_replaced(rig: Rig, broker: Broker, partition: Path) -> None:
+    with run(rig, 7, partition):
+        cut = rig.primary()
+        line = broker.proxies[rig.nodes.index(cut)]
+        line.cut()
+        rig.primary(but=cut)
+        line.heal()
+        until(lambda: cut.role == "secondary", HEAL_S, "the node to know that it is replaced")
+
+
+@pytest.mark.parametrize("seconds", [12 * DAY_S, -3 * DAY_S], ids=["forward", "back"])
+def test_clocks_that_jump_change_nothing(rig: Rig, partition: Path, seconds: float) -> None:
+    with run(rig, 8, partition) as made:
+        primary, secondary = rig.primary(), rig.secondary()
+        for node in (primary, secondary):
+            node.shift_clock(seconds)
+        made.writes_through_all()
+        for node in (primary, secondary):
+            node.shift_clock(0.0)
+    assert made.failures(of=tuple(rig.nodes)) == []
+
+
+def test_a_full_disk_under_a_store_heals_when_there_is_room_again(rig: Rig, partition: Path) -> None:
+    with run(rig, 9, partition) as made:
+        full = rig.secondary()
+        full.limit_files(1)
+        until(lambda: "cannot be written" in full.output, HEAL_S, "the node to say that it cannot write")
+        full.limit_files(-1)
+        until(full.ready, HEAL_S, "the node to be ready again")
+    assert made.failures(of=tuple(rig.others(full))) == []
+
+
+def test_a_rolling_restart_fails_no_read_and_no_write(rig: Rig, partition: Path) -> None:
+    with run(rig, 10, partition) as made:
+        for node in rig.nodes:
+            assert node.stop() == 0
+            node.start().wait()
+            rig.primary()
+    assert made.failures(of=tuple(rig.nodes)) == []
