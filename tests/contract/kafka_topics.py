@@ -15,7 +15,9 @@ COMPACT = {
 
 
 def admin(servers: str, **settings: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": servers, "socket.timeout.ms": 20_000, **settings})
+    return AdminClient(
+        {"bootstrap.servers": servers, "socket.timeout.ms": 20_000, "log_level": 0, **settings}
+    )
 
 
 def make_topic(

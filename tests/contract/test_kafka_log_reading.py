@@ -10,11 +10,11 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker, Brokers
 from registry.domain.records import Entry, Record
-from registry.log.contract import DamagedLog, LogError
-from registry.log.kafka import batches, fetching
+from registry.log.contract import DamagedLog, ForeignLog, LogError
+from registry.log.kafka import batches, fetching, wire
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import OddBroker, Opened
-from tests.contract.kafka_topics import make_topic
+from tests.contract.kafka_topics import admin, delete_topic, make_topic
 from tests.running import until
 
 ALL = 1 << 30
@@ -182,3 +182,31 @@ def refusal(log: KafkaLog) -> str:
     except LogError as error:
         return str(error)
     return ""
+
+
+def test_brokers_that_know_topics_only_by_name_are_asked_by_name(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire.Fetch, "_CLASSES", wire.Fetch._CLASSES[:1])
+    monkeypatch.setattr(wire.Produce, "_CLASSES", wire.Produce._CLASSES[:1])
+    monkeypatch.setattr(fetching, "_LOOK_EVERY_S", 0.1)
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    log.claim()
+    entries = [Entry(b"%d" % n, b"value") for n in range(3)]
+    assert log.append(entries) == 0
+    assert [Entry(record.key or b"", record.value) for record in read_on(log)[0]] == entries
+    delete_topic(kafka.address, topic)
+    client = admin(kafka.address)
+    until(lambda: topic not in client.list_topics(timeout=30).topics, 30, "the topic to be gone")
+    make_topic(kafka.address, name=topic)
+
+    def noticed() -> bool:
+        try:
+            return log.wait(3, 0.05)
+        except ForeignLog:
+            return True
+
+    assert until(noticed, 30, "another topic to be noticed") is True
+    with pytest.raises(ForeignLog):
+        log.append(entries)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from registry.domain.records import Entry
-from registry.log.contract import Claim, Fetched, LogError, Unreachable
+from registry.log.contract import Claim, Fetched, LogError, OutcomeUnknown, Unreachable
 
 from .appending import Appender, wall_ms
 from .claiming import until
@@ -126,7 +126,7 @@ class KafkaLog:
 
     def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
         """See :meth:`.contract.Log.append`. A piece is one record batch, which the brokers keep whole."""
-        return self._do(self._appender.append(entries, cuts), None)
+        return self._do(self._appender.append(entries, cuts), None, ended=OutcomeUnknown)
 
     def check_topic(self) -> list[str]:
         """Look at the topic again: what should be otherwise, in plain words with the command that changes it.
@@ -160,8 +160,13 @@ class KafkaLog:
         await asyncio.gather(*others, return_exceptions=True)
         await self._connections.close()
 
-    def _do(self, call: Coroutine[Any, Any, T], timeout_s: float | None) -> T:
-        """Run ``call`` on the loop and wait for it; it keeps to its time itself."""
+    def _do(
+        self, call: Coroutine[Any, Any, T], timeout_s: float | None, *, ended: type[LogError] = LogError
+    ) -> T:
+        """Run ``call`` on the loop and wait for it; it keeps to its time itself.
+
+        Raises ``ended`` when the log is closed meanwhile.
+        """
         try:
             self._alive()
             future = asyncio.run_coroutine_threadsafe(call, self._loop)
@@ -171,7 +176,7 @@ class KafkaLog:
         try:
             return future.result(None if timeout_s is None else timeout_s + _SLACK_S)
         except concurrent.futures.CancelledError as error:
-            raise LogError("the log is closed") from error
+            raise ended("the log was closed meanwhile") from error
         except TimeoutError as error:
             future.cancel()
             raise Unreachable("the log's event loop is stuck") from error

@@ -61,12 +61,23 @@ class Settling:
             except NoAnswer as error:
                 self._trouble = str(error)
                 self._doubt = self._doubt or error.sent
+            except LogError as error:
+                self._raise_unless_in_doubt(error)
             if self._doubt and self._claim == NOBODY:
                 raise OutcomeUnknown(f"without fencing no append is repeated: {self._trouble}")
             await self._pause()
             if time.monotonic() + _LAST_TRY_S >= self._deadline:
                 self._give_up()
-            await self._partition.recover()
+            try:
+                await self._partition.recover()
+            except LogError as error:
+                self._raise_unless_in_doubt(error)
+
+    def _raise_unless_in_doubt(self, error: LogError) -> None:
+        """A try that was refused, say for a missing permission, says nothing about an earlier one."""
+        if not self._doubt or type(error) is not LogError:
+            raise error
+        self._trouble = str(error)
 
     async def _try(self) -> int:
         try:
