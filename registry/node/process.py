@@ -7,18 +7,12 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from registry import VERSION
-from registry.api.answers import standing
-from registry.api.app import create_app
-from registry.api.cors import Cors
 from registry.child import REFUSED, Parent
 from registry.listening import listen
 from registry.log.contract import LogError
-from registry.observe.observed import Observed
 from registry.store.layout import StoreError
 
-from .backend import NodeBackend
 from .endpoint import Endpoint
-from .given import api_settings, origins
 from .node import Node
 from .offering import Alone, Attached, Offer
 from .opening import Opened
@@ -104,7 +98,15 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
 
 
 async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
-    from .public import Public  # noqa: PLC0415 (hypercorn is not worth its time and memory where readers serve)
+    # What serves is not worth its time and memory where readers do.
+    from registry.api.answers import standing  # noqa: PLC0415
+    from registry.api.app import create_app  # noqa: PLC0415
+    from registry.api.cors import Cors  # noqa: PLC0415
+    from registry.observe.observed import Observed  # noqa: PLC0415
+
+    from .backend import NodeBackend  # noqa: PLC0415
+    from .given import api_settings, origins  # noqa: PLC0415
+    from .public import Public  # noqa: PLC0415
 
     settings = parent.settings
     backend = NodeBackend(

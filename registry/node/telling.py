@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from registry.api.status import NodeStatus
 from registry.domain import digest
-from registry.observe.metrics import Gauge, text
+from registry.observe.metrics import Gauge
 
 from .role import Stage
 
@@ -76,4 +76,6 @@ def metrics(node: Node) -> bytes:
         Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})
         for kind, count in node.restarts.items()
     ]
+    from registry.observe.printing import text  # noqa: PLC0415 (its library is not worth a start's time)
+
     return text(node.processes.total(), gauges)
