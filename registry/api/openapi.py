@@ -44,6 +44,10 @@ _HEADERS: Json = {
         "description": "The offset of the log up to which the answer holds",
         "schema": {"type": "integer", "format": "int64"},
     },
+    "Warning": {
+        "description": "110: the log cannot be asked for news, so that there may be a newer answer",
+        "schema": {"type": "string"},
+    },
     "X-Request-ID": {"description": "The request's own, or a new one", "schema": {"type": "string"}},
 }
 _MIN_OFFSET: Json = {

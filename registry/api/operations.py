@@ -32,7 +32,9 @@ class Call:
     parser: Parser
     """Parses schemas and remembers some."""
     subject: Subject = Subject(".", "")
-    """The subject of the path, where it has one."""
+    """The subject of the path, where it has one; its alias followed."""
+    asked: Subject = Subject(".", "")
+    """The same as it stands in the path."""
     from_rows: bool = True
     """Whether a write may be answered from rows; not, when nobody knows whether they are still true."""
 

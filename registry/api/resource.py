@@ -174,10 +174,10 @@ class Resource:
         name = call.path.get("subject")
         if name is None:
             return call
-        subject = Subject.parse(name)
+        asked = subject = Subject.parse(name)
         if self._aliased:
-            subject = scopes.aliased(view, subject)
-        return replace(call, subject=subject)
+            subject = scopes.aliased(view, asked)
+        return replace(call, subject=subject, asked=asked)
 
     async def _submit(self, command: Command, status: int, request_id: str, forwarded: bool) -> Answer:
         try:

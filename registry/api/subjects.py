@@ -44,7 +44,7 @@ def list_subjects(call: Call, view: View) -> Answer:
 
 def delete_subject(call: Call, view: View) -> Command:
     """``DELETE /subjects/{subject}``."""
-    return DeleteSubject(call.subject.qualified, call.args["permanent"])
+    return DeleteSubject(call.asked.qualified, call.args["permanent"])
 
 
 def list_versions(call: Call, view: View) -> Answer:
@@ -76,7 +76,7 @@ def get_version_text(call: Call, view: View) -> Answer:
 def delete_version(call: Call, view: View) -> Command:
     """``DELETE /subjects/{subject}/versions/{version}``."""
     number = queries.parse_version(call.path["version"])
-    return DeleteVersion(call.subject.qualified, number, call.args["permanent"])
+    return DeleteVersion(call.asked.qualified, number, call.args["permanent"])
 
 
 def find_by_metadata(call: Call, view: View) -> Answer:
@@ -117,10 +117,10 @@ def register(call: Call, view: View) -> Answer | Command:
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
     request = _parsed(call, request)
-    if not call.from_rows:
-        return request
-    reply = lookup.already_registered(view, call.parser, request, defaults)
-    return request if reply is None else Answer(reply)
+    reply = lookup.already_registered(view, call.parser, request, defaults) if call.from_rows else None
+    if reply is not None:
+        return Answer(reply)
+    return msgspec.structs.replace(request, subject=call.asked.qualified)
 
 
 def _request(call: Call, **options: Any) -> Register:

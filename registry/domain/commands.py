@@ -17,7 +17,7 @@ class Register(_Command, frozen=True):
     """Register a schema under a subject."""
 
     subject: str
-    """Qualified name."""
+    """Qualified name, as asked for: whoever decides follows its alias."""
     schema: str
     """The client's text, or the canonical one where ``canonical`` says so; empty: the latest version's."""
     schema_type: str | None = None
@@ -41,6 +41,7 @@ class DeleteSubject(_Command, frozen=True):
     """Delete all versions of a subject."""
 
     subject: str
+    """As in :class:`Register`."""
     permanent: bool = False
 
 
@@ -48,6 +49,7 @@ class DeleteVersion(_Command, frozen=True):
     """Delete one version."""
 
     subject: str
+    """As in :class:`Register`."""
     version: int
     """-1 for the latest."""
     permanent: bool = False

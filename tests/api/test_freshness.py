@@ -106,6 +106,17 @@ def test_a_schema_that_is_here_goes_to_the_primary_when_nobody_knows_whether_it_
     assert len(api.backend.submitted) == 1
 
 
+def test_a_write_follows_an_alias_that_only_the_primary_knows(api: Api) -> None:
+    api.register("real", '"int"')
+    api.put("/config/nick", {"alias": "real"})
+    api.backend.lag()
+    assert api.post("/subjects/nick/versions", {"schema": '"long"'}).json["version"] == 2
+    api.put("/config/other", {"alias": "real"})
+    api.backend.lag()
+    assert api.delete("/subjects/other/versions/1").json == 1
+    assert api.get("/subjects/real/versions").json == [2]
+
+
 def test_a_new_schema_waits_for_no_confirmation(api: Api) -> None:
     api.backend.fresh = False
     api.register("s", '"int"')

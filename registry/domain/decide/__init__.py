@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import msgspec
+
 from registry.domain.commands import (
     Command,
     DeleteConfig,
@@ -14,9 +18,10 @@ from registry.domain.commands import (
     Register,
 )
 from registry.domain.ids import Ids
+from registry.domain.model import Subject
 from registry.domain.parsing import Parser
 from registry.domain.rows import View
-from registry.domain.scope import Defaults
+from registry.domain.scope import Defaults, aliased
 
 from .config import delete_config, put_config
 from .contexts import delete_context
@@ -27,6 +32,8 @@ from .register import register
 
 __all__ = ["Decision", "decide"]
 
+_OfSubject = TypeVar("_OfSubject", Register, DeleteVersion, DeleteSubject)
+
 
 def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
     """The records and the reply of ``command``. Raises ``RegistryError``, and then leaves ``ids`` alone.
@@ -34,6 +41,8 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
     ``ids`` moves with the decision. Where the records are not appended after all, put it back
     (:meth:`.Ids.saved`, :meth:`.Ids.restore`).
     """
+    if isinstance(command, Register | DeleteVersion | DeleteSubject):
+        command = _of_subject(view, command)
     match command:
         case Register():
             return register(view, command, ids, defaults, parser)
@@ -51,3 +60,10 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
             return delete_mode(view, command, defaults)
         case DeleteContext():
             return delete_context(view, command)
+
+
+def _of_subject(view: View, command: _OfSubject) -> _OfSubject:
+    """The command with the subject that its alias leads to: known here, while other nodes may be behind."""
+    asked = Subject.parse(command.subject)
+    subject = aliased(view, asked)
+    return command if subject == asked else msgspec.structs.replace(command, subject=subject.qualified)
