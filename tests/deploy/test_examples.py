@@ -65,15 +65,24 @@ def test_the_compose_file_keeps_to_the_specification(compose: dict[str, Any]) ->
             assert (DEPLOY / built["context"] / built["dockerfile"]).samefile(DOCKERFILE)
 
 
+def settings_of_the_image() -> dict[str, str]:
+    return dict(
+        re.findall(r"^ +?(REGISTRAR_\w+)=(\S+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+
+def test_the_image_runs_a_node_alone() -> None:
+    settings = load(environment=settings_of_the_image()).settings
+    assert (settings.host, settings.port, settings.kafka) == ("0.0.0.0", 8081, "")
+    assert f"VOLUME {settings.data}\n" in DOCKERFILE.read_text(encoding="utf-8")
+
+
 def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any]) -> None:
     nodes = {name: each for name, each in compose["services"].items() if name.startswith("registrar-")}
     assert len(nodes) == 3
-    image = dict(
-        re.findall(r"^ +?(REGISTRAR_\w+)=(\S+)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
-    )
     for name, node in nodes.items():
         environment = node["environment"] | {"REGISTRAR_PEER_SECRET": SECRET}
-        settings = load(environment=image | environment).settings
+        settings = load(environment=settings_of_the_image() | environment).settings
         assert settings.advertised == f"http://{name}:8081"
         assert (settings.kafka, settings.port) == ("kafka:9092", 8081)
         assert str(settings.data) in [volume.split(":")[1] for volume in node["volumes"]]
