@@ -55,12 +55,18 @@ class Endpoint:
         self.node.when_started(self._tell_state)
         self._watching = self.loop.create_task(self._watch())
 
+    def state(self) -> State:
+        """What readers must know to serve."""
+        node = self.node
+        asked = node.started and not node.alone and not node.following.trouble
+        return State(node.started, node.readable, node.log.identity if asked else "")
+
     async def _watch(self) -> None:
-        """Tell the readers when they may read without a log that can be asked, and when no longer."""
-        told = self.node.readable
-        while not self.node.started:
-            if self.node.readable != told:
-                told = self.node.readable
+        """Tell the readers what has become of the log."""
+        told = self.state()
+        while not self.node.alone:
+            if self.state() != told:
+                told = self.state()
                 self._tell_state()
             await asyncio.sleep(WATCH_EVERY_S)
 
@@ -120,7 +126,7 @@ class ReaderCall(Framed):
 
     def tell_state(self) -> None:
         """Tell what a reader must know to serve."""
-        self.tell(State(self._node.started, self._node.readable))
+        self.tell(self._endpoint.state())
 
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""
@@ -134,8 +140,8 @@ class ReaderCall(Framed):
                     request_id=request_id,
                     forwarded=forwarded,
                 )
-            case Confirm(number):
-                self._begin(self._confirm(number))
+            case Confirm(number, offset):
+                self._begin(self._confirm(number, offset))
             case AskStatus(number):
                 self.tell(Status(number, self._node.status()))
             case Report(tally, number):
@@ -150,8 +156,12 @@ class ReaderCall(Framed):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _confirm(self, number: int) -> None:
-        fresh = await self._node.confirm(self._endpoint.confirm_timeout_s)
+    async def _confirm(self, number: int, offset: int) -> None:
+        timeout_s = self._endpoint.confirm_timeout_s
+        if offset >= 0:
+            fresh = await self._node.reach_async(offset, timeout_s)
+        else:
+            fresh = await self._node.confirm(timeout_s)
         self.tell(Confirmed(number, fresh))
 
     def _decided(self, number: int, outcome: Outcome) -> None:

@@ -41,6 +41,8 @@ class Confirm(msgspec.Struct, tag=True, frozen=True):
     """See that the store is as new as the log is now; answered by :class:`Confirmed`."""
 
     number: int
+    offset: int = -1
+    """Where the log ends, if the reader knows: then the log is not asked, but followed so far."""
 
 
 class AskStatus(msgspec.Struct, tag=True, frozen=True):
@@ -63,6 +65,8 @@ class State(msgspec.Struct, tag=True, frozen=True):
     """Whether the store holds what the log held when the node started."""
     readable: bool = False
     """Whether it may be read without, because the log cannot be asked: nothing read so is confirmed."""
+    log: str = ""
+    """The identity of the log that readers may ask for its end; empty where they must ask the node."""
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
@@ -14,6 +15,9 @@ from registry.store.view import StoreView
 
 from .confirming import Confirming
 from .link import Link
+
+if TYPE_CHECKING:
+    from .asking import LogEnd
 
 
 class ReaderBackend:
@@ -33,12 +37,16 @@ class ReaderBackend:
         self.told = asyncio.Event()
         """Set once the node has told its state for the first time."""
         self.link: Link
+        self.log_end: LogEnd | None = None
+        """Asked before the node, in a cluster."""
         self.confirming = Confirming(self._ask)
 
     def changed(self, state: State) -> None:
         """The node has told its state."""
         if state.started or state.readable:
             self._serving = self._store.refresh()
+        if self.log_end is not None:
+            self.log_end.belongs(state.log)
         self.told.set()
 
     def without_node(self) -> None:
@@ -64,7 +72,14 @@ class ReaderBackend:
         return await self.confirming.confirmed() if self._cluster else True
 
     async def _ask(self) -> bool:
-        return await self.link.confirm()
+        end = None if self.log_end is None else await self.log_end.ask()
+        if end is None:
+            return await self.link.confirm()
+        applied = self.applied()
+        if applied == end:
+            return True
+        # A log that ends before the rows do is not theirs: that is for the node to find out.
+        return await self.link.confirm(end) if applied < end else await self.link.confirm()
 
     def applied(self) -> int:
         """The applied offset."""

@@ -144,10 +144,12 @@ class Link:
         left = deadline - self._loop.time()
         return left - min(_MARGIN_S, left / 10)
 
-    async def confirm(self) -> bool:
-        """Whether the store is as new as the log; not, when there is no answer in time."""
+    async def confirm(self, offset: int = -1) -> bool:
+        """Whether the store is as new as the log, or as ``offset``; not, when there is no answer in time."""
         try:
-            answer = await self._call(Confirm, self._confirm_s, self._confirm_s)
+            answer = await self._call(
+                lambda number: Confirm(number, offset), self._confirm_s, self._confirm_s
+            )
         except RegistryError:
             return False
         assert isinstance(answer, Confirmed)

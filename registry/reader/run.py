@@ -47,6 +47,12 @@ async def _run(parent: Parent) -> int:
         return REFUSED
     cluster = bool(settings.kafka)
     backend = ReaderBackend(StoreReader(settings.data / "store"), cluster=cluster)
+    if cluster:
+        from registry.log.kafka.connection import Security  # noqa: PLC0415 (a client for clusters only)
+
+        from .asking import LogEnd  # noqa: PLC0415
+
+        backend.log_end = LogEnd(Security(**settings.security), settings.kafka, settings.topic)
     backend.link = Link(
         parent.endpoint,
         timeout_s=settings.request_timeout_s,
@@ -92,6 +98,8 @@ async def _run(parent: Parent) -> int:
     reporting.cancel()
     backend.link.report(observed.tally(0))
     backend.link.stop()
+    if backend.log_end is not None:
+        await backend.log_end.close()
     await asyncio.sleep(0)
     return 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
 from registry.domain.commands import (
@@ -32,7 +30,7 @@ from .register import register
 
 __all__ = ["Decision", "decide"]
 
-_OfSubject = TypeVar("_OfSubject", Register, DeleteVersion, DeleteSubject)
+_OfSubject = Register | DeleteVersion | DeleteSubject
 
 
 def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
