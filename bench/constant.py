@@ -1,8 +1,9 @@
 """The registry's HTTP server with nothing behind it: answers the content of a file to every request.
 
-    python bench/constant.py PORT FILE
+    python bench/constant.py PORT FILE quick|asgi
 
 Requests are counted and headers printed as the registry does, so that only finding the answer is missing.
+``quick`` answers in front of ASGI, as the registry does where it can, ``asgi`` from a bare ASGI callable.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from registry.http1.answers import Answer
+from registry.http1.exchange import App, Receive, Send
 from registry.http1.server import Server
 from registry.listening import listen
 from registry.observe.observed import Observed
@@ -30,15 +32,24 @@ x-registry-offset: 100000\r
 """
 
 
-async def app(scope: object, receive: object, send: object) -> None:
-    raise NotImplementedError
+def bare(body: bytes) -> App:
+    """An ASGI callable that answers ``body``, and nothing else."""
+    headers = [tuple(line.split(b": ", 1)) for line in HEADERS.splitlines()]
+    start = {"type": "http.response.start", "status": 200, "headers": headers}
+    rest = {"type": "http.response.body", "body": body}
+
+    async def app(scope: object, receive: Receive, send: Send) -> None:
+        await send(start)
+        await send(rest)
+
+    return app
 
 
-async def main(port: int, body: bytes) -> None:
-    answer = Answer(200, HEADERS, body, "/")
-    server = Server(app, quick=lambda _: answer, observe=Observed(access_log=False))
+async def main(port: int, body: bytes, way: str) -> None:
+    answer = Answer(200, HEADERS, body, "/") if way == "quick" else None
+    server = Server(bare(body), quick=lambda _: answer, observe=Observed(access_log=False))
     await server.start(listen("127.0.0.1", port, shared=True))
     await asyncio.Event().wait()
 
 
-uvloop.run(main(int(sys.argv[1]), Path(sys.argv[2]).read_bytes()))
+uvloop.run(main(int(sys.argv[1]), Path(sys.argv[2]).read_bytes(), sys.argv[3]))

@@ -1,9 +1,10 @@
 """Fold a log of synthetic records into an empty store and print the rate, the sizes and the memory.
 
-    python bench/fold.py [--records 200000] [--schema-bytes 400] [--cores 2] [--folder /tmp]
+    python bench/fold.py [--records 200000] [--schema-bytes 400] [--cores 2] [--kafka] [--folder /tmp]
 
-Records are first versions under as many subjects, in an order that follows neither names nor ids, which is
-the worst for the store's pages. The log is built first, outside the measured time.
+With ``--kafka`` the log is a topic of a broker that is started for it and competes for the cores. Records
+are first versions under as many subjects, in an order that follows neither names nor ids, which is the worst
+for the store's pages. The log is built first, outside the measured time.
 """
 
 from __future__ import annotations
@@ -13,14 +14,23 @@ import hashlib
 import os
 import resource
 import shutil
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import orjson
 
+from deploy.local.broker import Broker
 from registry.domain.records import Entry
+from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import open_kafka_log
 from registry.node.follower import FAR_BEHIND, Follower
 from registry.store.opening import open_store
 
@@ -39,10 +49,34 @@ def entry(number: int, records: int, schema_bytes: int) -> Entry:
     return Entry(orjson.dumps(key), orjson.dumps(value))
 
 
-def build(log: EmbeddedLog, records: int, schema_bytes: int) -> None:
-    for first in range(0, records, 10_000):
-        last = min(first + 10_000, records)
+def build(log: Log, records: int, schema_bytes: int) -> None:
+    """Append as many records, in batches that Kafka takes."""
+    log.claim()
+    for first in range(0, records, 1000):
+        last = min(first + 1000, records)
         log.append([entry(number, records, schema_bytes) for number in range(first, last)])
+
+
+@contextmanager
+def kafka_log(folder: Path) -> Iterator[Log]:
+    """A topic of a broker of its own."""
+    broker = Broker(folder / "kafka").start().wait()
+    try:
+        log = open_kafka_log(
+            Security(), broker.address, "_schemas", transactional_id="bench", append_timeout_s=30.0
+        )
+        yield log
+        log.close()
+    finally:
+        broker.stop()
+
+
+@contextmanager
+def embedded_log(folder: Path) -> Iterator[Log]:
+    """An embedded log."""
+    log = EmbeddedLog(folder / "log")
+    yield log
+    log.close()
 
 
 def resident(kind: str) -> int:
@@ -53,45 +87,57 @@ def resident(kind: str) -> int:
     return 0
 
 
+def cpu_of_children() -> float:
+    """Seconds of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def fold(log: Log, options: argparse.Namespace, folder: Path) -> None:
+    """Fold the log, open the store again, and add up its digest."""
+    began = time.perf_counter()
+    build(log, options.records, options.schema_bytes)
+    print(f"log: {log.ask_end(10.0)} records appended in {time.perf_counter() - began:.1f} s")
+    store, _ = open_store(folder / "store", log.identity, log.end())
+    follower = Follower(log, store, far_behind=FAR_BEHIND if options.cores == 2 else None)
+    children = cpu_of_children()
+    began, cpu, own = time.perf_counter(), time.process_time(), 0
+    while store.applied < log.end():
+        if not follower.step():
+            log.wait(follower.position, 1.0)
+        own = max(own, resident("RssAnon"))
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    stat = store.stat()
+    print(f"fold: {took:.1f} s, {options.records / took:,.0f} records/s on {options.cores} cores")
+    print(f"      {cpu / options.records * 1e6:.1f} µs of this process' CPU for a record")
+    print(f"store: {stat.rows} rows, {stat.bytes_used >> 20} MB")
+    print(f"memory: {own} MB own at most, {resident('RssFile')} MB mapped")
+    follower.close()
+    second = (cpu_of_children() - children) / options.records * 1e6
+    print(f"      {second:.1f} µs of the second process' CPU for a record")
+    store.close()
+    began = time.perf_counter()
+    store, messages = open_store(folder / "store", log.identity, log.end())
+    print(f"store reopened in {time.perf_counter() - began:.2f} s {messages}")
+    began = time.perf_counter()
+    while not store.verify_step(10_000):
+        pass
+    print(f"digest from scratch: {time.perf_counter() - began:.1f} s")
+    store.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--schema-bytes", type=int, default=400)
     parser.add_argument("--cores", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--kafka", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
-        log = EmbeddedLog(folder / "log")
-        build(log, options.records, options.schema_bytes)
-        print(f"log: {options.records} records, {(folder / 'log' / 'data.mdb').stat().st_size >> 20} MB")
-        store, _ = open_store(folder / "store", log.identity, log.end())
-        follower = Follower(log, store, far_behind=FAR_BEHIND if options.cores == 2 else None)
-        begun, cpu, own = time.perf_counter(), time.process_time(), 0
-        while follower.step():
-            own = max(own, resident("RssAnon"))
-        took, cpu = time.perf_counter() - begun, time.process_time() - cpu
-        stat = store.stat()
-        print(f"fold: {took:.1f} s, {options.records / took:,.0f} records/s on {options.cores} cores")
-        print(f"      {cpu / options.records * 1e6:.1f} µs of this process' CPU for a record")
-        print(f"store: {stat.rows} rows, {stat.bytes_used >> 20} MB")
-        print(f"memory: {own} MB own at most, {resident('RssFile')} MB mapped")
-        follower.close()
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        print(f"second process: {children.ru_utime + children.ru_stime:.1f} s CPU")
-        store.close()
-        log.close()
-        begun = time.perf_counter()
-        log = EmbeddedLog(folder / "log")
-        opened = time.perf_counter()
-        store, messages = open_store(folder / "store", log.identity, log.end())
-        print(f"reopened: log {opened - begun:.2f} s, store {time.perf_counter() - opened:.2f} s {messages}")
-        begun = time.perf_counter()
-        while not store.verify_step(10_000):
-            pass
-        print(f"digest from scratch: {time.perf_counter() - begun:.1f} s")
-        store.close()
-        log.close()
+        with (kafka_log if options.kafka else embedded_log)(folder) as log:
+            fold(log, options, folder)
     finally:
         shutil.rmtree(folder)
         os.sync()

@@ -2,9 +2,9 @@
 
     python bench/load.py [--schemas 100000] [--seconds 4] [--rounds 3] [--readers 2] [--folder /tmp]
 
-The yardsticks answer a constant of the same size: nginx, and the registry's own HTTP server with a bare
-callable in as many processes as there are readers. Load comes from wrk with one thread and 32 connections;
-rounds take turns, and the median of each counts. Needs wrk and nginx.
+The yardsticks answer a constant of the same size: nginx, and the registry's own HTTP server in as many
+processes as there are readers, with a bare ASGI callable and once more in front of ASGI. Load comes from wrk
+with one thread and 32 connections; rounds take turns, and the median of each counts. Needs wrk and nginx.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ def nginx(folder: Path, body: bytes) -> Iterator[str]:
 
 
 @contextmanager
-def constant(folder: Path, body: bytes, processes: int) -> Iterator[str]:
-    """The registry's own server, answering ``body`` from a bare callable."""
+def constant(folder: Path, body: bytes, processes: int, way: str) -> Iterator[str]:
+    """The registry's own server, answering ``body`` from a callable: ``asgi``, or ``quick`` in front of it."""
     port = free_port()
     (folder / "body").write_bytes(body)
-    words = [sys.executable, str(ROOT / "bench" / "constant.py"), str(port), str(folder / "body")]
+    words = [sys.executable, str(ROOT / "bench" / "constant.py"), str(port), str(folder / "body"), way]
     running = [subprocess.Popen(words) for _ in range(max(1, processes))]
     yield up(f"http://127.0.0.1:{port}")
     for process in running:
@@ -202,14 +202,18 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     print(f"started again over the full store: ready in {time.monotonic() - began:.2f} s")
     body = httpx.get(f"{registry.url}/schemas/ids/{given.schemas // 2}").content
     try:
-        with nginx(folder, body) as nginx_url, constant(folder, body, given.readers) as constant_url:
-            measure(given, folder, registry, nginx_url, constant_url)
+        with (
+            nginx(folder, body) as nginx_url,
+            constant(folder, body, given.readers, "asgi") as asgi_url,
+            constant(folder, body, given.readers, "quick") as quick_url,
+        ):
+            measure(given, folder, registry, nginx_url, asgi_url, quick_url)
     finally:
         registry.stop()
 
 
 def measure(
-    given: argparse.Namespace, folder: Path, registry: Registry, nginx_url: str, constant_url: str
+    given: argparse.Namespace, folder: Path, registry: Registry, nginx_url: str, asgi_url: str, quick_url: str
 ) -> None:
     template = orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
     # Lua reads JSON's string as its own: both escape quotes and backslashes alike.
@@ -223,7 +227,8 @@ def measure(
 
     rows: dict[str, Callable[[int], Measured]] = {
         "nginx, a constant": lambda round_: load("by id", nginx_url, round_),
-        "own server, a constant": lambda round_: load("by id", constant_url, round_),
+        "a bare ASGI callable": lambda round_: load("by id", asgi_url, round_),
+        "own server, a constant": lambda round_: load("by id", quick_url, round_),
         "GET /schemas/ids/{id}": lambda round_: load("by id", registry.url, round_),
         "register again": lambda round_: load("again", registry.url, round_),
         "register new": lambda round_: load("new", registry.url, round_),
@@ -234,17 +239,17 @@ def measure(
             results[name].append(take(round_))
     print(
         f"\nwrk -t1 -c32, {given.rounds} rounds of {given.seconds} s, {given.readers} readers, "
-        f"{os.cpu_count()} cores, bodies of {len(httpx.get(constant_url).content)} bytes"
+        f"{os.cpu_count()} cores, bodies of {len(httpx.get(quick_url).content)} bytes"
     )
-    titles = ("per s", "p50 ms", "p99 ms", "/nginx", "/const", "/by id", "errors")
+    titles = ("per s", "p50 ms", "p99 ms", "/nginx", "/ASGI", "/const", "/by id", "errors")
     print(" " * 26 + "".join(f"{title:>9}" for title in titles))
     median = {name: statistics.median(each.per_s for each in found) for name, found in results.items()}
-    nginx_rate, constant_rate, by_id, *_ = median.values()
+    nginx_rate, asgi_rate, constant_rate, by_id, *_ = median.values()
     for name, found in results.items():
         rate, p50, p99 = median[name], *(statistics.median(each[n] for each in found) for n in (1, 2))
         print(
-            f"{name:26}{rate:9.0f}{p50:9.2f}{p99:9.2f}{rate / nginx_rate:9.2f}{rate / constant_rate:9.2f}"
-            f"{rate / by_id:9.2f}{sum(each.errors for each in found):9}"
+            f"{name:26}{rate:9.0f}{p50:9.2f}{p99:9.2f}{rate / nginx_rate:9.2f}{rate / asgi_rate:9.2f}"
+            f"{rate / constant_rate:9.2f}{rate / by_id:9.2f}{sum(each.errors for each in found):9}"
         )
     print(f"\nprivate memory: {memory(registry)}")
 
