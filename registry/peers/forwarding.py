@@ -176,10 +176,8 @@ class Forwarding:
         return self._host.role != "primary" and self._line is not None
 
     def _in_vain(self) -> Refused:
-        if self._line is None:
-            return _refused(NO_PRIMARY())
-        reason = f" ({self._line.trouble})" if self._line.trouble else ""
-        return _refused(FORWARD_FAILED(_NOT_THERE + reason))
+        trouble = "" if self._line is None else self._line.trouble
+        return _refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
     async def _try(self, asked: _Asked) -> Outcome:
         if self._host.role == "primary":

@@ -29,6 +29,7 @@ BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
 LIFE_EVERY_S = 3.0
 """Between signs of life; a connection that owes one when the next is due is given up."""
+MARGIN_S = 0.25
 _RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _log = logging.getLogger(__name__)
@@ -143,10 +144,14 @@ class Line:
 
     async def _exchange(self, peer: Peer, items: list[_Item]) -> None:
         now = self._loop.time()
-        wanted = [msgspec.structs.replace(each.wanted, remaining_s=each.deadline - now) for each in items]
+        wanted = [
+            msgspec.structs.replace(each.wanted, remaining_s=_less(each.deadline - now)) for each in items
+        ]
         try:
             answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node)))
             outcomes = decode_outcomes(answer).outcomes
+            if len(outcomes) != len(items):
+                raise msgspec.DecodeError("not one outcome for each command")
         except NotSent:
             self._waiting.extendleft(reversed(items))
             return
@@ -206,6 +211,11 @@ class Line:
             self._peer = None
             peer.abort()
             watch.cancel()
+
+
+def _less(left_s: float) -> float:
+    """What the other side may take, so that its answer is here in time."""
+    return left_s - min(MARGIN_S, left_s / 10)
 
 
 async def _watch(peer: Peer) -> None:

@@ -42,6 +42,7 @@ class LogEnd:
             self._identity = identity
             self._partition = Partition(self._connections, self._servers, self._topic)
             self._looked_at = -LOOK_EVERY_S
+            self.rest_is_over()
 
     async def ask(self) -> int | None:
         """The offset of the next record as of some moment after the call; ``None``: ask the node."""
@@ -56,6 +57,10 @@ class LogEnd:
         except (LogError, NoAnswer, TimeoutError):
             self._resting_until = time.monotonic() + REST_S
             return None
+
+    def rest_is_over(self) -> None:
+        """Ask again from now on."""
+        self._resting_until = 0.0
 
     async def _look(self, partition: Partition) -> None:
         async with self._looking:

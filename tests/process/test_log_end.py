@@ -1,0 +1,75 @@
+"""A reader asks the broker itself where the log ends, if it is the log that the node follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.local.broker import Broker
+from registry.domain.records import Entry
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.reader.asking import LogEnd
+
+TOPIC = "log-end"
+
+
+@pytest.fixture
+def log(kafka: Broker) -> Iterator[KafkaLog]:
+    found = open_kafka_log(
+        Security(),
+        kafka.address,
+        TOPIC,
+        transactional_id="log-end",
+        append_timeout_s=10,
+        replication_factor=1,
+    )
+    found.claim()
+    yield found
+    found.close()
+
+
+async def _asked(address: str, log: KafkaLog) -> None:
+    end = LogEnd(Security(), address, TOPIC)
+    try:
+        assert await end.ask() is None  # the node has not told which log it is
+        end.belongs(log.identity)
+        before = await _once(end)
+        assert before == log.end()
+        await asyncio.to_thread(log.append, [Entry(b"k", b"v")] * 3)
+        assert await _once(end) == before + 3
+        end.belongs(f"{log.identity}-made-anew")
+        assert await end.ask() is None
+    finally:
+        await end.close()
+
+
+async def _once(end: LogEnd) -> int:
+    """The answer, however busy the broker is."""
+    while (found := await end.ask()) is None:
+        end.rest_is_over()
+    return found
+
+
+def test_it_knows_where_the_own_log_ends_and_no_other(kafka: Broker, log: KafkaLog) -> None:
+    asyncio.run(asyncio.wait_for(_asked(kafka.address, log), 30))
+
+
+async def _unanswered(kafka: Broker, log: KafkaLog) -> None:
+    end = LogEnd(Security(), kafka.address, TOPIC)
+    try:
+        end.belongs(log.identity)
+        await _once(end)
+        kafka.freeze()
+        assert await end.ask() is None
+        kafka.thaw()
+        assert await _once(end) == log.end()
+    finally:
+        kafka.thaw()
+        await end.close()
+
+
+def test_without_an_answer_the_node_is_to_be_asked(kafka: Broker, log: KafkaLog) -> None:
+    asyncio.run(asyncio.wait_for(_unanswered(kafka, log), 30))
