@@ -26,6 +26,7 @@ from registry.log.contract import LogError
 _DEAD_MS = 6_000
 """A connection that does not answer for so long is closed. Who asks may have less time: the connection stays,
 so that a slow broker gets through its answers."""
+_CLOSE_S = 1.0
 _NO_TRUST = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, ssl.SSLCertVerificationError)
 
 
@@ -119,6 +120,7 @@ class Connections:
         self._arguments = security.client_arguments()
         self._open: dict[_Key, Any] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
+        self._closing: dict[asyncio.Future[None], asyncio.Transport] = {}
         self._closed = False
 
     async def ask(self, host: str, port: int, purpose: Purpose, request: Any, timeout_s: float) -> Any:
@@ -146,12 +148,12 @@ class Connections:
         if answer.cancelled() or answer.exception() is not None:
             if self._open.get(key) is connection:
                 del self._open[key]
-            connection.close()
+            self._close(connection)
 
     def give_up(self, purpose: Purpose) -> None:
         """Close what is open for this purpose: nobody wants the answers that are still to come."""
         for key in [key for key in self._open if key[2] is purpose]:
-            self._open.pop(key).close()
+            self._close(self._open.pop(key))
 
     async def _connected(self, key: _Key) -> Any:
         async with self._opening.setdefault(key, asyncio.Lock()):
@@ -170,12 +172,25 @@ class Connections:
             if connection.connected():
                 yield host, port
 
+    def _close(self, connection: Any) -> None:
+        transport = connection._writer and connection._writer.transport  # noqa: SLF001 (close() forgets it)
+        closing = connection.close()
+        if transport is not None and not closing.done():
+            self._closing[closing] = transport
+            closing.add_done_callback(lambda closing: self._closing.pop(closing, None))
+
     async def close(self) -> None:
-        """Close all; nothing is opened afterwards."""
+        """Close all; nothing is opened afterwards. What a broker does not take any more is thrown away."""
         self._closed = True
-        closing = [connection.close() for connection in self._open.values()]
+        for connection in self._open.values():
+            self._close(connection)
         self._open.clear()
-        await asyncio.gather(*filter(None, closing), return_exceptions=True)
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=_CLOSE_S)
+        if self._closing:
+            for transport in self._closing.values():
+                transport.abort()
+            await asyncio.wait(self._closing, timeout=_CLOSE_S)
 
 
 def _plain(error: BaseException) -> str:
