@@ -57,10 +57,14 @@ unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
 	$(BIN)/python -m pytest $(TESTS)
 
-bench: $(VENV)/dev.stamp
+bench: $(VENV)/dev.stamp java
 	@for tool in wrk nginx; do command -v $$tool >/dev/null || \
 	  { echo "make bench needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
 	$(BIN)/python bench/load.py $(ARGS)
+	@echo; echo 'Folding a log into an empty store: one process, two, and from Kafka'
+	$(BIN)/python bench/fold.py --records 300000 --cores 1
+	$(BIN)/python bench/fold.py --records 1000000
+	$(BIN)/python bench/fold.py --records 1300000 --kafka
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools: java

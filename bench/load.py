@@ -1,4 +1,4 @@
-"""Load on a running registry, beside two yardsticks in the same run; prints ratios.
+"""Load on a running registry, beside three yardsticks in the same run; prints ratios.
 
     python bench/load.py [--schemas 100000] [--seconds 4] [--rounds 3] [--readers 2] [--folder /tmp]
 
@@ -132,7 +132,7 @@ def nginx(folder: Path, body: bytes) -> Iterator[str]:
 
 @contextmanager
 def constant(folder: Path, body: bytes, processes: int, way: str) -> Iterator[str]:
-    """The registry's own server, answering ``body`` from a callable: ``asgi``, or ``quick`` in front of it."""
+    """The registry's own server, answering ``body`` from a callable: ``asgi``, or ``quick`` before it."""
     port = free_port()
     (folder / "body").write_bytes(body)
     words = [sys.executable, str(ROOT / "bench" / "constant.py"), str(port), str(folder / "body"), way]
