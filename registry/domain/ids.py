@@ -11,9 +11,15 @@ from typing import NamedTuple
 
 from . import records, rows, values, versions
 from .errors import STORE_FAILED
-from .model import ID_MAX
+from .model import DEFAULT_CONTEXT, ID_MAX
 from .records import Entry
 from .rows import View
+
+
+def reserved_upto(view: View, context: str) -> int:
+    """The highest reserved id of a context; 0 when none was."""
+    row = view.get(rows.context_key(rows.RESERVATION, context))
+    return 0 if row is None else rows.unnumber(row)
 
 
 class Span(NamedTuple):
@@ -42,6 +48,7 @@ class Ids:
         self._batch = batch
         self._batch_max = max(batch, batch_max)
         self._spans: dict[str, Span] = {}
+        self._floor = 0
 
     def grant(self, view: View, context: str) -> Grant:
         """The next id of a context. Raises 50001 when there is none left."""
@@ -50,7 +57,7 @@ class Ids:
         if schema_id <= ID_MAX and versions.id_in_use(view, context, schema_id):
             schema_id = max(schema_id, versions.id_max(view, context)) + 1
         if schema_id > ID_MAX:
-            name = "the default context" if context == "." else f"context {context}"
+            name = "the default context" if context == DEFAULT_CONTEXT else f"context {context}"
             reason = f"the ids of {name} are used up: {ID_MAX} was imported or reserved"
             raise STORE_FAILED(f"Register schema operation failed: {reason}")
         return self._granted(context, span, schema_id)
@@ -84,15 +91,19 @@ class Ids:
         """Go back to earlier ranges: nothing that was decided since will be appended."""
         self._spans = saved.copy()
 
-    def restart(self) -> None:
-        """Forget all ranges: they start again from the rows, as after a change of primary."""
+    def restart(self, floor: int = 0) -> None:
+        """Forget all ranges: they start again from the rows, as after a change of primary.
+
+        ``floor``: ids of the default context up to it were given by somebody who counts outside the log.
+        """
         self._spans.clear()
+        self._floor = floor
 
     def _span(self, view: View, context: str) -> Span:
         span = self._spans.get(context)
         if span is None:
-            row = view.get(rows.context_key(rows.RESERVATION, context))
-            reserved = 0 if row is None else rows.unnumber(row)
-            highest = max(reserved, versions.id_max(view, context))
+            reserved = reserved_upto(view, context)
+            floor = self._floor if context == DEFAULT_CONTEXT else 0
+            highest = max(reserved, versions.id_max(view, context), floor)
             span = Span(highest + 1, highest, self._batch)
         return span

@@ -26,6 +26,7 @@ class Duty:
     ``confirm`` asks the election whether this node is elected; ``claim`` claims the log and returns the
     epoch. ``renew_s``: after so much time without an append the fence is renewed; ``None`` where none stands.
     ``refused`` is called with the reason when the brokers deny what a claim needs, at the first one.
+    ``wrote`` is called after each batch.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Duty:
         claim: Callable[[], int],
         renew_s: float | None,
         refused: Callable[[str], None],
+        wrote: Callable[[], None] = lambda: None,
     ) -> None:
         self._writer = writer
         self._membership = membership
@@ -46,7 +48,9 @@ class Duty:
         self._claim = claim
         self._renew_s = renew_s
         self._refused = refused
+        self._wrote = wrote
         self._served = False
+        self._told = ""
         self._stopping = False
 
     def run(self) -> None:
@@ -70,6 +74,7 @@ class Duty:
         try:
             if writer.wait(self._until_renewal()):
                 writer.step()
+                self._wrote()
             elif self._renew_s is not None and writer.idle_s() >= self._renew_s:
                 writer.renew()
         except (Fenced, OutcomeUnknown) as error:
@@ -108,7 +113,7 @@ class Duty:
             if type(error) is LogError and not self._served and not self._stopping:
                 self._refused(str(error))
         else:
-            self._served = True
+            self._served, self._told = True, ""
             membership.claimed(epoch)
             _log.info("the log was claimed in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 
@@ -117,7 +122,9 @@ class Duty:
         self._pause(reason, pause_s)
 
     def _pause(self, reason: str, seconds: float) -> None:
-        _log.warning("%s; trying again", reason)
+        if reason != self._told:
+            _log.warning("%s; trying again", reason)
+            self._told = reason
         self._membership.wait(self._membership.role, seconds)
 
     def stop(self) -> None:

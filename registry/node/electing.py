@@ -6,13 +6,22 @@ import asyncio
 import concurrent.futures
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from election.contract import Election, Event, Identity
 
 _ANSWER_S = 10.0
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Counter(Protocol):
+    """An election that also counts ids."""
+
+    async def advance(self, upto: int) -> int:
+        """Let the counter be at least ``upto``; the value found before."""
+        ...
 
 
 class Electing:
@@ -54,6 +63,14 @@ class Electing:
         """Make the authority forget a primary that is dead; whether it did."""
         evicted = self._ask(lambda election: election.evict(identity))
         return evicted is not None and await asyncio.wrap_future(evicted)
+
+    def advance(self, upto: int) -> concurrent.futures.Future[int] | None:
+        """Move the election's counter of ids up to at least ``upto``; the value found before.
+
+        ``None`` where there is none: only ZooKeeper has one.
+        """
+        counter: object = self._election
+        return self._ask(lambda _: counter.advance(upto)) if isinstance(counter, Counter) else None
 
     def resign(self, timeout_s: float) -> None:
         """Give up being primary; blocks, for at most ``timeout_s``."""

@@ -27,6 +27,7 @@ from registry.store.lmdb import Store
 
 from .absence import Absence
 from .claiming import Barrier, Claimant, claim_log, newest_barrier
+from .counting import Counting
 from .duty import Duty
 from .electing import Electing
 from .follower import Follower
@@ -108,10 +109,12 @@ class Node:
         if newest is not None:
             self._barrier_applied(newest)
         self._electing = Electing(self._make_election, self.membership.heard)
+        self._counting = Counting(self.store.view, self._electing.advance)
         self._ready_to_claim = threading.Event()
         self._duty = Duty(
             self.writer, self.membership, started=self._ready_to_claim, confirm=self._electing.confirm,
             claim=self._claim, renew_s=None if self.alone else settings.fence_renew_s, refused=refused,
+            wrote=self._counting.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
         self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
         self.processes = Processes()
@@ -243,19 +246,21 @@ class Node:
         return made_by_settings(self._settings, self.identity, self.reachable)
 
     def _claim(self) -> int:
-        return claim_log(
+        epoch = claim_log(
             self.log,
             self.store,
             Claimant(self.identity.node, self.identity.url),
             follow=self.following.reach,
             watching=self.follower.watching,
         )
+        self._counting.claimed()
+        return epoch
 
     def _switched(self, role: Role) -> None:
         """The node has become primary, or has ceased to be."""
         primary = role.stage is Stage.PRIMARY
         if primary:
-            self.writer.open(None if self.alone else role.epoch)
+            self.writer.open(None if self.alone else role.epoch, floor=self._counting.floor)
         else:
             self.writer.shut()
         self.following.lazy = primary or self.alone
@@ -306,6 +311,10 @@ class Node:
 def _answer_all(answers: list[tuple[Answer, Outcome]]) -> None:
     for answer, outcome in answers:
         answer(outcome)
+
+
+def _nothing() -> None:
+    pass
 
 
 async def _taken_as_reachable(identity: Identity) -> str:

@@ -107,12 +107,12 @@ class Writer:
         self._appended_at = clock()
         self._batches = self._commands = self._records = self._versions = 0
 
-    def open(self, barrier: int | None) -> None:
+    def open(self, barrier: int | None, *, floor: int = 0) -> None:
         """Write from now on, under the claim whose barrier is applied; ``None``: nobody else can write.
 
-        Not while a step is being made.
+        ``floor``: see :meth:`.ids.Ids.restart`. Not while a step is being made.
         """
-        self._decider.ids.restart()
+        self._decider.ids.restart(floor)
         self._barrier = barrier
         self._appended_at = self._clock()
         self._queue.open()

@@ -11,6 +11,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.ids import Ids
 from registry.domain.model import ID_MAX, Subject
 from registry.domain.records import Entry
+from registry.domain.views import DictView
 from tests.unit.small_registry import INT, SmallRegistry, record
 
 
@@ -23,6 +24,14 @@ def reserved(entries: list[Entry]) -> list[int]:
 def new_ids(small: SmallRegistry, count: int, subject: str = "s") -> list[int]:
     taken = len(small.log)
     return [small.place(f"{subject}{taken}-{n}", record(f"R{taken}_{n}"))[0] for n in range(count)]
+
+
+def test_ids_begin_above_what_somebody_else_has_counted() -> None:
+    ids = Ids()
+    ids.restart(100)
+    view = DictView()
+    assert ids.grant(view, ".").schema_id == 101
+    assert ids.grant(view, ".c").schema_id == 1
 
 
 def test_a_reservation_stands_before_the_first_id_that_it_covers(small: SmallRegistry) -> None:
