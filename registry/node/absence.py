@@ -1,14 +1,19 @@
 """How long the store was away from the log's end, against how long the log keeps deletions.
 
 A log that forgets deletions may have forgotten one that the store has not applied: what it deleted would
-stay for ever. So a store that was away for nearly as long is built anew. Both times are wall clocks, this
-host's and the brokers'; the margin covers what they differ by. A mark from the future says that the clock
-was set back: how long the store was away is then not known, which counts as too long.
+stay for ever. So a store that was away for nearly as long is built anew.
+
+From one process to the next only the wall clock tells how long that was; the margin covers by how much this
+host's and the brokers' differ. A mark from the future says that the clock was set back: how long the store
+was away is then not known, which counts as too long. While a process runs, a clock counts that nobody sets:
+a node that follows the log minds no jump of the wall clock.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
@@ -37,18 +42,44 @@ def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: i
     return f"it was last at the log's end {away_s} s ago, and the log keeps deletions for {kept_s} s"
 
 
+class Moment(NamedTuple):
+    """One moment by both clocks."""
+
+    wall_ms: int
+    """Since the epoch."""
+    running_ms: int
+    """Of a clock that nobody sets, and that goes on while the process is stopped or the machine sleeps."""
+
+
+def running_ms() -> int:
+    """The clock that nobody sets."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1_000_000
+
+
 class Absence:
     """Keeps the mark of one store. ``retention_ms`` is asked each time, because topics are reconfigured."""
 
     def __init__(
-        self, store: Store, *, retention_ms: Callable[[], int | None], margin_ms: int, now: Callable[[], int]
+        self,
+        store: Store,
+        *,
+        retention_ms: Callable[[], int | None],
+        margin_ms: int,
+        now: Callable[[], int],
+        running: Callable[[], int] = running_ms,
     ) -> None:
         self._store = store
         self._retention_ms = retention_ms
         self._margin_ms = margin_ms
-        self._at_end_ms = store.at_end_ms()
-        self.now = now
-        """The wall clock, ms since the epoch."""
+        self._now = now
+        self._running = running
+        # When the store was last at the end, as the running clock would have shown it.
+        self._at_end_ms = running() - (now() - store.at_end_ms())
+
+    def moment(self) -> Moment:
+        """Now."""
+        return Moment(self._now(), self._running())
 
     @property
     def look_every_s(self) -> float:
@@ -58,12 +89,12 @@ class Absence:
             return _LOOK_EVERY_S
         return min(_LOOK_EVERY_S, max(_LOOK_EVERY_MIN_S, (retention_ms - self._margin_ms) / 4000))
 
-    def at_end(self, asked_ms: int) -> None:
-        """The store holds all that the log held at ``asked_ms``."""
-        self._at_end_ms = asked_ms
-        self._store.mark_at_end(asked_ms)
+    def at_end(self, asked: Moment) -> None:
+        """The store holds all that the log held at that moment."""
+        self._at_end_ms = asked.running_ms
+        self._store.mark_at_end(asked.wall_ms)
 
     def too_long(self) -> str:
         """Why the store cannot go on; empty when it can."""
-        why = too_long(self._at_end_ms, self.now(), self._retention_ms(), self._margin_ms)
+        why = too_long(self._at_end_ms, self._running(), self._retention_ms(), self._margin_ms)
         return f"the store must be built anew: {why}" if why else ""

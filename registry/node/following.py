@@ -152,11 +152,11 @@ class Following:
         if now - self._asked_at < self._absence.look_every_s and not self._log_trouble:
             return
         self._asked_at = now
-        asked_ms = self._absence.now()
+        asked = self._absence.moment()
         end = self._log.ask_end(ASK_S)
         self.heard(None)
         if self._store.applied >= end:
-            self._absence.at_end(asked_ms)
+            self._absence.at_end(asked)
 
     def heard(self, error: LogError | None) -> None:
         """Somebody has asked the log, and was answered or not."""

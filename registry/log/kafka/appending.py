@@ -18,22 +18,13 @@ from . import batches
 from .batches import NOBODY
 from .claiming import init_producer, until
 from .partition import Partition
-from .settling import Settling
+from .settling import BadTime, Settling
+from .stamping import Stamps, boot_s, wall_ms
 
 CLAIM_IDLE_MAX_S = 12 * 3600.0
 """A claim unused for longer is void: brokers forget idle producers (``producer.id.expiration.ms``, 1 day) and
 then take even an older one's batches, so that none may be sent."""
 _EPOCH_LAST = (1 << 15) - 1
-
-
-def boot_s() -> float:
-    """A clock that goes on while the process is stopped or the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-def wall_ms() -> int:
-    """The wall clock, ms since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class Appender:
@@ -59,7 +50,7 @@ class Appender:
         self._transactional_id = transactional_id
         self._timeout_s = timeout_s
         self._fencing = fencing
-        self._now_ms = now_ms
+        self._stamps = Stamps(now_ms, clock)
         self._clock = clock
         self._writing = asyncio.Lock()
         self._claim: Claim | None = None
@@ -140,11 +131,30 @@ class Appender:
     async def _settle(
         self, claim: Claim, sequence: int, piece: Sequence[Entry], check_age: Callable[[], None]
     ) -> int:
-        batch = batches.build(piece, claim, sequence, self._now_ms())
+        stamp_ms = self._stamps.now()
+        try:
+            offset = await self._settle_at(stamp_ms, claim, sequence, piece, check_age)
+        except BadTime as error:
+            earlier_ms = self._stamps.refused(stamp_ms)
+            if earlier_ms is None:
+                raise LogError(str(error)) from error
+            stamp_ms = earlier_ms
+            offset = await self._settle_at(stamp_ms, claim, sequence, piece, check_age)
+        self._stamps.taken(stamp_ms)
+        return offset
+
+    async def _settle_at(
+        self,
+        stamp_ms: int,
+        claim: Claim,
+        sequence: int,
+        piece: Sequence[Entry],
+        check_age: Callable[[], None],
+    ) -> int:
         settling = Settling(
             self._partition,
             claim,
-            batch,
+            batches.build(piece, claim, sequence, stamp_ms),
             floor=self._floor,
             timeout_s=self._timeout_s,
             check_age=check_age,

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from registry.domain.records import Entry
 from registry.log.contract import Claim, Fetched, LogError, OutcomeUnknown, Unreachable
 
-from .appending import Appender, wall_ms
+from .appending import Appender
 from .claiming import until
 from .connection import Connections, Security
 from .fetching import Prefetch
 from .partition import TRY_S, Partition
+from .stamping import wall_ms
 from .topic import Found, Wanted, check, open_topic
 
 _START_TIMEOUT_S = 30.0

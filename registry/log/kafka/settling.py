@@ -25,6 +25,10 @@ _WITHOUT_EFFECT = {Code.NOT_ENOUGH_REPLICAS, Code.UNKNOWN_TOPIC_OR_PARTITION, Co
 """To be tried again. After all other errors that are not told apart here the batch may be there."""
 
 
+class BadTime(LogError):
+    """The broker holds the time of the batch to be from the future; it is not in the log."""
+
+
 class Settling:
     """Appending ``batch`` in the name of ``claim``.
 
@@ -111,6 +115,10 @@ class Settling:
             )
         if code in {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED} and not self._doubt:
             partition.denied(code, "Write")
+        if code == Code.INVALID_TIMESTAMP and not self._doubt:
+            raise BadTime(
+                f"Kafka refused a batch as one from the future ({answer.message}): set the clock of this host"
+            )
         if code in _REFUSED and not self._doubt:
             raise LogError(f"Kafka refused a batch ({code_name(code)}): {answer.message}")
         raise NoAnswer(f"{code_name(code)} {answer.message}".strip(), sent=code not in _WITHOUT_EFFECT)

@@ -11,23 +11,12 @@ import base64
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from aiokafka.protocol.abstract import AbstractType
-from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest_v11
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.produce import ProduceRequest_v7
-from aiokafka.protocol.types import (
-    Boolean,
-    CompactArray,
-    CompactBytes,
-    CompactString,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Schema,
-    TaggedFields,
-)
+
+from .structs import FetchRequestV13, MetadataRequestV10, ProduceRequestV13
 
 PARTITION = 0
 """The log is the first and only partition of its topic."""
@@ -53,6 +42,7 @@ class Code(IntEnum):
     NOT_ENOUGH_REPLICAS = 19
     TOPIC_AUTHORIZATION_FAILED = 29
     CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
     TOPIC_ALREADY_EXISTS = 36
     INVALID_REPLICATION_FACTOR = 38
     POLICY_VIOLATION = 44
@@ -120,80 +110,7 @@ def topic_id_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
-class _Uuid(AbstractType):  # type: ignore[misc]
-    """Sixteen bytes."""
-
-    @classmethod
-    def encode(cls, value: bytes) -> bytes:
-        return value
-
-    @classmethod
-    def decode(cls, data: Any) -> bytes:
-        raw: bytes = data.read(16)
-        return raw
-
-
-class _MetadataResponse(Response):  # type: ignore[misc]
-    API_KEY, API_VERSION = 3, 10
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        (
-            "brokers",
-            CompactArray(
-                ("node_id", Int32),
-                ("host", CompactString()),
-                ("port", Int32),
-                ("rack", CompactString()),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("cluster_id", CompactString()),
-        ("controller_id", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("error_code", Int16),
-                ("name", CompactString()),
-                ("topic_id", _Uuid),
-                ("is_internal", Boolean),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("error_code", Int16),
-                        ("partition", Int32),
-                        ("leader_id", Int32),
-                        ("leader_epoch", Int32),
-                        ("replicas", CompactArray(Int32)),
-                        ("in_sync", CompactArray(Int32)),
-                        ("offline", CompactArray(Int32)),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("authorized_operations", Int32),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("authorized_operations", Int32),
-        ("tags", TaggedFields),
-    )
-
-
-class _MetadataRequest(RequestStruct):  # type: ignore[misc]
-    API_KEY, API_VERSION, FLEXIBLE_VERSION = 3, 10, True
-    RESPONSE_TYPE = _MetadataResponse
-    SCHEMA = Schema(
-        (
-            "topics",
-            CompactArray(("topic_id", _Uuid), ("name", CompactString()), ("tags", TaggedFields)),
-        ),
-        ("allow_auto_topic_creation", Boolean),
-        ("include_cluster_authorized_operations", Boolean),
-        ("include_topic_authorized_operations", Boolean),
-        ("tags", TaggedFields),
-    )
-
-
-class Metadata(Request[_MetadataRequest]):  # type: ignore[misc]
+class Metadata(Request[MetadataRequestV10]):  # type: ignore[misc]
     """Asks for the cluster and one topic, and never makes the topic, as a stock broker otherwise would."""
 
     API_KEY = 3
@@ -219,82 +136,7 @@ def cluster(response: Any) -> Cluster:
     return Cluster(response.cluster_id or "", controller, list(brokers.values()), code, place)
 
 
-class _FetchResponse(Response):  # type: ignore[misc]
-    API_KEY, API_VERSION = 1, 13
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("error_code", Int16),
-        ("session_id", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("topic_id", _Uuid),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition", Int32),
-                        ("error_code", Int16),
-                        ("high_watermark", Int64),
-                        ("last_stable_offset", Int64),
-                        ("log_start_offset", Int64),
-                        (
-                            "aborted_transactions",
-                            CompactArray(
-                                ("producer_id", Int64), ("first_offset", Int64), ("tags", TaggedFields)
-                            ),
-                        ),
-                        ("preferred_read_replica", Int32),
-                        ("records", CompactBytes),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("tags", TaggedFields),
-    )
-
-
-class _FetchRequest(RequestStruct):  # type: ignore[misc]
-    API_KEY, API_VERSION, FLEXIBLE_VERSION = 1, 13, True
-    RESPONSE_TYPE = _FetchResponse
-    SCHEMA = Schema(
-        ("replica_id", Int32),
-        ("max_wait_ms", Int32),
-        ("min_bytes", Int32),
-        ("max_bytes", Int32),
-        ("isolation_level", Int8),
-        ("session_id", Int32),
-        ("session_epoch", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("topic_id", _Uuid),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition", Int32),
-                        ("current_leader_epoch", Int32),
-                        ("fetch_offset", Int64),
-                        ("last_fetched_epoch", Int32),
-                        ("log_start_offset", Int64),
-                        ("partition_max_bytes", Int32),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("tags", TaggedFields),
-            ),
-        ),
-        (
-            "forgotten",
-            CompactArray(("topic_id", _Uuid), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)),
-        ),
-        ("rack_id", CompactString()),
-        ("tags", TaggedFields),
-    )
-
-
-class Fetch(Request[FetchRequest_v11 | _FetchRequest]):  # type: ignore[misc]
+class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
     """Asks for records from ``offset`` on; a batch larger than ``bytes_max`` still comes whole."""
 
     API_KEY = 1
@@ -306,7 +148,7 @@ class Fetch(Request[FetchRequest_v11 | _FetchRequest]):  # type: ignore[misc]
     def build(self, struct: Any) -> Any:
         """The request in the version that was agreed on. All of it is uncommitted, as Confluent reads."""
         head = (_REPLICA, self._wait_ms, 1, self._bytes_max, 0, 0, -1)
-        if struct is _FetchRequest:
+        if struct is FetchRequestV13:
             by_id: Any = (PARTITION, -1, self._offset, -1, -1, self._bytes_max, {})
             return struct(*head, [(self._topic_id, [by_id], {})], [], "", {})
         by_name = (PARTITION, -1, self._offset, -1, self._bytes_max)
@@ -321,62 +163,7 @@ def fetched(response: Any) -> FetchAnswer:
     return FetchAnswer(code, end, data or b"")
 
 
-class _ProduceResponse(Response):  # type: ignore[misc]
-    API_KEY, API_VERSION = 0, 13
-    SCHEMA = Schema(
-        (
-            "topics",
-            CompactArray(
-                ("topic_id", _Uuid),
-                (
-                    "partitions",
-                    CompactArray(
-                        ("partition", Int32),
-                        ("error_code", Int16),
-                        ("offset", Int64),
-                        ("timestamp", Int64),
-                        ("log_start_offset", Int64),
-                        (
-                            "record_errors",
-                            CompactArray(
-                                ("batch_index", Int32), ("message", CompactString()), ("tags", TaggedFields)
-                            ),
-                        ),
-                        ("error_message", CompactString()),
-                        ("tags", TaggedFields),
-                    ),
-                ),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("throttle_time_ms", Int32),
-        ("tags", TaggedFields),
-    )
-
-
-class _ProduceRequest(RequestStruct):  # type: ignore[misc]
-    API_KEY, API_VERSION, FLEXIBLE_VERSION = 0, 13, True
-    RESPONSE_TYPE = _ProduceResponse
-    SCHEMA = Schema(
-        ("transactional_id", CompactString()),
-        ("required_acks", Int16),
-        ("timeout", Int32),
-        (
-            "topics",
-            CompactArray(
-                ("topic_id", _Uuid),
-                (
-                    "partitions",
-                    CompactArray(("partition", Int32), ("records", CompactBytes), ("tags", TaggedFields)),
-                ),
-                ("tags", TaggedFields),
-            ),
-        ),
-        ("tags", TaggedFields),
-    )
-
-
-class Produce(Request[ProduceRequest_v7 | _ProduceRequest]):  # type: ignore[misc]
+class Produce(Request[ProduceRequest_v7 | ProduceRequestV13]):  # type: ignore[misc]
     """Appends one batch; answered when all replicas in sync have it. Not part of a transaction."""
 
     API_KEY = 0
@@ -387,7 +174,7 @@ class Produce(Request[ProduceRequest_v7 | _ProduceRequest]):  # type: ignore[mis
     def build(self, struct: Any) -> Any:
         """The request in the version that was agreed on."""
         head = (None, _ALL_REPLICAS, self._timeout_ms)
-        if struct is _ProduceRequest:
+        if struct is ProduceRequestV13:
             return struct(*head, [(self._topic_id, [(PARTITION, self._batch, {})], {})], {})
         return struct(*head, [(self._topic, [(PARTITION, self._batch)])])
 
