@@ -1,0 +1,237 @@
+"""Requests and answers of Kafka's protocol that aiokafka lacks, field by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.api import RequestStruct, Response
+from aiokafka.protocol.types import (
+    Boolean,
+    CompactArray,
+    CompactBytes,
+    CompactString,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Schema,
+    TaggedFields,
+)
+
+
+class Uuid(AbstractType):  # type: ignore[misc]
+    """Sixteen bytes."""
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        """As they are."""
+        return value
+
+    @classmethod
+    def decode(cls, data: Any) -> bytes:
+        """The next sixteen."""
+        raw: bytes = data.read(16)
+        return raw
+
+
+class MetadataResponseV10(Response):  # type: ignore[misc]
+    """The cluster and its topics, with their ids."""
+
+    API_KEY, API_VERSION = 3, 10
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString()),
+                ("port", Int32),
+                ("rack", CompactString()),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString()),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("name", CompactString()),
+                ("topic_id", Uuid),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader_id", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", CompactArray(Int32)),
+                        ("in_sync", CompactArray(Int32)),
+                        ("offline", CompactArray(Int32)),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("authorized_operations", Int32),
+        ("tags", TaggedFields),
+    )
+
+
+class MetadataRequestV10(RequestStruct):  # type: ignore[misc]
+    """Asks for it (Kafka 2.8 and newer)."""
+
+    API_KEY, API_VERSION, FLEXIBLE_VERSION = 3, 10, True
+    RESPONSE_TYPE = MetadataResponseV10
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(("topic_id", Uuid), ("name", CompactString()), ("tags", TaggedFields)),
+        ),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class FetchResponseV13(Response):  # type: ignore[misc]
+    """Records of topics that are named by id."""
+
+    API_KEY, API_VERSION = 1, 13
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("error_code", Int16),
+        ("session_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("high_watermark", Int64),
+                        ("last_stable_offset", Int64),
+                        ("log_start_offset", Int64),
+                        (
+                            "aborted_transactions",
+                            CompactArray(
+                                ("producer_id", Int64), ("first_offset", Int64), ("tags", TaggedFields)
+                            ),
+                        ),
+                        ("preferred_read_replica", Int32),
+                        ("records", CompactBytes),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class FetchRequestV13(RequestStruct):  # type: ignore[misc]
+    """Asks for them (Kafka 3.1 and newer)."""
+
+    API_KEY, API_VERSION, FLEXIBLE_VERSION = 1, 13, True
+    RESPONSE_TYPE = FetchResponseV13
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        ("max_wait_ms", Int32),
+        ("min_bytes", Int32),
+        ("max_bytes", Int32),
+        ("isolation_level", Int8),
+        ("session_id", Int32),
+        ("session_epoch", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("current_leader_epoch", Int32),
+                        ("fetch_offset", Int64),
+                        ("last_fetched_epoch", Int32),
+                        ("log_start_offset", Int64),
+                        ("partition_max_bytes", Int32),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        (
+            "forgotten",
+            CompactArray(("topic_id", Uuid), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)),
+        ),
+        ("rack_id", CompactString()),
+        ("tags", TaggedFields),
+    )
+
+
+class ProduceResponseV13(Response):  # type: ignore[misc]
+    """What became of batches for topics that are named by id."""
+
+    API_KEY, API_VERSION = 0, 13
+    SCHEMA = Schema(
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("offset", Int64),
+                        ("timestamp", Int64),
+                        ("log_start_offset", Int64),
+                        (
+                            "record_errors",
+                            CompactArray(
+                                ("batch_index", Int32), ("message", CompactString()), ("tags", TaggedFields)
+                            ),
+                        ),
+                        ("error_message", CompactString()),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("throttle_time_ms", Int32),
+        ("tags", TaggedFields),
+    )
+
+
+class ProduceRequestV13(RequestStruct):  # type: ignore[misc]
+    """Appends them (Kafka 4.1 and newer)."""
+
+    API_KEY, API_VERSION, FLEXIBLE_VERSION = 0, 13, True
+    RESPONSE_TYPE = ProduceResponseV13
+    SCHEMA = Schema(
+        ("transactional_id", CompactString()),
+        ("required_acks", Int16),
+        ("timeout", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", Uuid),
+                (
+                    "partitions",
+                    CompactArray(("partition", Int32), ("records", CompactBytes), ("tags", TaggedFields)),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
