@@ -19,7 +19,7 @@ from election.contract import Identity
 from registry.domain.commands import NotPrimary, Outcome, Unknown
 
 from .connection import NotSent
-from .messages import COMMANDS, Batch, Wanted, decode_outcomes, encode
+from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
 from .peer import NotAPeer, Peer
 from .signing import Signing
 
@@ -149,9 +149,7 @@ class Line:
         ]
         try:
             answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node)))
-            outcomes = decode_outcomes(answer).outcomes
-            if len(outcomes) != len(items):
-                raise msgspec.DecodeError("not one outcome for each command")
+            outcomes = outcomes_of(answer, len(items))
         except NotSent:
             self._waiting.extendleft(reversed(items))
             return

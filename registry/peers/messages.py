@@ -54,5 +54,13 @@ class Standing(msgspec.Struct, frozen=True):
 
 encode = msgspec.msgpack.Encoder().encode
 decode_batch = msgspec.msgpack.Decoder(Batch).decode
-decode_outcomes = msgspec.msgpack.Decoder(Outcomes).decode
+_decode_outcomes = msgspec.msgpack.Decoder(Outcomes).decode
 decode_standing = msgspec.msgpack.Decoder(Standing).decode
+
+
+def outcomes_of(body: bytes, count: int) -> list[Outcome]:
+    """The outcomes of ``count`` commands. Raises ``msgspec.DecodeError``."""
+    outcomes = _decode_outcomes(body).outcomes
+    if len(outcomes) != count:
+        raise msgspec.DecodeError(f"{len(outcomes)} outcomes of {count} commands")
+    return outcomes
