@@ -73,9 +73,8 @@ class AttachedLog:
 
     @property
     def record_bytes_max(self) -> int:
-        """See :class:`.contract.Log`; 0 while there is no log."""
-        log = self._log
-        return 0 if log is None else log.record_bytes_max
+        """See :class:`.contract.Log`."""
+        return self._with(lambda log: log.record_bytes_max)
 
     @property
     def tombstone_retention_ms(self) -> int | None:

@@ -36,8 +36,12 @@ _log = logging.getLogger(__name__)
 
 def open_on_kafka(settings: Settings) -> tuple[AttachedLog, Store]:
     """The log, attached or yet to be, and the store. Raises the errors of the log and the store."""
-    path = settings.data / "store"
-    known = known_log(path)
+    if settings.fencing == "off":
+        _log.warning(
+            "fencing is off: nothing keeps a former primary from writing, so ids may be given twice and "
+            "writes that were acknowledged may be overwritten"
+        )
+    known = known_log(settings.data / "store")
     if known is None:
         log = _waited_for(settings)
         return _attached(settings, log, _opened(settings, log.identity))
