@@ -75,6 +75,8 @@ class History:
     requests: list[Request] = field(default_factory=list)
     digests: list[tuple[int, int, str]] = field(default_factory=list)
     """Node, applied offset, digest."""
+    given_up: list[str] = field(default_factory=list)
+    """What no node took, however often it was tried."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, request: Request) -> Request:

@@ -39,7 +39,7 @@ class Line:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 # A node that stops closes idle connections: nothing was taken, and every client tries again.
-                if isinstance(error, http.client.RemoteDisconnected | BrokenPipeError) and not fresh:
+                if isinstance(error, ConnectionResetError | BrokenPipeError) and not fresh:
                     continue
                 return {}, time.monotonic()
             if response.will_close:
@@ -143,6 +143,7 @@ class Worker:
             if not request.failed:
                 raise AssertionError(f"{subject}: {request}")
             self.stopping.wait(0.1)
+        self._history.given_up.append(f"register under {subject}")
         return None
 
     def _read_back(self, subject: str, schema_id: int, text: str) -> None:
@@ -157,6 +158,7 @@ class Worker:
             if not self._ask(kind, "GET", path, subject, **about).failed:
                 return
             self.stopping.wait(0.1)
+        self._history.given_up.append(f"{kind.value} of {subject}")
 
     def _ask(
         self, kind: Kind, method: str, path: str, subject: str, body: Any = None, **about: Any

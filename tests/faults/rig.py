@@ -6,7 +6,7 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
@@ -154,7 +154,7 @@ class Watch:
             if not node.running:
                 continue
             said = node.status()
-            if said:
+            if said.get("digest"):  # it is added up where there is time, so it may come later
                 self._history.digest(number, said["applied"], said["digest"])
                 found.append((said["applied"], said["digest"]))
         return found
@@ -191,10 +191,26 @@ class Run:
 
         until(done, HEAL_S, f"a write through every node: {[node.status() for node in self.rig.nodes]}")
 
-    def failures(self, *, of: tuple[Node, ...]) -> list[Request]:
-        """Requests to these nodes that got an error of the server, or none after it took them."""
-        numbers = {self.rig.nodes.index(node) for node in of}  # type: ignore[arg-type]
-        return [each for each in self.history.requests if each.node in numbers and each.failed and each.sent]
+    def failures(self, *, of: Sequence[Node], restarted: bool = False) -> list[str]:
+        """What these nodes failed, as a client behind a front sees it.
+
+        A front passes on to the next node what a closed port refused, what was answered with 503, and, where
+        nodes were ``restarted``, what a connection lost that was just being closed. What no node took in the
+        end counts.
+        """
+        numbers = [number for number, node in enumerate(self.rig.nodes) if node in of]
+        passed_on = {0, 503} if restarted else {503}
+        failed = [
+            each
+            for each in self.history.requests
+            if each.failed and each.sent and each.status not in passed_on and each.node in numbers
+        ]
+        told = [
+            f"{each.kind.value} of {each.subject} by node {each.node}, {each.began:.3f} to {each.ended:.3f}: "
+            f"{each.status} {each.answer}"
+            for each in failed
+        ]
+        return told + self.history.given_up
 
 
 @contextmanager
@@ -210,10 +226,14 @@ def run(rig: Rig, seed: int, folder: Path, *, workers: int = 8) -> Iterator[Run]
             made.writes_through_all()
             yield made
             made.writes_through_all()
-        until(lambda: len(set(watch.look())) == 1, HEAL_S, "the nodes to have the same rows")
+        until(lambda: _alike(watch.look()), HEAL_S, "the nodes to have the same rows")
     _read_all(rig, made.history)
     made.log = batches(folder)
     check(made.history, made.log)
+
+
+def _alike(said: list[tuple[int, str]]) -> bool:
+    return len(said) == 3 and len(set(said)) == 1
 
 
 def _read_all(rig: Rig, history: History) -> None:
