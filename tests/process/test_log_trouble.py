@@ -33,7 +33,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def start(broker: Broker, data: Path, topic: str, *flags: str, port: int | None = None) -> Registry:
-    where = ("--kafka", broker.address, "--topic", topic, "--group", topic, "--readers", "0")
+    where = ("--kafka", broker.address, "--topic", topic, "--group", topic, "--readers", "1")
     return Registry(data, *where, "--request-timeout-s", "5", *flags, port=port)
 
 
@@ -111,6 +111,8 @@ def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker,
         make_topic(own.address, name=topic)
         until(lambda: "reseed" in reasons(registry), WAIT_S, "the other topic to be noticed")
         assert get(registry, f"/schemas/ids/{schema_id}").status_code == 200
+        missing = get(registry, "/subjects/missing/versions")
+        assert missing.status_code == 503, "the other topic knows nothing of what is missing"
         refused = register(registry, "t")
         assert refused.status_code == 503, refused.text
         assert "reseed" in refused.json()["message"]
