@@ -167,7 +167,7 @@ def memory(registry: Registry) -> str:
             continue
         if f"PPid:\t{registry.process.pid}\n" in status:
             anonymous = int(re.search(r"RssAnon:\s+(\d+)", status)[1]) >> 10  # type: ignore[index]
-            found.append(f"{words[2].split('.')[1]} {anonymous} MB")
+            found.append(f"{words[words.index('-m') + 1].split('.')[1]} {anonymous} MB")
     return ", ".join(sorted(found))
 
 
