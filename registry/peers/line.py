@@ -23,8 +23,8 @@ from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
 from .peer import NotAPeer, Peer
 from .signing import Signing
 
-UNDER_WAY_MAX = 4
-"""Batches of one line that wait for their answer at once."""
+UNDER_WAY_MAX = 2
+"""Batches of one line that wait for their answer at once; more of them are smaller, and cost more."""
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
 LIFE_EVERY_S = 3.0
