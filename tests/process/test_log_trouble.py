@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +16,7 @@ from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.log.contract import Log
 from tests.contract.kafka_topics import delete_topic, make_topic
 from tests.process.stations import on_kafka
-from tests.running import Registry, until
+from tests.running import ROOT, Registry, until
 
 WAIT_S = 60.0
 FORGETFUL = {
@@ -125,6 +127,29 @@ def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker,
         assert status(registry)["applied"] == applied
     finally:
         registry.stop()
+
+
+def test_a_running_node_takes_a_log_that_was_seeded_from_its_own(own: Broker, tmp_path: Path) -> None:
+    topic = make_topic(own.address)
+    first = start(own, tmp_path / "first", topic).wait()
+    other = start(own, tmp_path / "other", topic).wait()
+    try:
+        ids = [register(node, name).json()["id"] for node, name in ((first, "a"), (other, "b"))]
+        delete_topic(own.address, topic)
+        until(lambda: not status(other)["ready"], WAIT_S, "the loss to be noticed")
+        assert first.stop() == 0, first.output
+        where = ("--kafka", own.address, "--topic", topic, "--group", topic, "--data", str(first.data))
+        reseed = [sys.executable, "-m", "registry", "log", "reseed", *where]
+        said = subprocess.run(reseed, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
+        assert said.returncode == 0, said.stdout + said.stderr
+        until(lambda: "seeded" in other.output, WAIT_S, "the seeded log to be noticed")
+        until(lambda: _answers(other, "/health/ready"), WAIT_S, "the store to be built anew")
+        for name, schema_id in zip("ab", ids, strict=True):
+            assert get(other, f"/subjects/{name}/versions/latest").json()["id"] == schema_id
+        assert register(other, "c").json()["id"] > max(ids)
+    finally:
+        first.stop()
+        other.stop()
 
 
 def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
