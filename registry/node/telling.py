@@ -51,6 +51,7 @@ def metrics(node: Node) -> bytes:
     gauges = [
         Gauge("registrar_log_end_offset", "Offset of the log's next record", told.end),
         Gauge("registrar_applied_offset", "Offset up to which the store holds the log", told.applied),
+        Gauge("registrar_epoch", "The newest epoch that the rows know of", told.epoch),
         Gauge("registrar_ready", "1 while everything can be served", float(told.ready)),
         Gauge("registrar_quarantined_records", "Records that could not be read", told.quarantined),
         Gauge("registrar_store_rows", "Rows in the store", store.rows),
