@@ -24,6 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--registry", metavar="URL", help="try the clients against the server at URL instead of ours"
     )
+    parser.addoption("--fault-rounds", type=int, default=3, help="rounds of faults by chance")
+    parser.addoption("--fault-seed", type=int, help="seed of the first round; by default the time of day")
+    parser.addoption("--faults", type=int, default=3, help="faults in a round")
+    parser.addoption("--fault-minutes", type=float, default=0.0, help="minutes of load without faults")
 
 
 @pytest.fixture(scope="session")

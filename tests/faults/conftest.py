@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from deploy.local.broker import Broker
 
 from .rig import Rig
+from .rounds import Soak
 
 SECRET = "a secret that the nodes share"
 
@@ -26,6 +28,23 @@ def rig(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ri
         tmp_path_factory.mktemp("nodes"), "--peer-secret", SECRET, "--request-timeout-s", "12", broker=broker
     ) as running:
         yield running
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "fault_round" in metafunc.fixturenames:
+        metafunc.parametrize("fault_round", range(metafunc.config.getoption("--fault-rounds")))
+
+
+@pytest.fixture(scope="session")
+def soak(request: pytest.FixtureRequest) -> Soak:
+    option = request.config.getoption
+    seed = option("--fault-seed")
+    return Soak(
+        rounds=option("--fault-rounds"),
+        faults=option("--faults"),
+        seed=time.time_ns() // 1_000_000_000 if seed is None else seed,
+        minutes=option("--fault-minutes"),
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import orjson
 
 from .history import History, Kind, Request
 
-REQUEST_TIMEOUT_S = 30.0
+REQUEST_TIMEOUT_S = 15.0
 _HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
@@ -27,11 +27,13 @@ class Line:
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[dict[str, Any], float]:
         """What :class:`Request` wants to know of the answer, and when it came."""
+        sent = False
         for fresh in (self._connection is None, True):
             try:
                 connection = self._open()
             except OSError:
-                return {"sent": False}, time.monotonic()
+                return {"sent": sent}, time.monotonic()
+            sent = True
             try:
                 connection.request(method, path, orjson.dumps(body) if body is not None else None, _HEADERS)
                 response = connection.getresponse()

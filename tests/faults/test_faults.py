@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from deploy.local.broker import Broker
 from tests.running import until
 
 from .rig import HEAL_S, Rig, run
+from .rounds import Round, Soak
 
 DAY_S = 86_400.0
 
@@ -122,3 +124,24 @@ def test_a_rolling_restart_fails_no_read_and_no_write(rig: Rig, partition: Path)
             node.start().wait()
             rig.primary()
     assert made.failures(of=rig.nodes, restarted=True) == []
+
+
+def test_rounds_of_chance(rig: Rig, partition: Path, soak: Soak, fault_round: int) -> None:
+    seed = soak.seed + fault_round
+    print(f"--fault-seed {seed} --fault-rounds 1: ", end="", flush=True)
+    with run(rig, seed, partition) as made:
+        round_ = Round(rig, made, seed)
+        try:
+            round_.run(soak.faults)
+        finally:
+            print(", ".join(round_.told), flush=True)
+
+
+def test_load_alone_changes_no_primary(rig: Rig, partition: Path, soak: Soak) -> None:
+    ends_at = time.monotonic() + 60 * soak.minutes
+    with run(rig, soak.seed, partition) as made:
+        before = rig.primary().status()["epoch"]
+        until(lambda: time.monotonic() > ends_at, 60 * soak.minutes + HEAL_S, "the load to last")
+        after = rig.primary().status()["epoch"]
+    assert made.failures(of=rig.nodes) == []
+    assert (after == before) or not soak.minutes, "a healthy primary was replaced"

@@ -1,0 +1,123 @@
+"""Rounds of chance: what is done to the cluster, and when, follows from a seed."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tests.running import until
+
+from .rig import HEAL_S, FaultyNode, Rig, Run
+
+DAY_S = 86_400.0
+REQUESTS_BETWEEN = 80
+FAULT_S_MAX = 10.0
+"""How long a fault lasts at most while it keeps the load from going on: longer than a session."""
+
+
+@dataclass(frozen=True)
+class Soak:
+    """How much is left to chance."""
+
+    rounds: int
+    faults: int
+    """In each round."""
+    seed: int
+    """Of the first round; the next has the next."""
+    minutes: float
+    """Of load without faults."""
+
+
+class Round:
+    """Some faults, one after another or at once, each healed in the end."""
+
+    def __init__(self, rig: Rig, made: Run, seed: int) -> None:
+        self._rig = rig
+        self._made = made
+        self._chance = random.Random(seed)
+        self._heal = ExitStack()
+        self.told: list[str] = []
+        """What was done."""
+
+    def run(self, faults: int) -> None:
+        """Work so many faults; returns when all is healed."""
+        kinds: list[Callable[[FaultyNode], None]] = [
+            self._kill, self._freeze, self._cut_off_from_broker, self._cut_off_from_peers, self._restart,
+            self._kill_all, self._restart_broker, self._move_clock, self._fill_disk,
+        ]  # fmt: skip
+        for _ in range(faults):
+            node, fault = self._pick(), self._chance.choice(kinds)
+            self.told.append(f"{fault.__name__.strip('_')} {self._rig.nodes.index(node)}")
+            fault(node)
+            self._load_goes_on()
+            if self._chance.random() < 0.7:  # else the next fault comes on top
+                self._heal.close()
+                self._rig.primary()
+        self._heal.close()
+        for node in self._rig.nodes:
+            until(node.ready, HEAL_S, f"node {self._rig.nodes.index(node)} to be ready again")
+
+    def _pick(self) -> FaultyNode:
+        """The primary, if there is one and chance wants it."""
+        primaries = [node for node in self._rig.nodes if node.running and node.role == "primary"]
+        wanted, anyone = self._chance.random() < 0.6, self._chance.choice(self._rig.nodes)
+        return primaries[0] if primaries and wanted else anyone
+
+    def _load_goes_on(self) -> None:
+        """Return after some more requests, or some time without them."""
+        requests = self._made.history.requests
+        seen, ends_at = len(requests), time.monotonic() + FAULT_S_MAX
+        until(
+            lambda: len(requests) > seen + REQUESTS_BETWEEN or time.monotonic() > ends_at,
+            HEAL_S,
+            "requests to go on",
+        )
+
+    def _start(self, node: FaultyNode) -> None:
+        if not node.running:
+            node.start()
+
+    def _kill(self, node: FaultyNode) -> None:
+        node.kill()
+        self._heal.callback(self._start, node)
+
+    def _kill_all(self, _: FaultyNode) -> None:
+        for node in self._rig.nodes:
+            self._kill(node)
+        self._heal.close()
+
+    def _restart(self, node: FaultyNode) -> None:
+        if node.running:
+            node.stop()
+        self._start(node)
+
+    def _freeze(self, node: FaultyNode) -> None:
+        node.freeze()
+        self._heal.callback(node.thaw)
+
+    def _cut_off_from_broker(self, node: FaultyNode) -> None:
+        assert self._rig.broker is not None
+        line = self._rig.broker.proxies[self._rig.nodes.index(node)]
+        line.cut()
+        self._heal.callback(line.heal)
+
+    def _cut_off_from_peers(self, node: FaultyNode) -> None:
+        node.peers.cut()
+        self._heal.callback(node.peers.heal)
+
+    def _restart_broker(self, _: FaultyNode) -> None:
+        assert self._rig.broker is not None
+        self._rig.broker.kill()
+        self._rig.broker.start().wait()
+
+    def _move_clock(self, node: FaultyNode) -> None:
+        node.shift_clock(self._chance.choice((-3, 12)) * DAY_S * self._chance.random())
+        self._heal.callback(node.shift_clock, 0.0)
+
+    def _fill_disk(self, node: FaultyNode) -> None:
+        if node.running:
+            node.limit_files(max(path.stat().st_size for path in node.data.rglob("data.mdb")))
+            self._heal.callback(lambda: node.limit_files(-1))
