@@ -22,6 +22,7 @@ ASK_S = 2.0
 _PROGRESS_EVERY_S = 5.0
 _RETRY_S = 0.5
 _WAIT_S = 1.0
+_TURN_S = 0.02
 _STUCK_S = 10.0
 _QUARANTINE_SHOWN_MAX = 20
 _log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Following:
         self._advanced = advanced
         self._absence = absence
         self._stepping = threading.Lock()
+        self._moved = threading.Condition()
         self._stopping = threading.Event()
         self._nudged = threading.Event()
         self._told_at = time.monotonic()
@@ -77,17 +79,26 @@ class Following:
         Raises the errors of the log and the store, :class:`Unreachable` when the log gives nothing for long.
         The caller's thread makes the steps itself: handing over to another and back costs more than a step.
         """
-        if self._store.applied >= offset:
-            return
-        with self._stepping:
-            moved_at = time.monotonic()
-            while self._store.applied < offset:
-                if self._step():
-                    moved_at = time.monotonic()
-                elif self._stopping.is_set() or time.monotonic() - moved_at > _STUCK_S:
-                    raise Unreachable(f"the log does not give its records from {self._store.applied} on")
-                else:
-                    self._log.wait(self._follower.position, _WAIT_S)
+        at, moved_at = -1, 0.0
+        while (applied := self._store.applied) < offset:
+            now = time.monotonic()
+            if applied > at:
+                at, moved_at = applied, now
+            elif self._stopping.is_set() or now - moved_at > _STUCK_S:
+                raise Unreachable(f"the log does not give its records from {applied} on")
+            if self._stepping.acquire(blocking=False):
+                try:
+                    self._step_or_wait()
+                finally:
+                    self._stepping.release()
+            else:
+                # The other thread steps, or waits for what this one does: it may get there first.
+                with self._moved:
+                    self._moved.wait_for(lambda: self._store.applied >= offset, _TURN_S)
+
+    def _step_or_wait(self) -> None:
+        if not self._step():
+            self._log.wait(self._follower.position, _WAIT_S)
 
     def _step(self) -> int:
         if self._absence is not None and self._absence.too_long():
@@ -97,6 +108,8 @@ class Following:
         went = self._follower.step()
         if went:
             self._advanced()
+            with self._moved:
+                self._moved.notify_all()
         return went
 
     def run(self) -> None:
