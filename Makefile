@@ -19,6 +19,10 @@ UPGRADE ?= --upgrade
 NODES    ?= 3
 ELECTION ?= kafka
 PORT     ?=
+# What "make soak" does: rounds of faults, minutes of load without faults, simulated histories.
+ROUNDS  ?= 20
+MINUTES ?= 60
+HISTORIES ?= 5000
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
 
@@ -28,7 +32,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test lint unit docs bench lock clean tools java
+.PHONY: help serve cluster test lint unit docs bench soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -36,6 +40,7 @@ help:
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
+	@echo 'make soak [ROUNDS=20 MINUTES=60]                                faults by chance, then load alone'
 	@echo 'make docs                                                       write what follows from the source'
 	@echo 'make lock                                                       take newer versions of what is needed'
 	@echo 'make clean                                                      remove what was installed and built'
@@ -57,6 +62,11 @@ unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
 	$(BIN)/python -m pytest $(TESTS)
 
+# Faults by chance on a real cluster, simulated histories, and load alone: no false alarm, nothing lost.
+soak: tools $(VENV)/dev.stamp
+	$(BIN)/python -m tests.simulation --rounds $(HISTORIES)
+	$(BIN)/python -m pytest -s tests/faults --fault-rounds $(ROUNDS) --fault-minutes $(MINUTES) $(TESTS)
+
 bench: $(VENV)/dev.stamp java
 	@for tool in wrk nginx; do command -v $$tool >/dev/null || \
 	  { echo "make bench needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
@@ -65,6 +75,8 @@ bench: $(VENV)/dev.stamp java
 	$(BIN)/python bench/fold.py --records 300000 --cores 1
 	$(BIN)/python bench/fold.py --records 1000000
 	$(BIN)/python bench/fold.py --records 1300000 --kafka
+	@echo; echo 'A cluster of three nodes on one broker'
+	$(BIN)/python bench/cluster.py
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools: java
