@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from .avro.format import AvroFormat
-from .contract import Dependency, Difference, Format, InvalidSchema, Schema
+from .contract import Budget, Dependency, Difference, Exhausted, Format, InvalidSchema, Schema
 
-__all__ = ["FORMATS", "Dependency", "Difference", "Format", "InvalidSchema", "Schema"]
+__all__ = [
+    "FORMATS",
+    "Budget",
+    "Dependency",
+    "Difference",
+    "Exhausted",
+    "Format",
+    "InvalidSchema",
+    "Schema",
+]
 
 FORMATS: Final[dict[str, Format]] = {"AVRO": AvroFormat()}

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
+
+STEPS_MAX: Final = 500_000
+"""Steps of comparing for one request: a few seconds."""
 
 
 class InvalidSchema(ValueError):
     """A text that is no schema of its format. ``str(error)`` is the parser's sentence, fit for a client."""
+
+
+class Exhausted(Exception):
+    """A comparison would take more steps than its :class:`Budget` holds."""
+
+
+class Budget:
+    """The steps that comparisons may take together, because the domain has no clock.
+
+    A step is a small piece of work, a microsecond or a few: a pair of types, a property, a branch tried.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: float = STEPS_MAX) -> None:
+        self.left = steps
+
+    def spend(self, steps: int = 1) -> None:
+        """Take steps out. Raises :class:`Exhausted` where too few are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise Exhausted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +77,9 @@ class Schema(Protocol):
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields; empty where the schema has no fields."""
 
+    def check_fields(self) -> None:
+        """What ``validateFields`` demands besides. Raises :class:`InvalidSchema`."""
+
 
 class Format(Protocol):
     """A schema type of the registry."""
@@ -68,9 +96,15 @@ class Format(Protocol):
         """
 
     def differences(
-        self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"]
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
     ) -> list[Difference]:
         """Why ``reader`` cannot read data of ``writer``; empty when it can.
 
         ``reader_is`` says which of the two is being registered; the messages call them new and old.
+        Raises :class:`InvalidSchema` for a schema that was read leniently and makes no sense, and
+        :class:`Exhausted`.
         """

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.schemas.avro.json_source import is_exact, read, read_exactly
-from registry.domain.schemas.avro.json_text import double, printed, quoted
+from registry.domain.schemas.json_text import double, printed, quoted
 
 TEXTS = st.text(alphabet=st.characters(blacklist_categories=("Cs",)))
 JSON = st.recursive(

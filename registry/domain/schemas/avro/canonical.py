@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .json_text import printed, quoted
+from registry.domain.schemas.json_text import printed, quoted
+from registry.domain.schemas.walk import Walk, run
+
 from .model import (
     MISSING,
     Array,
@@ -25,7 +27,6 @@ from .model import (
     Unresolved,
 )
 from .names import qualified
-from .walk import Walk, run
 
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Difference
+from registry.domain.schemas.walk import Walk, run
 
 from .canonical import canonical_text
 from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primitive, Record, Union
-from .walk import Walk, run
 
 MAX_DIFFERENCES: Final = 1000
 """Types that share types can differ in exponentially many places; the verdict does not need them all."""

@@ -6,11 +6,11 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
+from registry.domain.schemas.json_text import clipped, printed
+from registry.domain.schemas.walk import Walk, run
 
 from .canonical import canonical_text
-from .json_text import clipped, printed
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved
-from .walk import Walk, run
 
 MAX_STEPS: Final = 1_000_000
 """Comparisons of values with types for the nested defaults of one text; a text that needs more is refused."""

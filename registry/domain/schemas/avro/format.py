@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from registry.domain.schemas.contract import Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.contract import Budget, Dependency, Difference, InvalidSchema, Schema
 
 from .canonical import canonical_text
 from .compatibility import differences
@@ -55,6 +55,9 @@ class AvroSchema:
         """The fields of a record; none for any other type."""
         return frozenset([field.name for field in self.node.fields] if type(self.node) is Record else ())
 
+    def check_fields(self) -> None:
+        """Nothing more is demanded of Avro."""
+
 
 class AvroFormat:
     """Avro 1.12 as Java has it: parser, ``toString`` and ``SchemaCompatibility``."""
@@ -69,9 +72,13 @@ class AvroFormat:
         return AvroSchema(parser.read(text, strict=new), known)
 
     def differences(
-        self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"]
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
     ) -> list[Difference]:
-        """Java's incompatibilities, in Java's order."""
+        """Java's incompatibilities, in Java's order. The comparison bounds itself."""
         if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
             raise InvalidSchema("Incompatible because of different schema type")
         return differences(reader.node, writer.node, reader_is)

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
+from registry.domain.schemas.walk import Walk, run
+
 from .model import (
     MISSING,
     PRIMITIVES,
@@ -28,7 +30,6 @@ from .model import (
     Record,
     Union,
 )
-from .walk import Walk, run
 
 _LOGICAL: Final = {
     "big-decimal": "bytes",

@@ -11,12 +11,13 @@ import re
 from typing import Final, NoReturn
 
 from registry.domain.schemas.contract import InvalidSchema
+from registry.domain.schemas.json_text import clipped, printed
+from registry.domain.schemas.walk import Walk, run
 
 from . import json_source
 from .canonical import canonical_text
 from .defaults import DefaultChecks
 from .equality import same_definition
-from .json_text import clipped, printed
 from .linking import link
 from .model import (
     MISSING,
@@ -38,7 +39,6 @@ from .model import (
     type_name,
 )
 from .names import check_lenient, check_namespace, check_strict, make_name
-from .walk import Walk, run
 
 _RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}

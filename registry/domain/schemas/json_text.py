@@ -1,13 +1,14 @@
-"""JSON values to text as Jackson prints them for Avro: compact, non-ASCII literally, numbers as Java's."""
+"""JSON values to text as Jackson prints them: compact, non-ASCII literally, numbers as Java's."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Final, TypeAlias
 
-from .model import Json
+from .json_scanner import Json
 
 MAX_SHOWN: Final = 10_240
 """Characters of a schema that a message repeats."""
@@ -75,6 +76,8 @@ def _scalar(value: Json) -> str | None:
         return str(value)
     if type(value) is float:
         return double(value)
+    if type(value) is Decimal:
+        return str(value)  # as Java's BigDecimal has it: 1.50, 1E+2
     if not value:
         return "{}" if type(value) is dict else "[]"
     return None
