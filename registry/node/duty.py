@@ -53,6 +53,11 @@ class Duty:
         self._told = ""
         self._stopping = False
 
+    @property
+    def trouble(self) -> str:
+        """Why the last try to claim or to write failed; empty when it did not."""
+        return self._told
+
     def run(self) -> None:
         """Do what the role asks for until :meth:`stop`, and then what still waits."""
         self._started.wait()
@@ -66,6 +71,7 @@ class Duty:
                 case Task.CLAIM if not self._stopping:
                     self.claim_once()
                 case _:
+                    self._told = ""
                     self._membership.wait(role)
 
     def _write(self) -> None:
@@ -74,6 +80,7 @@ class Duty:
         try:
             if writer.wait(self._until_renewal()):
                 writer.step()
+                self._told = ""
                 self._wrote()
             elif self._renew_s is not None and writer.idle_s() >= self._renew_s:
                 writer.renew()

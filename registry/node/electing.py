@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from election.contract import Election, Event, Identity
+from election.contract import Election, Event, Identity, Won
 
 _ANSWER_S = 10.0
+_LOOK_S = 0.25
+REST_S = 3.0
+"""How long another node has at least to be elected instead of one that cannot write."""
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -25,13 +29,29 @@ class Counter(Protocol):
 
 
 class Electing:
-    """``make`` makes the election on the loop on which it will run; ``heard`` is called there with events."""
+    """``make`` makes the election on the loop on which it will run; ``heard`` is called there with events.
 
-    def __init__(self, make: Callable[[], Election], heard: Callable[[Event], None]) -> None:
+    The election knows that a node lives, not that it reaches its log. So a node that was elected and has had
+    ``trouble`` (why it cannot write; empty when it can) for ``patience_s`` resigns, and may be elected again
+    when the trouble is over.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Election],
+        heard: Callable[[Event], None],
+        *,
+        trouble: Callable[[], str] = lambda: "",
+        patience_s: float = math.inf,
+    ) -> None:
         self._make = make
         self._heard = heard
+        self._trouble = trouble
+        self._patience_s = patience_s
+        self._won = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._election: Election | None = None
+        self._leaving = False
         self._closing = False
 
     def run(self) -> None:
@@ -45,10 +65,46 @@ class Electing:
         if self._closing:
             return
         try:
-            async for event in self._election.events():
-                self._heard(event)
+            while not await self._hear(self._election):
+                pass
         finally:
             await self._election.close()
+
+    async def _hear(self, election: Election) -> bool:
+        """Hear events until there are no more, or until this node, having resigned, may be elected again."""
+        hearing = asyncio.ensure_future(self._listen(election))
+        watching = asyncio.ensure_future(self._watch(election))
+        try:
+            await asyncio.wait((hearing, watching), return_when=asyncio.FIRST_COMPLETED)
+            if hearing.done():
+                hearing.result()
+                return True
+            watching.result()
+            return False
+        finally:
+            hearing.cancel()
+            watching.cancel()
+
+    async def _watch(self, election: Election) -> None:
+        """Resign when this node is elected and cannot write for long; return when it can again."""
+        loop = asyncio.get_running_loop()
+        since: float | None = None
+        while since is None or loop.time() - since < self._patience_s:
+            await asyncio.sleep(_LOOK_S)
+            if self._leaving or not (self._won and self._trouble()):
+                since = None
+            elif since is None:
+                since = loop.time()
+        _log.warning("this node leaves writing to others, as it cannot write: %s", self._trouble())
+        await election.resign()
+        await asyncio.sleep(REST_S)
+        while self._leaving or self._trouble():  # noqa: ASYNC110 (other threads tell nobody of it)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _listen(self, election: Election) -> None:
+        async for event in election.events():
+            self._won = isinstance(event, Won)
+            self._heard(event)
 
     def confirm(self) -> bool:
         """Ask the authority whether this node is still elected; blocks."""
@@ -73,12 +129,13 @@ class Electing:
         return self._ask(lambda _: counter.advance(upto)) if isinstance(counter, Counter) else None
 
     def resign(self, timeout_s: float) -> None:
-        """Give up being primary; blocks, for at most ``timeout_s``."""
+        """Give up being primary for good; blocks, for at most ``timeout_s``."""
+        self._leaving = True
         self._wait_for(self._ask(lambda election: election.resign()), timeout_s)
 
     def close(self, timeout_s: float) -> None:
         """Leave; blocks, for at most ``timeout_s``."""
-        self._closing = True
+        self._leaving = self._closing = True
         self._wait_for(self._ask(lambda election: election.close()), timeout_s)
 
     def _wait_for(self, asked: concurrent.futures.Future[None] | None, timeout_s: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -108,7 +109,13 @@ class Node:
             newest = newest_barrier(view)
         if newest is not None:
             self._barrier_applied(newest)
-        self._electing = Electing(self._make_election, self.membership.heard)
+        self._electing = Electing(
+            self._make_election,
+            self.membership.heard,
+            trouble=self._cannot_write,
+            # Nobody takes over from a primary that was named.
+            patience_s=math.inf if settings.election == "static" else settings.session_timeout_s,
+        )
         self._counting = Counting(self.store.view, self._electing.advance)
         self._ready_to_claim = threading.Event()
         self._duty = Duty(
@@ -244,6 +251,10 @@ class Node:
         from .elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
 
         return made_by_settings(self._settings, self.identity, self.reachable)
+
+    def _cannot_write(self) -> str:
+        """Why this node could not write, were it the primary; empty when it could."""
+        return self.following.trouble or self._duty.trouble
 
     def _claim(self) -> int:
         epoch = claim_log(
