@@ -1,6 +1,6 @@
 """Many simulated histories, up to the first wrong one.
 
-    python -m tests.simulation [--rounds N] [--seed FIRST]
+python -m tests.simulation [--rounds N] [--seed FIRST]
 """
 
 from __future__ import annotations

@@ -90,7 +90,11 @@ class Running:
         self.writer.world, self.writer.membership = world, self.membership
         self._claimant = Claimant(node.name, node.identity.url)
         self._elector = Elector(
-            world, cluster.authority, node.identity, self.membership.heard, lambda: node.line.cut
+            world,
+            cluster.authority,
+            node.identity,
+            self.membership.heard,
+            lambda: node.line.cut or node.line.deaf,
         )
         started = threading.Event()
         started.set()

@@ -44,7 +44,7 @@ class Trouble:
         self.over = False
         self._actions: list[Callable[[Node], None]] = [
             self._crash, self._crash, self._freeze, self._freeze, self._cut, self._usurp, self._noise,
-            self._stop, self._isolate, self._another_producer,
+            self._stop, self._isolate, self._another_producer, self._lag, self._usurp_amid_noise,
         ]  # fmt: skip
 
     def run(self) -> None:
@@ -64,7 +64,9 @@ class Trouble:
                 self._amid_an_append(node)
             action(node)
         for node in self._cluster.nodes:
-            node.line.cut, node.line.bad, node.cut_off = False, 0.0, False
+            line, node.cut_off = node.line, False
+            line.cut = line.lagging = line.deaf = False
+            line.bad = 0.0
             if node.running is None:
                 self._cluster.start(node)
             else:
@@ -135,6 +137,21 @@ class Trouble:
             node.line.bad = 0.0
 
         self._later(4.0, heal)
+
+    def _lag(self, node: Node) -> None:
+        line = node.line
+        line.lagging, line.deaf = True, self._world.likely(0.7)
+
+        def heal() -> None:
+            line.lagging = line.deaf = False
+
+        self._later(4.0, heal)
+        if self._world.likely(0.7):
+            self._usurp(node)
+
+    def _usurp_amid_noise(self, node: Node) -> None:
+        self._noise(node)
+        self._later(0.5, lambda: self._usurp(node))
 
     def _usurp(self, node: Node) -> None:
         self._cluster.authority.usurp()

@@ -39,6 +39,14 @@ class Line:
     bad: float = 0.0
     """The share of requests that go wrong."""
     hops_s: float = 0.001
+    lagging: bool = False
+    """Whether nothing new is fetched, though requests are answered."""
+    deaf: bool = False
+    """Whether the election is out of reach, but the broker is not."""
+
+    @property
+    def fetches(self) -> bool:
+        return not self.cut and not self.lagging
 
 
 class NodeLog:
@@ -58,6 +66,7 @@ class NodeLog:
         self._sequence = 0
         self._used_at = 0.0
         self._heard = 0
+        self._fetched = 0
         self.appending = False
         """Whether an append is under way."""
 
@@ -73,18 +82,19 @@ class NodeLog:
         return end
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        if not self._line.cut:  # what the background has fetched by now: anything up to the end
+        if self._line.fetches:  # what the background has fetched by now: anything up to the end
             here = max(self._heard, offset)
             if here < self._partition.end:
                 self._heard = self._world.chance.randint(here, self._partition.end)
-        records = self._partition.records[offset : min(self._heard, offset + records_max)]
+            self._fetched = max(self._fetched, self._heard)
+        records = self._partition.records[offset : min(self._fetched, offset + records_max)]
         return Fetched(records, offset + len(records))
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        self._world.until(lambda: not self._line.cut and self._partition.end > offset, timeout_s)
-        if not self._line.cut:
-            self._heard = max(self._heard, self._partition.end)
-        return self._heard > offset
+        self._world.until(lambda: self._line.fetches and self._partition.end > offset, timeout_s)
+        if self._line.fetches:
+            self._fetched = self._heard = max(self._heard, self._partition.end)
+        return self._fetched > offset
 
     def claim(self) -> Claim:
         for _ in range(3):
