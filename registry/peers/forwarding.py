@@ -154,8 +154,11 @@ class Forwarding:
             changed = self._changed
             if outcome is None:
                 outcome = await self._try(asked)
-            if isinstance(outcome, Done | Refused):
+            if isinstance(outcome, Done):
                 return outcome
+            if isinstance(outcome, Refused):
+                # A refusal after a doubt says nothing about the try that was in doubt.
+                return unknown or outcome
             if isinstance(outcome, Unknown):
                 if not repeatable(asked.command):
                     return outcome

@@ -20,7 +20,7 @@ from registry.domain.commands import NotPrimary, Outcome, Unknown
 
 from .connection import NotSent
 from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
-from .peer import NotAPeer, Peer
+from .peer import Doubtful, NotAPeer, Peer
 from .signing import Signing
 
 UNDER_WAY_MAX = 2
@@ -150,18 +150,26 @@ class Line:
         try:
             answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node)))
             outcomes = outcomes_of(answer, len(items))
-        except NotSent:
-            self._waiting.extendleft(reversed(items))
+        except NotSent as error:
+            peer.abort()  # it takes no more: without another connection it would be tried for ever
+            self._take_back(items, error)
             return
         except NotAPeer as error:
-            # Refused before it was read: a peer that decides answers 200.
             _log.warning("the primary at %s refuses: %s", self.identity.peer, error)
             peer.abort()
-            outcomes = [NotPrimary()] * len(items)
+            lost = Unknown(f"The primary gave no answer that can be trusted; {_UNKNOWN}")
+            outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(items)
         except (ConnectionError, msgspec.DecodeError):
             outcomes = [Unknown(f"The connection to the primary was lost; {_UNKNOWN}")] * len(items)
         for item, outcome in zip(items, outcomes, strict=True):
             _settle(item.outcome, outcome)
+
+    def _take_back(self, items: list[_Item], error: NotSent) -> None:
+        if not self._retired:
+            self._waiting.extendleft(reversed(items))
+            return
+        for item in items:
+            _settle(item.outcome, Unsent(str(error)))
 
     # --- keeping the connection
 

@@ -16,12 +16,18 @@ from .messages import IDENTITY, WATCH, Standing, decode_standing
 from .signing import ANY_TIME, Signing, clock_ms
 
 _OK, _STRANGER = 200, 401
+_UNREAD = (400, _STRANGER, 404, 413)
+"""What a peer answers that has done nothing."""
 CONNECT_S = 2.0
 """How long connecting and the first answer may take, each."""
 
 
 class NotAPeer(ConnectionError):
     """What answers is not the node that was meant, or it does not know the secret."""
+
+
+class Doubtful(NotAPeer):
+    """The same, but the node that was meant may have got the request all the same."""
 
 
 class Peer:
@@ -58,7 +64,10 @@ class Peer:
         return cls(connection, signing, standing)
 
     async def ask(self, path: str, body: bytes) -> bytes:
-        """POST ``body``; the body of the answer. Raises ``NotSent``, ``Broken``, :class:`NotAPeer`."""
+        """POST ``body``; the body of the answer. Raises ``NotSent``, ``Broken``, :class:`Doubtful`.
+
+        :class:`NotAPeer` when it certainly did nothing.
+        """
         return await _ask(self._connection, self._signing, "POST", path, body, clock_ms() + self._ahead_ms)
 
     async def watch(self) -> None:
@@ -86,9 +95,10 @@ async def _ask(
     if answer.status == _STRANGER:
         raise NotAPeer("it does not take this node for a peer: their secrets differ")
     if not signing.answers(nonce, answer.status, answer.headers, answer.body):
-        raise NotAPeer("what answers does not know the secret that peers share")
+        raise Doubtful("what answers does not know the secret that peers share")
     if answer.status != _OK:
-        raise NotAPeer(f"the node answered with status {answer.status}")
+        kind = NotAPeer if answer.status in _UNREAD else Doubtful
+        raise kind(f"the node answered with status {answer.status}")
     return answer.body
 
 

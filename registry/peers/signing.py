@@ -1,10 +1,11 @@
 """Requests and answers between nodes that share a secret, which itself never travels.
 
 A request is signed over its method, path, body, a nonce, and the time on the *receiver's* own clock, which
-counts from its start; the sender has learned it from the receiver's signed identity. So no two clocks need
-agree, a jump of the time of day changes nothing, and what is sent again is refused: an old time, or a nonce
-that was seen within the window. An answer is signed over the nonce of its request. The body stands in the
-signature by its hash, so that a stranger is refused before its body is read.
+begins anywhere and counts on; the sender has learned it from the receiver's signed identity. So no two clocks
+need agree, a jump of the time of day changes nothing, and what is sent again is refused: an old time, a nonce
+that was seen within the window, or a time of another node's clock, or of the same node's in a former life.
+An answer is signed over the nonce of its request. The body stands in the signature by its hash, so that a
+stranger is refused before its body is read.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ _BODY = b"x-registrar-body"
 _SIGNATURE = b"x-registrar-signature"
 
 
+_BEGAN_AT_MS = secrets.randbelow(1 << 52)
+"""So that no two nodes, and no two lives of one, have the same time: what is signed for one is no other's."""
+
+
 def clock_ms() -> int:
-    """The clock of this process for signatures, ms."""
-    return time.monotonic_ns() // 1_000_000
+    """The clock of this process for signatures, ms; it begins anywhere."""
+    return _BEGAN_AT_MS + time.monotonic_ns() // 1_000_000
 
 
 class Signing:

@@ -14,6 +14,7 @@ import pytest
 
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
 from registry.peers.security import Security
+from registry.peers.signing import Signing
 from tests.peers.certificates import Authority
 from tests.peers.members import Group, Member, group
 from tests.running import free_port, until_async
@@ -148,6 +149,47 @@ async def test_a_registration_of_unknown_outcome_is_sent_again_to_the_next_prima
         nodes.elect(2)
         assert isinstance(await waiting, Done)
         assert nodes.members[2].decided == [Register("s", SCHEMA)]
+
+
+@running
+async def test_a_refusal_after_an_unknown_outcome_does_not_say_that_nothing_was_done() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
+        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        nodes.members[2].full = True
+        nodes.elect(2)
+        assert isinstance(await waiting, Unknown)
+
+
+@running
+async def test_a_connection_that_takes_no_more_requests_is_replaced() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        line: Any = nodes.members[1].peers.forwarding._line
+        line._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
+        assert isinstance(await submit(nodes.members[1], Register("t", SCHEMA)), Done)
+
+
+class Unsigning(Signing):
+    """Takes what is signed, and signs no answer."""
+
+    def answer(self, request: Any, status: int, body: bytes) -> Any:
+        return []
+
+
+@running
+async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() -> None:
+    secret = "a secret of sixteen"
+    async with group(2, Security(secret=secret)) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        server: Any = nodes.members[0].peers._server
+        server._signing = Unsigning(secret)
+        assert isinstance(await submit(nodes.members[1], DeleteSubject("s")), Unknown)
+        assert nodes.members[0].decided.count(DeleteSubject("s")) == 1
 
 
 @running

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from registry.peers.signing import ANY_TIME, WINDOW_MS, Signing, clock_ms
@@ -61,6 +64,12 @@ def test_another_body_is_not_held() -> None:
 @pytest.mark.parametrize("away", [-2 * WINDOW_MS, 2 * WINDOW_MS])
 def test_an_old_or_early_time_is_refused(away: int) -> None:
     assert not Signing("a secret").accepts("POST", PATH, signed(clock_ms() + away))
+
+
+def test_what_was_signed_for_a_former_life_of_a_node_is_old_in_the_next() -> None:
+    ask = [sys.executable, "-c", "from registry.peers.signing import clock_ms; print(clock_ms())"]
+    lives = [int(subprocess.run(ask, capture_output=True, check=True).stdout) for _ in range(2)]
+    assert abs(lives[1] - lives[0]) > 2 * WINDOW_MS
 
 
 def test_without_a_time_only_an_identity_is_told() -> None:
