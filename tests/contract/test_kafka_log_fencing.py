@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local.broker import Broker
 from registry.domain.records import Entry
@@ -14,7 +16,7 @@ from registry.log.contract import Claim, Fenced, Log, OutcomeUnknown, Unreachabl
 from registry.log.kafka.appending import CLAIM_IDLE_MAX_S
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import FORGETS_S, OddBroker, Opened
-from tests.contract.kafka_topics import make_topic
+from tests.contract.kafka_topics import admin, delete_topic, make_topic
 
 BARRIER = [Entry(b"barrier", b"")]
 
@@ -110,6 +112,27 @@ def test_what_did_not_land_before_the_fence_is_refused(odd: OddBroker, opened: O
     with pytest.raises(Fenced, match="newer claim"):
         former.append(entry(b"lost"))
     assert values(later) == [b"", b""]
+
+
+def too_small_for_another(address: str, topic: str) -> None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    resource.add_incremental_config(
+        ConfigEntry("max.message.bytes", "80", incremental_operation=AlterConfigOpType.SET)
+    )
+    client = admin(address)  # kept: with it its pending calls would go
+    client.incremental_alter_configs([resource])[resource].result(30)
+
+
+@pytest.mark.parametrize("refuse", [too_small_for_another, delete_topic])
+def test_what_landed_is_not_said_to_be_refused_when_the_log_takes_no_more(
+    odd: OddBroker, opened: Opened, refuse: Callable[[str, str], None]
+) -> None:
+    topic = make_topic(odd.address)
+    log = opened(odd.proxy.address, topic)
+    take_over(log)
+    odd.proxy.lose_answer(then=lambda: refuse(odd.address, topic))
+    with pytest.raises(OutcomeUnknown):
+        log.append(entry(b"landed" * 10))
 
 
 def test_an_append_without_an_answer_until_its_time_is_up_is_unknown(odd: OddBroker, opened: Opened) -> None:

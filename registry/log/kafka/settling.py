@@ -6,7 +6,15 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from registry.log.contract import Claim, Fenced, LogError, OutcomeUnknown, RecordTooLarge, Unreachable
+from registry.log.contract import (
+    Claim,
+    Fenced,
+    ForeignLog,
+    LogError,
+    OutcomeUnknown,
+    RecordTooLarge,
+    Unreachable,
+)
 
 from . import batches, wire
 from .batches import NOBODY, Batch
@@ -79,9 +87,11 @@ class Settling:
 
     def _raise_unless_in_doubt(self, error: LogError) -> None:
         """A try that was refused, say for a missing permission, says nothing about an earlier one."""
-        if not self._doubt or type(error) is not LogError:
+        if not self._doubt or isinstance(error, (Fenced, OutcomeUnknown)):
             raise error
         self._trouble = str(error)
+        if isinstance(error, (ForeignLog, RecordTooLarge)):  # the next try would say the same
+            self._give_up()
 
     async def _try(self) -> int:
         try:
