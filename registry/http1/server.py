@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from .answers import Answer, Header, Later, date_line
@@ -54,6 +55,8 @@ class Server:
         self.address: tuple[str, int] | None = None
         self._connections: set[Connection] = set()
         self._listener: asyncio.Server | None = None
+        self._queue: socket.socket | None = None
+        """The listening socket once more, for those that the kernel took and this process has not."""
         self._empty = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
 
@@ -67,6 +70,7 @@ class Server:
         name = listener.getsockname()
         self.address = (name[0], name[1]) if isinstance(name, tuple) else None
         self._clock = self.loop.create_task(self._watch())
+        self._queue = listener.dup()
         self._listener = await self.loop.create_server(lambda: Connection(self), sock=listener, backlog=1024)
 
     async def stop(self, grace_s: float) -> None:
@@ -76,6 +80,7 @@ class Server:
             self._listener.close()
         for connection in list(self._connections):
             connection.stop()
+        await self._take_the_last()
         if self._connections:
             self._empty.clear()
             try:
@@ -86,6 +91,19 @@ class Server:
                     connection.abort()
         if self._clock is not None:
             self._clock.cancel()
+
+    async def _take_the_last(self) -> None:
+        """Serve who has connected already: closing the socket would reset them, with what they have sent."""
+        if self._queue is None:
+            return
+        waiting = []
+        with self._queue as queue, suppress(OSError):
+            queue.setblocking(False)
+            while True:
+                waiting.append(queue.accept()[0])
+        for each in waiting:
+            each.setblocking(False)
+            await self.loop.connect_accepted_socket(lambda: Connection(self), each)
 
     def joined(self, connection: Connection) -> bool:
         """A connection came; whether there is room for it."""
