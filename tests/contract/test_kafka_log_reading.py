@@ -118,6 +118,25 @@ def test_bytes_that_were_damaged_on_the_way_are_not_taken() -> None:
     assert batches.next_offset(whole[:-1], 3) == 3
 
 
+def test_reading_goes_on_after_an_error_that_nobody_expected(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    partition, odd = log._partition, "no topic's id"
+    partition.topic_id, right = odd, partition.topic_id  # type: ignore[assignment]
+    with pytest.raises(LogError, match="cannot be read"):
+        until(lambda: log.wait(0, 0.1), 30, "the error")
+    partition.topic_id = right
+    produced(kafka.address, topic, b"1")
+
+    def goes_on() -> bool:
+        try:
+            return log.wait(0, 0.1)
+        except LogError:
+            return False
+
+    until(goes_on, 30, "reading to go on")
+
+
 def test_pieces_end_where_they_may() -> None:
     entries = [Entry(b"", bytes(60)) for _ in range(7)]
     sizes = [len(piece) for piece in batches.pieces(entries, (), 300)]

@@ -189,6 +189,11 @@ class Prefetch:
                 self._fail(str(error))
                 await pause()
                 await self._recover()
+            except Exception as error:
+                # Were this task to end, nothing would be read any more, and nobody told.
+                _log.exception("reading ahead goes on after an error that should not be")
+                self._fail(f"the log cannot be read: {error!r}")
+                await pause()
             else:
                 if cut_off:
                     _log.info("the log can be read again")
