@@ -13,7 +13,7 @@ import orjson
 
 from .history import History, Kind, Request
 
-REQUEST_TIMEOUT_S = 15.0
+REQUEST_TIMEOUT_S = 30.0
 _HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
