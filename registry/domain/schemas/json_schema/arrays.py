@@ -1,0 +1,99 @@
+"""Changes of an array's items. As with objects, what may come and go depends on how open it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from registry.domain.schemas.walk import Walk
+
+from .found import Found
+from .model import Array, Node
+from .objects import unevaluated
+from .scalars import limit
+
+if TYPE_CHECKING:
+    from .compatibility import Comparison
+
+
+def compare(comparison: Comparison, old: Array, new: Array, found: Found) -> Walk[None]:
+    """In Confluent's order."""
+    if old.all_items is not None or new.all_items is not None:
+        found.include((yield comparison.compare(old.all_items, new.all_items)), "items")
+    yield _first_items(comparison, old, new, found)
+    yield _additional(comparison, old, new, found)
+    yield unevaluated(
+        comparison, old.unevaluated, new.unevaluated, "UNEVALUATED_ITEMS", "unevaluatedItems", found
+    )
+    limit(found, old.max_items, new.max_items, "MAX_ITEMS", "maxItems")
+    limit(found, old.min_items, new.min_items, "MIN_ITEMS", "minItems")
+    if old.unique != new.unique:
+        found.add("UNIQUE_ITEMS_REMOVED" if old.unique else "UNIQUE_ITEMS_ADDED", "uniqueItems")
+    limit(found, old.max_contains, new.max_contains, "MAX_CONTAINS", "maxContains")
+    limit(found, old.min_contains, new.min_contains, "MIN_CONTAINS", "minContains")
+
+
+def _first_items(comparison: Comparison, old: Array, new: Array, found: Found) -> Walk[None]:
+    both = min(len(old.items), len(new.items))
+    for index in range(both):
+        found.include((yield comparison.compare(old.items[index], new.items[index])), f"items/{index}")
+    for index, before in enumerate(old.items[both:], both):
+        yield _removed(comparison, before, new, f"items/{index}", found)
+    for index, after in enumerate(new.items[both:], both):
+        yield _added(comparison, old, after, f"items/{index}", found)
+
+
+def _removed(comparison: Comparison, before: Node, new: Array, path: str, found: Found) -> Walk[None]:
+    covering = _covering(new)
+    if _is_open(new):
+        found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+    elif covering is not None:
+        inner: Found = yield comparison.compare(before, covering)
+        found.include(inner, path)
+        is_covered = "IS" if inner.compatible else "NOT"
+        found.add(f"ITEM_REMOVED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    elif before.kind == "false":
+        found.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+    else:
+        found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+
+
+def _added(comparison: Comparison, old: Array, after: Node, path: str, found: Found) -> Walk[None]:
+    covering = _covering(old)
+    if _is_open(old):
+        kind = "ITEM_WITH_EMPTY_SCHEMA" if after.kind == "empty" else "ITEM"
+        found.add(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+    elif covering is not None:
+        inner: Found = yield comparison.compare(covering, after)
+        found.include(inner, path)
+        is_covered = "IS" if inner.compatible else "NOT"
+        found.add(f"ITEM_ADDED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    else:
+        found.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
+
+
+def _is_open(node: Array) -> bool:
+    return (
+        node.permits_additional
+        and node.additional is None
+        and (node.unevaluated is None or node.unevaluated.kind == "empty")
+    )
+
+
+def _covering(node: Array) -> Node | None:
+    """What holds for an item behind the listed ones."""
+    if node.additional is not None or not node.permits_additional:
+        return node.additional
+    rest = node.unevaluated
+    return None if rest is None or rest.kind in ("empty", "false") else rest
+
+
+def _additional(comparison: Comparison, old: Array, new: Array, found: Found) -> Walk[None]:
+    path = "additionalItems"
+    if old.permits_additional != new.permits_additional:
+        found.add("ADDITIONAL_ITEMS_ADDED" if new.permits_additional else "ADDITIONAL_ITEMS_REMOVED", path)
+    elif old.additional is None and new.additional is not None:
+        found.add("ADDITIONAL_ITEMS_NARROWED", path)
+    elif old.additional is not None and new.additional is None:
+        found.add("ADDITIONAL_ITEMS_EXTENDED", path)
+    elif old.additional is not None:
+        found.include((yield comparison.compare(old.additional, new.additional)), path)

@@ -1,0 +1,207 @@
+"""Whether data of an old schema is valid under a new one: Confluent's comparison of JSON schemas.
+
+Changes are those from old to new, in Confluent's order (Confluent 8.x). A pair that is met inside itself is
+taken for compatible; where such a pair turns out not to be, everything is compared again with that known,
+until nothing changes. Each pair is compared once in a pass, however often it is met.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from registry.domain.schemas.contract import Budget, Difference
+from registry.domain.schemas.walk import Walk, run
+
+from . import arrays, objects, scalars
+from .changes import difference
+from .found import Found
+from .matching import largest_matching
+from .model import MISSING, Array, Combined, Node, Not, Number, Object, Reference, String, Values
+from .text import same_value
+
+_NOTHING: Final = Found()
+_INCOMPATIBLE: Final = Found(compatible=False)
+_SUMS: Final = ("anyOf", "oneOf")
+
+_Pair = tuple[int, int]
+
+
+def differences(old: Node, new: Node, reader_is: str, budget: Budget) -> list[Difference]:
+    """Why data of ``old`` may be invalid under ``new``. Raises :class:`~.contract.Exhausted`."""
+    found = compare(old, new, budget)
+    if found.compatible:
+        return []
+    told = found.changes(budget, harmless=False) or [("TYPE_CHANGED", "#/")]
+    return [difference(change, path, reader_is) for change, path in told]
+
+
+def compare(old: Node, new: Node, budget: Budget) -> Found:
+    """All changes, harmless ones too."""
+    incompatible: set[_Pair] = set()
+    while True:
+        comparison = Comparison(incompatible, budget)
+        found = run(comparison.compare(old, new))
+        wrong = comparison.wrongly_assumed()
+        if not wrong:
+            return found
+        incompatible |= wrong
+
+
+class Comparison:
+    """One pass."""
+
+    __slots__ = ("_assumed", "_found", "_incompatible", "budget")
+
+    def __init__(self, incompatible: set[_Pair], budget: Budget) -> None:
+        """``incompatible``: pairs known to be so from earlier passes."""
+        self.budget: Final = budget
+        self._incompatible = incompatible
+        self._found: dict[_Pair, Found | None] = {}
+        self._assumed: set[_Pair] = set()
+
+    def wrongly_assumed(self) -> set[_Pair]:
+        """Pairs that were taken for compatible inside themselves, and are not."""
+        return {pair for pair in self._assumed if not (self._found[pair] or _NOTHING).compatible}
+
+    def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
+        """The changes from ``old`` to ``new``; either may be absent."""
+        self.budget.spend()
+        if old is None or new is None:
+            found = Found()
+            if old is not new:
+                found.add("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED")
+            return found
+        old, new = _target(old), _target(new)
+        pair = (id(old), id(new))
+        if pair in self._found:
+            known = self._found[pair]
+            if known is not None:
+                return known
+            if pair in self._incompatible:
+                return _INCOMPATIBLE
+            self._assumed.add(pair)
+            return _NOTHING
+        self._found[pair] = None
+        judged: Found = yield self._judge(old, new)
+        self._found[pair] = judged
+        return judged
+
+    def _judge(self, old: Node, new: Node) -> Walk[Found]:
+        if isinstance(new, Combined) and not isinstance(old, Combined):
+            widened: Found | None = yield self._into_branch(old, new)
+            if widened is not None:
+                return widened
+        elif isinstance(old, Combined) and not isinstance(new, Combined):
+            widened = yield self._out_of_branch(old, new)
+            if widened is not None:
+                return widened
+        found = Found()
+        if old.kind != new.kind:
+            if old.kind != "false" and new.kind != "empty" and not (old.is_bytes and new.is_bytes):
+                found.add("TYPE_CHANGED")
+            return found
+        _notes(old, new, found)
+        if isinstance(old, String) and isinstance(new, String):
+            scalars.strings(old, new, found)
+        elif isinstance(old, Number) and isinstance(new, Number):
+            scalars.numbers(old, new, found)
+        elif isinstance(old, Values) and isinstance(new, Values):
+            scalars.values(old, new, found)
+        elif isinstance(old, Combined) and isinstance(new, Combined):
+            yield self._combined(old, new, found)
+        elif isinstance(old, Not) and isinstance(new, Not):
+            inner: Found = yield self.compare(new.inner, old.inner)
+            found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
+        elif isinstance(old, Object) and isinstance(new, Object):
+            yield objects.compare(self, old, new, found)
+        elif isinstance(old, Array) and isinstance(new, Array):
+            yield arrays.compare(self, old, new, found)
+        return found
+
+    def _into_branch(self, old: Node, new: Combined) -> Walk[Found | None]:
+        """A schema that becomes one of several: the first branch that takes its data."""
+        alone = len(new.branches) == 1
+        for branch in new.branches if alone or new.criterion in _SUMS else ():
+            inner: Found = yield self.compare(old, branch)
+            if inner.compatible:
+                return inner if alone else _with(inner, "SUM_TYPE_EXTENDED")
+        return None
+
+    def _out_of_branch(self, old: Combined, new: Node) -> Walk[Found | None]:
+        """A combination that becomes a schema alone: the first branch whose data it takes."""
+        alone = len(old.branches) == 1
+        for branch in old.branches if alone or old.criterion == "allOf" else ():
+            inner: Found = yield self.compare(branch, new)
+            if inner.compatible:
+                return inner if alone else _with(inner, "PRODUCT_TYPE_NARROWED")
+        return None
+
+    def _combined(self, old: Combined, new: Combined, found: Found) -> Walk[None]:
+        if old.criterion != new.criterion:
+            if not _is_widened(old, new):
+                found.add("COMBINED_TYPE_CHANGED")
+                return
+            found.add("COMBINED_TYPE_EXTENDED")
+        before, after = _distinct(old), _distinct(new)
+        if len(before) < len(after):
+            found.add("PRODUCT_TYPE_EXTENDED" if new.criterion == "allOf" else "SUM_TYPE_EXTENDED")
+        elif len(before) > len(after):
+            found.add("SUM_TYPE_NARROWED" if old.criterion in _SUMS else "PRODUCT_TYPE_NARROWED")
+        edges: list[dict[int, Found]] = []
+        for branch in before:
+            suitable: dict[int, Found] = {}
+            for index, other in enumerate(after):
+                inner: Found = yield self.compare(branch, other)
+                if inner.compatible:
+                    suitable[index] = inner
+            edges.append(suitable)
+        partners = largest_matching([list(suitable) for suitable in edges], self.budget)
+        for index, partner in enumerate(partners):
+            if partner >= 0:
+                found.include(edges[index][partner], f"{old.criterion}/{index}")
+        if len(before) - partners.count(-1) < min(len(before), len(after)):
+            found.add("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
+
+
+def _target(node: Node) -> Node:
+    return node.target if isinstance(node, Reference) else node
+
+
+def _with(inner: Found, change: str) -> Found:
+    found = Found()
+    found.include(inner)
+    found.add(change)
+    return found
+
+
+def _notes(old: Node, new: Node, found: Found) -> None:
+    if old.id != new.id:
+        found.add("ID_CHANGED")
+    if old.title != new.title:
+        found.add("TITLE_CHANGED")
+    if old.description != new.description:
+        found.add("DESCRIPTION_CHANGED")
+    before, after = old.default, new.default
+    if before is MISSING or after is MISSING:
+        if before is not after:
+            found.add("DEFAULT_CHANGED")
+    elif not same_value(before, after):
+        found.add("DEFAULT_CHANGED")
+
+
+def _is_widened(old: Combined, new: Combined) -> bool:
+    one_before, one_after = len(old.branches) == 1, len(new.branches) == 1
+    return (
+        new.criterion == "anyOf"
+        or (one_before and one_after)
+        or (one_before and new.criterion == "oneOf")
+        or (one_after and old.criterion == "allOf")
+    )
+
+
+def _distinct(node: Combined) -> list[Node]:
+    """The branches without those that say what an earlier one says."""
+    distinct: dict[Any, Node] = {}
+    for key, branch in zip(node.keys, node.branches, strict=True):
+        distinct.setdefault(key, branch)
+    return list(distinct.values())

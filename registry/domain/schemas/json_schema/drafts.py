@@ -1,0 +1,175 @@
+"""The drafts of JSON Schema, and what each of them says of the keywords of a schema.
+
+A schema is checked level by level: with the draft's own meta-schema, by the ``jsonschema`` library, but with
+every schema inside asked for only as an object (or a boolean). So no nesting is too deep for it, and what
+nothing refers to need not make sense, as with Confluent's parsers. Those do not mind sizes and doubles either
+(``"required": []``, an ``enum`` without values), nor notes such as ``examples``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import jsonschema
+from jsonschema_specifications import REGISTRY
+from referencing import Specification
+from referencing.jsonschema import DRAFT4, DRAFT6, DRAFT7, DRAFT201909, DRAFT202012
+
+from registry.domain.schemas.contract import InvalidSchema
+from registry.domain.schemas.json_scanner import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One draft, by what differs from the others."""
+
+    uri: str
+    """Without its scheme, as ``$schema`` names it."""
+    meta: str
+    specification: Specification[Any]
+    validator: Any
+    id_keyword: str = "$id"
+    modern: bool = False
+    """2019-09 and later: keywords stand beside ``$ref``, and there are ``$defs`` and ``unevaluated…``."""
+    booleans: bool = True
+    """Whether ``true`` and ``false`` are schemas."""
+
+
+DRAFT_4: Final = Draft(
+    "json-schema.org/draft-04/schema",
+    "http://json-schema.org/draft-04/schema",
+    DRAFT4,
+    jsonschema.Draft4Validator,
+    id_keyword="id",
+    booleans=False,
+)
+DRAFT_6: Final = Draft(
+    "json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-06/schema",
+    DRAFT6,
+    jsonschema.Draft6Validator,
+)
+DRAFT_7: Final = Draft(
+    "json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-07/schema",
+    DRAFT7,
+    jsonschema.Draft7Validator,
+)
+DRAFT_2019_09: Final = Draft(
+    "json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    DRAFT201909,
+    jsonschema.Draft201909Validator,
+    modern=True,
+)
+DRAFT_2020_12: Final = Draft(
+    "json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+    DRAFT202012,
+    jsonschema.Draft202012Validator,
+    modern=True,
+)
+_BY_URI: Final = {draft.uri: draft for draft in (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12)}
+
+_UNMINDED: Final = frozenset({"minItems", "uniqueItems", "minimum", "exclusiveMinimum", "format", "pattern"})
+"""What the meta-schemas demand of values beside their types, and Confluent's parsers do not."""
+
+_NOTES: Final = frozenset(
+    {
+        "$comment", "$vocabulary", "contentEncoding", "contentMediaType", "contentSchema",
+        "definitions", "$defs",
+        "deprecated", "examples", "readOnly", "writeOnly",
+    }
+)  # fmt: skip
+"""Keywords that Confluent's parsers leave alone."""
+
+
+def draft_of(schema: Json) -> Draft:
+    """The draft that ``$schema`` names, by http or https, with or without ``#``; else draft 07."""
+    named = schema.get("$schema") if type(schema) is dict else None
+    if type(named) is not str:
+        return DRAFT_7
+    uri = named.removesuffix("#").removeprefix("http://").removeprefix("https://")
+    return _BY_URI.get(uri, DRAFT_7)
+
+
+class Check:
+    """Holds the schemas of one document to their draft; what repeats is checked once."""
+
+    __slots__ = ("_seen", "_validator")
+
+    def __init__(self, draft: Draft) -> None:
+        self._validator = _one_level(draft)
+        self._seen: set[tuple[Any, ...]] = set()
+
+    def __call__(self, schema: Json) -> None:
+        """Refuse keywords with values of wrong types, one level deep (:class:`InvalidSchema`)."""
+        key = _flat(schema)
+        if key is not None:
+            if key in self._seen:
+                return
+            self._seen.add(key)
+        try:
+            error = next(self._validator.iter_errors(schema), None)
+        except RecursionError:  # it prints what is wrong, however deep that is
+            raise InvalidSchema("Invalid JSON Schema: a keyword has a value of a wrong type") from None
+        if error is not None:
+            where = "/".join(["#", *map(str, error.absolute_path)])
+            raise InvalidSchema(f"Invalid JSON Schema: {where}: {_clipped(error.message)}")
+
+
+def _flat(schema: Json) -> tuple[Any, ...] | None:
+    """What tells a schema without arrays and objects from all others."""
+    if type(schema) is not dict:
+        return None
+    for value in schema.values():
+        if type(value) is dict or type(value) is list:
+            return None
+    return tuple((name, type(value), value) for name, value in schema.items())
+
+
+def _clipped(message: str) -> str:
+    return message if len(message) <= 500 else f"{message[:500]}..."
+
+
+@cache
+def _one_level(draft: Draft) -> Any:
+    """A validator of the draft's keywords that goes into no schema inside the schema."""
+    parts: list[Json] = _vocabularies(draft.meta) if draft.modern else [REGISTRY.contents(draft.meta)]
+    shared = {name: piece for part in parts for name, piece in _shared(part).items()}
+    properties: dict[str, Json] = {}
+    for part in parts:
+        for name, demanded in part.get("properties", {}).items():
+            if name not in _NOTES:
+                properties[name] = _inlined(demanded, shared, draft)
+    kinds = ["object", "boolean"] if draft.booleans else ["object"]
+    return draft.validator({"type": kinds, "properties": properties})
+
+
+def _shared(part: dict[str, Json]) -> dict[str, Json]:
+    return {**part.get("definitions", {}), **part.get("$defs", {})}
+
+
+def _vocabularies(meta: str) -> list[dict[str, Json]]:
+    folder = meta.rsplit("/", 1)[0]
+    return [
+        REGISTRY.contents(meta),
+        *(REGISTRY.contents(f"{folder}/{each['$ref']}") for each in REGISTRY.contents(meta)["allOf"]),
+    ]
+
+
+def _inlined(demanded: Json, shared: dict[str, Json], draft: Draft) -> Json:
+    """A piece of a meta-schema without references: to other pieces they are followed, to schemas cut."""
+    if type(demanded) is list:
+        return [_inlined(each, shared, draft) for each in demanded]
+    if type(demanded) is not dict:
+        return demanded
+    for name in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if name in demanded:
+            target = demanded[name].rsplit("/", 1)
+            if len(target) == 1:
+                return {"type": ["object", "boolean"] if draft.booleans else "object"}
+            return _inlined(shared[target[1]], shared, draft)
+    return {name: _inlined(value, shared, draft) for name, value in demanded.items() if name not in _UNMINDED}

@@ -1,0 +1,95 @@
+"""The JSON schema type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from registry.domain.schemas.contract import Budget, Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.json_scanner import Json
+
+from .text import ordered, printed, read
+
+if TYPE_CHECKING:
+    from .model import Node
+
+
+class JsonSchema:
+    """A JSON schema. Its meaning is read when it is first asked for, as at Confluent's."""
+
+    __slots__ = ("_dependencies", "_node", "_normalized", "_value", "canonical")
+
+    def __init__(self, value: Json, dependencies: Sequence[Dependency]) -> None:
+        self._value: Final = value
+        self._dependencies = dependencies
+        self.canonical: Final = printed(value)
+        """The text as Jackson prints it again: compact, members in the order they had."""
+        self._normalized: str | None = None
+        self._node: Node | None = None
+
+    @property
+    def normalized(self) -> str:
+        """The same with the members of all objects sorted."""
+        if self._normalized is None:
+            self._normalized = printed(ordered(self._value))
+        return self._normalized
+
+    def node(self) -> Node:
+        """What it says. Raises :class:`InvalidSchema` where that makes no sense."""
+        if self._node is None:
+            from .drafts import draft_of  # noqa: PLC0415 (its libraries are for this schema type only)
+            from .loader import load  # noqa: PLC0415
+
+            refers = 'ef":' in self.canonical  # $ref, $dynamicRef, $recursiveRef
+            self._node = load(self._value, draft_of(self._value), self._dependencies, refers=refers)
+        return self._node
+
+    def equivalent(self, other: Schema) -> bool:
+        """Equal canonical texts: the order of members counts (Confluent 8.x)."""
+        return isinstance(other, JsonSchema) and self.canonical == other.canonical
+
+    def formatted(self, format: str) -> str:
+        """There is only the canonical text (Confluent 8.x)."""
+        return self.canonical
+
+    def field_names(self) -> frozenset[str]:
+        """The properties listed at the top."""
+        properties = self._value.get("properties") if type(self._value) is dict else None
+        return frozenset(properties if type(properties) is dict else ())
+
+    def check_fields(self) -> None:
+        """No property at the top may begin with ``$$``."""
+        for name in sorted(self.field_names()):
+            if name.startswith("$$"):
+                raise InvalidSchema(f"#/properties/{name}: Field names cannot start with $$ prefix")
+
+
+class JsonFormat:
+    """JSON Schema, drafts 04, 06, 07, 2019-09 and 2020-12."""
+
+    __slots__ = ()
+    name: Final = "JSON"
+
+    def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> JsonSchema:
+        """An object or a boolean; whether it makes sense as a schema is looked at only where it is new."""
+        value = read(text)
+        if type(value) is not dict and type(value) is not bool:
+            raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
+        schema = JsonSchema(value, tuple(dependencies))
+        if new:
+            schema.node()
+        return schema
+
+    def differences(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+    ) -> list[Difference]:
+        """Confluent's incompatible changes from the writer's schema to the reader's, in Confluent's order."""
+        from .compatibility import differences  # noqa: PLC0415
+
+        if not isinstance(reader, JsonSchema) or not isinstance(writer, JsonSchema):
+            raise InvalidSchema("Incompatible because of different schema type")
+        return differences(writer.node(), reader.node(), reader_is, Budget() if budget is None else budget)

@@ -1,0 +1,221 @@
+"""From JSON to the model: what Confluent's parsers make of the keywords; reached from the top, no recursion.
+
+Confluent's are Everit's parser for the drafts up to 07, and json-sKema's, translated, for the later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from registry.domain.schemas.contract import Dependency, InvalidSchema
+from registry.domain.schemas.json_scanner import Json
+
+from . import families
+from .documents import Documents, Resolver
+from .drafts import DRAFT_4, Check, Draft
+from .model import Array, Combined, Node, Not, Object, Reference, Values
+from .sameness import Sameness
+from .text import value_key
+
+_CRITERIA: Final = ("allOf", "anyOf", "oneOf")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_BESIDE_REFERENCE: Final = ("$ref", "title", "description", "default", "$schema")
+
+Schema = dict[str, Json]
+
+
+def load(schema: Json, draft: Draft, dependencies: Sequence[Dependency], *, refers: bool) -> Node:
+    """The model of a schema. ``refers``: whether it may hold a reference. Raises :class:`InvalidSchema`."""
+    return _Loader(Documents(schema, draft, dependencies, refers=refers), draft).load(schema)
+
+
+class _Loader:
+    """Makes one node for each schema that is reached; contents are filled in one after another."""
+
+    def __init__(self, documents: Documents, draft: Draft) -> None:
+        self._documents = documents
+        self._draft = draft
+        self._check = Check(draft)
+        self._families = families.of(draft)
+        self._nodes: dict[int, Node] = {}
+        self._todo: list[tuple[Callable[[Any, Schema, Resolver], None], Node, Schema, Resolver]] = []
+        self._references: list[Reference] = []
+        self._sameness = Sameness()
+
+    def load(self, schema: Json) -> Node:
+        top = self._node(schema, self._documents.top)
+        while self._todo:
+            fill, node, raw, resolver = self._todo.pop()
+            fill(node, raw, resolver)
+        self._follow_references()
+        return top
+
+    def _node(self, schema: Json, resolver: Resolver) -> Node:
+        """The node of a schema, whose contents may still have to be filled in."""
+        if type(schema) is bool:
+            return Node("empty" if schema else "false")
+        if type(schema) is not dict:
+            raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
+        node = self._nodes.get(id(schema))
+        if node is None:
+            node = self._nodes[id(schema)] = self._made(schema, self._documents.inside(schema, resolver))
+        return node
+
+    def _made(self, schema: Schema, resolver: Resolver) -> Node:
+        if "$ref" in schema and not self._draft.modern:
+            schema = {name: schema[name] for name in _BESIDE_REFERENCE if name in schema}
+        self._check(schema)
+        parts = self._parts(schema, resolver)
+        if not parts:
+            node = Node("empty")
+        elif len(parts) == 1:
+            node = parts[0]
+        else:
+            node = _combined("allOf", parts, [object() for _ in parts])
+        node.id = schema.get(self._draft.id_keyword)
+        node.title = schema.get("title")
+        node.description = schema.get("description")
+        node.default = schema.get("default", node.default)
+        node.is_bytes = schema.get("connect.type") == "bytes"
+        return node
+
+    def _parts(self, schema: Schema, resolver: Resolver) -> list[Node]:
+        """What the keywords say, family by family; parsers let each family be a schema of its own."""
+        parts = [self._later(self._refer, Reference(), {name: schema[name]}, resolver)
+                 for name in _REFERENCES
+                 if name in schema and (name == "$ref" or self._draft.modern)]  # fmt: skip
+        if "enum" in schema:
+            parts.append(Values("enum", frozenset(map(value_key, schema["enum"]))))
+        parts += [self._combination(each, schema[each], resolver) for each in _CRITERIA if each in schema]
+        if "not" in schema:
+            parts.append(self._later(self._negate, Not(), schema, resolver))
+        if "const" in schema and self._draft is not DRAFT_4:
+            parts.append(Values("const", frozenset((value_key(schema["const"]),))))
+        taken: set[str] = set()
+        if "type" in schema:
+            parts.append(self._typed(schema, resolver, taken))
+        for kind in ("array", "object", "number", "string"):
+            if kind not in taken and not self._families[kind].isdisjoint(schema):
+                parts.append(self._of_type(kind, schema, resolver))
+        if not self._families["conditional"].isdisjoint(schema):
+            parts.append(Node("conditional"))
+            for name in ("if", "then", "else"):
+                if name in schema:
+                    self._node(schema[name], resolver)
+        return parts
+
+    def _later(
+        self, fill: Callable[[Any, Schema, Resolver], None], node: Node, schema: Schema, resolver: Resolver
+    ) -> Node:
+        self._todo.append((fill, node, schema, resolver))
+        return node
+
+    def _combination(self, criterion: str, schemas: list[Json], resolver: Resolver) -> Node:
+        return self._later(self._combine, Combined(criterion), {criterion: schemas}, resolver)
+
+    def _typed(self, schema: Schema, resolver: Resolver, taken: set[str]) -> Node:
+        named = schema["type"]
+        types = named if type(named) is list else [named]
+        taken.update("number" if each == "integer" else each for each in types)
+        if len(types) == 1:
+            return self._of_type(types[0], schema, resolver)
+        return _combined("anyOf", [self._of_type(each, schema, resolver) for each in types], list(types))
+
+    def _of_type(self, named: str, schema: Schema, resolver: Resolver) -> Node:
+        match named:
+            case "string":
+                return families.string(schema)
+            case "number" | "integer":
+                return families.number(schema, is_integer=named == "integer")
+            case "object":
+                return self._later(self._fill_object, Object(), schema, resolver)
+            case "array":
+                return self._later(self._fill_array, Array(), schema, resolver)
+        return Node(named)
+
+    def _refer(self, node: Reference, schema: Schema, resolver: Resolver) -> None:
+        [reference] = schema.values()
+        if type(reference) is not str:
+            raise InvalidSchema("Invalid JSON Schema: #/$ref: a reference is a string")
+        found, there = self._documents.find(reference, resolver)
+        node.target = self._node(found, there)
+        self._references.append(node)
+
+    def _combine(self, node: Combined, schema: Schema, resolver: Resolver) -> None:
+        schemas = schema[node.criterion]
+        branches = [self._node(each, resolver) for each in schemas]
+        _put(node, branches, [self._sameness.key(each) for each in schemas])
+
+    def _negate(self, node: Not, schema: Schema, resolver: Resolver) -> None:
+        node.inner = self._node(schema["not"], resolver)
+
+    def _fill_object(self, node: Object, schema: Schema, resolver: Resolver) -> None:
+        families.limit_object(node, schema)
+        node.properties = self._named(schema.get("properties", {}), resolver)
+        node.patterns = self._named(schema.get("patternProperties", {}), resolver)
+        additional = schema.get("additionalProperties", True)
+        if type(additional) is bool:
+            node.permits_additional = additional
+        else:
+            node.additional = self._node(additional, resolver)
+        if "propertyNames" in schema and self._draft is not DRAFT_4:
+            self._node(schema["propertyNames"], resolver)
+        if self._draft.modern:
+            node.dependent_names = _name_sets(schema.get("dependentRequired", {}))
+            node.dependent_schemas = self._named(schema.get("dependentSchemas", {}), resolver)
+            node.unevaluated = self._maybe(schema, "unevaluatedProperties", resolver)
+        else:
+            dependencies = schema.get("dependencies", {})
+            node.dependent_names = _name_sets(dependencies)
+            schemas = {name: each for name, each in dependencies.items() if type(each) is not list}
+            node.dependent_schemas = self._named(schemas, resolver)
+
+    def _fill_array(self, node: Array, schema: Schema, resolver: Resolver) -> None:
+        families.limit_array(node, schema, self._draft)
+        if self._draft is not DRAFT_4:
+            self._maybe(schema, "contains", resolver)
+        if self._draft.modern:
+            node.unevaluated = self._maybe(schema, "unevaluatedItems", resolver)
+        first, rest, every = families.items(schema, self._draft)
+        node.items = [self._node(each, resolver) for each in first]
+        if every is not None:
+            node.all_items = self._node(every, resolver)
+        if type(rest) is bool:
+            node.permits_additional = rest
+        else:
+            node.additional = self._node(rest, resolver)
+
+    def _named(self, schemas: dict[str, Json], resolver: Resolver) -> dict[str, Node]:
+        return {name: self._node(each, resolver) for name, each in schemas.items()}
+
+    def _maybe(self, schema: Schema, name: str, resolver: Resolver) -> Node | None:
+        return self._node(schema[name], resolver) if name in schema else None
+
+    def _follow_references(self) -> None:
+        """Let every reference lead to something else than a reference."""
+        for each in self._references:
+            passed, target = [each], each.target
+            while type(target) is Reference:
+                if target in passed[:1] or len(passed) > len(self._references):
+                    raise InvalidSchema("Invalid JSON Schema: a $ref leads back to itself")
+                passed.append(target)
+                target = target.target
+            for reference in passed:
+                reference.target = target
+
+
+def _combined(criterion: str, branches: list[Node], keys: list[Any]) -> Combined:
+    node = Combined(criterion)
+    _put(node, branches, keys)
+    return node
+
+
+def _put(node: Combined, branches: list[Node], keys: list[Any]) -> None:
+    order = sorted(range(len(branches)), key=lambda index: branches[index].kind != "combined")
+    node.branches = [branches[index] for index in order]
+    node.keys = [keys[index] for index in order]
+
+
+def _name_sets(dependencies: dict[str, Json]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(each) for name, each in dependencies.items() if type(each) is list}

@@ -1,0 +1,181 @@
+"""Changes of an object's properties. Whether it is open, partly open or closed decides what may change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from registry.domain.schemas.walk import Walk
+
+from .found import Found
+from .model import MISSING, Node, Object
+from .patterns import is_found
+from .scalars import limit
+
+if TYPE_CHECKING:
+    from .compatibility import Comparison
+
+
+def compare(comparison: Comparison, old: Object, new: Object, found: Found) -> Walk[None]:
+    """In Confluent's order; properties in the order of the old schema, then those that are new."""
+    comparison.budget.spend(len(old.properties) + len(new.properties))
+    _required(old, new, found)
+    for name in {**old.properties, **new.properties}:
+        yield _property(comparison, old, new, name, found)
+    _dependent_names(old, new, found)
+    yield _dependent_schemas(comparison, old, new, found)
+    yield _additional(comparison, old, new, found)
+    yield unevaluated(
+        comparison, old.unevaluated, new.unevaluated, "UNEVALUATED_PROPERTIES", "unevaluatedProperties", found
+    )
+    limit(found, old.max_properties, new.max_properties, "MAX_PROPERTIES", "maxProperties")
+    limit(found, old.min_properties, new.min_properties, "MIN_PROPERTIES", "minProperties")
+
+
+def _required(old: Object, new: Object, found: Found) -> None:
+    for name in old.properties:
+        if name not in new.properties:
+            continue
+        if name in old.required and name not in new.required:
+            found.add("REQUIRED_ATTRIBUTE_REMOVED", f"required/{name}")
+        elif name in new.required and name not in old.required:
+            kept = new.properties[name].default is not MISSING
+            change = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if kept else "REQUIRED_ATTRIBUTE_ADDED"
+            found.add(change, f"required/{name}")
+
+
+def _property(comparison: Comparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
+    before, after, path = old.properties.get(name), new.properties.get(name), f"properties/{name}"
+    if before is None:
+        yield _added(comparison, old, new, name, found)
+    elif after is None:
+        yield _removed(comparison, before, new, name, found)
+    else:
+        found.include((yield comparison.compare(before, after)), path)
+
+
+def _removed(comparison: Comparison, before: Node, new: Object, name: str, found: Found) -> Walk[None]:
+    path = f"properties/{name}"
+    if _is_open(new):
+        found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+        return
+    covering = _covering(comparison, new, name)
+    if covering is not None:
+        inner: Found = yield comparison.compare(before, covering)
+        found.include(inner, path)
+        is_covered = "IS" if inner.compatible else "NOT"
+        found.add(f"PROPERTY_REMOVED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    elif before.kind == "false":
+        found.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+    else:
+        found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+
+
+def _added(comparison: Comparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
+    path, after = f"properties/{name}", new.properties[name]
+    kind = _addition(new, name)
+    if _is_open(old):
+        is_empty = after.kind == "empty"
+        change = "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO" if is_empty else f"{kind}_ADDED_TO"
+        found.add(f"{change}_OPEN_CONTENT_MODEL", path)
+        return
+    covering = _covering(comparison, old, name)
+    if covering is not None:
+        inner: Found = yield comparison.compare(covering, after)
+        found.include(inner, path)
+        is_covered = "IS" if inner.compatible else "NOT"
+        found.add(f"PROPERTY_ADDED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    found.add(f"{kind}_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
+
+
+def _addition(new: Object, name: str) -> str:
+    if name not in new.required:
+        return "OPTIONAL_PROPERTY"
+    has_default = new.properties[name].default is not MISSING
+    return "REQUIRED_PROPERTY_WITH_DEFAULT" if has_default else "REQUIRED_PROPERTY"
+
+
+def _is_open(node: Object) -> bool:
+    """Whether a property may be named and look as it likes."""
+    return (
+        node.permits_additional
+        and node.additional is None
+        and not node.patterns
+        and (node.unevaluated is None or node.unevaluated.kind == "empty")
+    )
+
+
+def _covering(comparison: Comparison, node: Object, name: str) -> Node | None:
+    """What holds for a property that is not listed; ``None`` where nothing does, as in a closed object."""
+    comparison.budget.spend(len(node.patterns))
+    for pattern, schema in node.patterns.items():
+        if is_found(pattern, name):
+            return schema
+    if node.additional is not None or not node.permits_additional:
+        return node.additional
+    rest = node.unevaluated
+    return None if rest is None or rest.kind in ("empty", "false") else rest
+
+
+def _dependent_names(old: Object, new: Object, found: Found) -> None:
+    for name in {**old.dependent_names, **new.dependent_names}:
+        before, after, path = (
+            old.dependent_names.get(name),
+            new.dependent_names.get(name),
+            f"dependencies/{name}",
+        )
+        if after is None:
+            found.add("DEPENDENCY_ARRAY_REMOVED", path)
+        elif before is None:
+            found.add("DEPENDENCY_ARRAY_ADDED", path)
+        elif before < after:
+            found.add("DEPENDENCY_ARRAY_EXTENDED", path)
+        elif before > after:
+            found.add("DEPENDENCY_ARRAY_NARROWED", path)
+        elif before != after:
+            found.add("DEPENDENCY_ARRAY_CHANGED", path)
+
+
+def _dependent_schemas(comparison: Comparison, old: Object, new: Object, found: Found) -> Walk[None]:
+    for name in {**old.dependent_schemas, **new.dependent_schemas}:
+        before, after = old.dependent_schemas.get(name), new.dependent_schemas.get(name)
+        path = f"dependencies/{name}"
+        if after is None:
+            found.add("DEPENDENCY_SCHEMA_REMOVED", path)
+        elif before is None:
+            found.add("DEPENDENCY_SCHEMA_ADDED", path)
+        else:
+            found.include((yield comparison.compare(before, after)), path)
+
+
+def _additional(comparison: Comparison, old: Object, new: Object, found: Found) -> Walk[None]:
+    path = "additionalProperties"
+    if old.permits_additional != new.permits_additional:
+        change = "ADDITIONAL_PROPERTIES_ADDED" if new.permits_additional else "ADDITIONAL_PROPERTIES_REMOVED"
+        found.add(change, path)
+    elif old.additional is None and new.additional is not None:
+        found.add("ADDITIONAL_PROPERTIES_NARROWED", path)
+    elif old.additional is not None and new.additional is None:
+        found.add("ADDITIONAL_PROPERTIES_EXTENDED", path)
+    elif old.additional is not None:
+        found.include((yield comparison.compare(old.additional, new.additional)), path)
+
+
+def unevaluated(
+    comparison: Comparison, old: Node | None, new: Node | None, name: str, path: str, found: Found
+) -> Walk[None]:
+    """``unevaluatedProperties`` and ``unevaluatedItems``: by what is permitted, else by the schemas."""
+    if old is None and new is None:
+        return
+    before, after = _permits(old), _permits(new)
+    if (before == "nothing") != (after == "nothing"):
+        found.add(f"{name}_ADDED" if before == "nothing" else f"{name}_REMOVED", path)
+    elif old is None or new is None or (before == "everything") != (after == "everything"):
+        found.add(f"{name}_NARROWED" if old is None or before == "everything" else f"{name}_EXTENDED", path)
+    else:
+        found.include((yield comparison.compare(old, new)), path)
+
+
+def _permits(node: Node | None) -> str:
+    if node is None or node.kind == "empty":
+        return "everything"
+    return "nothing" if node.kind == "false" else "some"
