@@ -1,0 +1,352 @@
+"""What changed from one file to another, and which of the changes keep its data readable (Confluent 8.x).
+
+Fields are compared by number, messages and enums by name. Within a message the changes come in the order of
+Confluent's checks: oneofs, then fields by number, then what is declared inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from registry.domain.schemas.contract import Difference
+
+from .model import SCALARS, EnumType, Field, FieldType, File, MapType, Message, OneOf
+from .names import Declared, Names, inside
+
+Sides = tuple[File, Names]
+"""A file and all that it can name."""
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "PACKAGE_CHANGED": "The package at {path} in the {reader} schema does not match the package in the"
+    " {writer} schema",
+    "MESSAGE_REMOVED": "The {reader} schema is missing a MESSAGE type at path {path} in the {writer} schema",
+    "FIELD_KIND_CHANGED": "The type of a field at path {path} in the {reader} schema does not match the"
+    " {writer} schema",
+    "FIELD_SCALAR_KIND_CHANGED": "The kind of a SCALAR field at path {path} in the {reader} schema does not"
+    " match its kind in the {writer} schema",
+    "FIELD_NAMED_TYPE_CHANGED": "The type of a MESSAGE field at path {path} in the {reader} schema does not"
+    " match its type in the {writer} schema",
+    "FIELD_NUMERIC_LABEL_CHANGED": "The label for a NUMERIC field at path {path} in the {reader} schema does"
+    " not match its label in the {writer} schema",
+    "REQUIRED_FIELD_ADDED": "A required field  at path {path} in the {reader} schema is missing in the"
+    " {writer} schema",
+    "REQUIRED_FIELD_REMOVED": "The {reader} schema is missing a required field at path: {path} in the"
+    " {writer} schema",
+    "ONEOF_FIELD_REMOVED": "The {reader} schema is missing a oneof field at path {path} in the {writer}"
+    " schema",
+    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "Multiple fields in the oneof at path {path} in the {reader} schema"
+    " are outside a oneof in the {writer} schema",
+    "FIELD_MOVED_TO_EXISTING_ONEOF": "A field in the oneof at path {path} in the {reader} schema is outside"
+    " an existing oneof in the {writer} schema",
+}
+"""The changes that make old data unreadable, in Confluent's words; all others are compatible."""
+
+_GROUPS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool"), "general"),
+    **dict.fromkeys(("sint32", "sint64"), "signed"),
+    **dict.fromkeys(("string", "bytes"), "string"),
+    **dict.fromkeys(("fixed32", "sfixed32"), "fixed32"),
+    **dict.fromkeys(("fixed64", "sfixed64"), "fixed64"),
+    "float": "float",
+    "double": "double",
+}
+"""Scalars that share an encoding can take each other's place; so can an enum and a general number."""
+
+
+class Change(NamedTuple):
+    """One change, and the path ``#/Outer/Inner/oneof/number`` where it is."""
+
+    type: str
+    path: str
+
+    @property
+    def compatible(self) -> bool:
+        """Whether data written before stays readable."""
+        return self.type not in _SENTENCES
+
+
+def changes(old: Sides, new: Sides) -> list[Change]:
+    """All changes from ``old`` to ``new``, compatible ones too."""
+    return _Comparison(old[1], new[1]).of_files(old[0], new[0])
+
+
+def differences(writer: Sides, reader: Sides, reader_is: Literal["new", "old"]) -> list[Difference]:
+    """The incompatible changes from what was written to what reads it."""
+    names = {"reader": reader_is, "writer": "old" if reader_is == "new" else "new"}
+    found: list[Difference] = []
+    for each in changes(writer, reader):
+        if not each.compatible:
+            sentence = _SENTENCES[each.type].format(path=f"'{each.path}'", **names)
+            text = f'{{errorType:"{each.type}", description:"{sentence}"}}'
+            found.append(Difference(each.type, each.path, text))
+    return found
+
+
+class _At(NamedTuple):
+    """A place in both files: its path, and the scopes in which names are resolved."""
+
+    path: tuple[str, ...]
+    old: str
+    new: str
+
+    def inside(self, name: str) -> _At:
+        return _At((*self.path, name), inside(self.old, name), inside(self.new, name))
+
+    def below(self, *steps: str) -> _At:
+        return self._replace(path=self.path + steps)
+
+
+class _Pair(NamedTuple):
+    """Two definitions that are to be compared because a field names them."""
+
+    old: Declared
+    new: Declared
+
+
+_Work = Generator[_Pair, bool, None]
+"""Adds changes; is told of each pair whether the new definition reads what the old one wrote."""
+
+
+class _Kind(NamedTuple):
+    """What a field's type comes to: a group of scalars, a map, or a message, which may not be known."""
+
+    group: str = ""
+    map: MapType | None = None
+    message: Declared | None = None
+    name: str = ""
+    scope: str = ""
+
+    @property
+    def sort(self) -> str:
+        return "scalar" if self.group else "map" if self.map else "message"
+
+
+class _Comparison:
+    """Definitions that refer to each other are compared once, on a stack of our own: chains can be long."""
+
+    def __init__(self, old: Names, new: Names) -> None:
+        self._old = old
+        self._new = new
+        self._changes: list[Change] = []
+        self._incompatible = 0
+        self._verdicts: dict[tuple[str, str], bool] = {}
+
+    def of_files(self, old: File, new: File) -> list[Change]:
+        at = _At((), old.package, new.package)
+        if old.package != new.package:
+            self._add("PACKAGE_CHANGED", at)
+        self._run(self._types(at, old.types, new.types))
+        return self._changes
+
+    def _run(self, work: _Work) -> None:
+        stack: list[tuple[_Work, tuple[str, str], int]] = [(work, ("", ""), 0)]
+        answer: bool | None = None
+        while stack:
+            work, key, before = stack[-1]
+            try:
+                pair = next(work) if answer is None else work.send(answer)
+            except StopIteration:
+                stack.pop()
+                answer = self._verdicts[key] = self._incompatible == before
+                continue
+            key = (pair.old.full_name, pair.new.full_name)
+            answer = self._verdicts.get(key)
+            if answer is None:
+                # Whoever meets the pair again while it is compared may take it to be compatible.
+                self._verdicts[key] = True
+                stack.append((self._definitions(pair), key, self._incompatible))
+
+    def _definitions(self, pair: _Pair) -> _Work:
+        at = _At(tuple(pair.old.local_name.split(".")), pair.old.full_name, pair.new.full_name)
+        if isinstance(pair.old.type, Message) and isinstance(pair.new.type, Message):
+            yield from self._messages(at, pair.old.type, pair.new.type)
+
+    def _add(self, type_: str, at: _At) -> None:
+        change = Change(type_, "#/" + "/".join(at.path))
+        self._incompatible += not change.compatible
+        self._changes.append(change)
+
+    def _types(self, at: _At, old: Iterable[Message | EnumType], new: Iterable[Message | EnumType]) -> _Work:
+        old, new = list(old), list(new)
+        yield from self._all_messages(at, _messages(old), _messages(new))
+        self._enums(at, _enums(old), _enums(new))
+
+    def _all_messages(
+        self, at: _At, old: Mapping[str, tuple[int, Message]], new: Mapping[str, tuple[int, Message]]
+    ) -> _Work:
+        for name in dict.fromkeys((*old, *new)):
+            here = at.inside(name)
+            if name not in new:
+                if old[name][1].map_type() is None:
+                    self._add("MESSAGE_REMOVED", here)
+            elif name not in old:
+                if new[name][1].map_type() is None:
+                    self._add("MESSAGE_ADDED", here)
+            else:
+                yield from self._messages(here, old[name][1], new[name][1])
+                if old[name][0] != new[name][0]:
+                    self._add("MESSAGE_MOVED", here)
+
+    def _enums(self, at: _At, old: Mapping[str, EnumType], new: Mapping[str, EnumType]) -> None:
+        for name in dict.fromkeys((*old, *new)):
+            here = at.inside(name)
+            if name not in new:
+                self._add("ENUM_REMOVED", here)
+            elif name not in old:
+                self._add("ENUM_ADDED", here)
+            else:
+                self._constants(here, old[name], new[name])
+
+    def _constants(self, at: _At, old: EnumType, new: EnumType) -> None:
+        before = {each.tag: each.name for each in old.constants}
+        after = {each.tag: each.name for each in new.constants}
+        for tag in sorted(before.keys() | after.keys()):
+            if tag not in after:
+                self._add("ENUM_CONST_REMOVED", at.below(str(tag)))
+            elif tag not in before:
+                self._add("ENUM_CONST_ADDED", at.below(str(tag)))
+            elif before[tag] != after[tag]:
+                self._add("ENUM_CONST_CHANGED", at.below(str(tag)))
+
+    def _messages(self, at: _At, old: Message, new: Message) -> _Work:
+        before, after = _Members.of(old), _Members.of(new)
+        self._joined(at, before, new.oneofs)
+        self._oneofs(at, before, after)
+        gone = {name for name, oneof in before.oneofs.items() if _is_gone(oneof, after)}
+        for tag in sorted(before.fields.keys() | after.fields.keys()):
+            if tag not in after.fields:
+                self._removed(at, tag, before, gone)
+            elif tag not in before.fields:
+                self._added(at, tag, after)
+            else:
+                yield from self._kept(at, tag, before, after)
+        yield from self._types(at, old.types, new.types)
+
+    def _joined(self, at: _At, before: _Members, oneofs: Iterable[OneOf]) -> None:
+        """Fields that could be set together and now cannot: those of more than one origin."""
+        for oneof in oneofs:
+            known = [each.tag for each in oneof.fields if each.tag in before.fields]
+            loose = [tag for tag in known if tag not in before.oneof_of]
+            origins = {before.oneof_of[tag] for tag in known if tag in before.oneof_of}
+            if len(origins) + len(set(loose)) > 1:
+                several = len(loose) > 1
+                self._add(
+                    "MULTIPLE_FIELDS_MOVED_TO_ONEOF" if several else "FIELD_MOVED_TO_EXISTING_ONEOF",
+                    at.below(oneof.name),
+                )
+
+    def _oneofs(self, at: _At, before: _Members, after: _Members) -> None:
+        for name in sorted(before.oneofs.keys() | after.oneofs.keys()):
+            if name not in after.oneofs:
+                self._add("ONEOF_REMOVED", at.below(name))
+            elif name not in before.oneofs:
+                self._add("ONEOF_ADDED", at.below(name))
+
+    def _removed(self, at: _At, tag: int, before: _Members, gone: Iterable[str]) -> None:
+        oneof = before.oneof_of.get(tag)
+        if oneof is None:
+            required = before.fields[tag].label == "required"
+            self._add("REQUIRED_FIELD_REMOVED" if required else "FIELD_REMOVED", at.below(str(tag)))
+        elif oneof not in gone:
+            self._add("ONEOF_FIELD_REMOVED", at.below(oneof, str(tag)))
+
+    def _added(self, at: _At, tag: int, after: _Members) -> None:
+        oneof = after.oneof_of.get(tag)
+        if oneof is None:
+            required = after.fields[tag].label == "required"
+            self._add("REQUIRED_FIELD_ADDED" if required else "FIELD_ADDED", at.below(str(tag)))
+        else:
+            self._add("ONEOF_FIELD_ADDED", at.below(oneof, str(tag)))
+
+    def _kept(self, at: _At, tag: int, before: _Members, after: _Members) -> _Work:
+        oneof = after.oneof_of.get(tag)
+        if oneof is None and tag in before.oneof_of:
+            self._add("ONEOF_FIELD_MOVED_TO_TOP_LEVEL", at.below(str(tag)))
+        here = at.below(str(tag)) if oneof is None else at.below(oneof, str(tag))
+        old, new = before.fields[tag], after.fields[tag]
+        if old.name != new.name:
+            self._add("FIELD_NAME_CHANGED", here)
+        yield from self._field_types(here, (old.label, new.label), old.type, new.type)
+
+    def _field_types(self, at: _At, labels: tuple[str, str], old: FieldType, new: FieldType) -> _Work:
+        before, after = _kind(self._old, old, at.old), _kind(self._new, new, at.new)
+        if before.sort != after.sort:
+            self._add("FIELD_KIND_CHANGED", at)
+        elif before.group != after.group:
+            self._add("FIELD_SCALAR_KIND_CHANGED", at)
+        elif before.group:
+            self._labels(at, labels, before.group)
+        elif before.map and after.map:
+            inner = _At(at.path, before.scope, after.scope)
+            yield from self._field_types(inner, ("", ""), before.map.key, after.map.key)
+            yield from self._field_types(inner, ("", ""), before.map.value, after.map.value)
+        else:
+            yield from self._named(at, before, after)
+
+    def _labels(self, at: _At, labels: tuple[str, str], group: str) -> None:
+        """Only labels that both stand there are compared; proto3 has none where a field is single."""
+        old, new = labels
+        if old and new and old != new:
+            text = group == "string"
+            self._add("FIELD_STRING_OR_BYTES_LABEL_CHANGED" if text else "FIELD_NUMERIC_LABEL_CHANGED", at)
+
+    def _named(self, at: _At, before: _Kind, after: _Kind) -> _Work:
+        old, new = before.message, after.message
+        if old is None or new is None:
+            if before.name != after.name:
+                self._add("FIELD_NAMED_TYPE_CHANGED", at)
+        elif old.local_name != new.local_name:
+            self._add("FIELD_NAMED_TYPE_CHANGED", at)
+        elif old.path or new.path:  # what both declare themselves is compared by name anyway
+            compatible = yield _Pair(old, new)
+            if not compatible:
+                self._add("FIELD_NAMED_TYPE_CHANGED", at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """The fields of a message by number, wherever they stand, and the oneof of those in one."""
+
+    fields: dict[int, Field]
+    oneofs: dict[str, OneOf]
+    oneof_of: dict[int, str]
+
+    @classmethod
+    def of(cls, message: Message) -> _Members:
+        return cls(
+            {field.tag: field for field in message.all_fields()},
+            {oneof.name: oneof for oneof in message.oneofs},
+            {field.tag: oneof.name for oneof in message.oneofs for field in oneof.fields},
+        )
+
+
+def _is_gone(oneof: OneOf, after: _Members) -> bool:
+    """Whether a oneof was taken away as a whole, which loses nothing that a reader of it could keep apart."""
+    return oneof.name not in after.oneofs and not any(field.tag in after.fields for field in oneof.fields)
+
+
+def _messages(types: Iterable[Message | EnumType]) -> dict[str, tuple[int, Message]]:
+    messages = (each for each in types if isinstance(each, Message))
+    return {each.name: (place, each) for place, each in enumerate(messages)}
+
+
+def _enums(types: Iterable[Message | EnumType]) -> dict[str, EnumType]:
+    return {each.name: each for each in types if isinstance(each, EnumType)}
+
+
+def _kind(names: Names, type_: FieldType, scope: str) -> _Kind:
+    if isinstance(type_, MapType):
+        return _Kind(map=type_, scope=scope)
+    if type_ in SCALARS:
+        return _Kind(group=_GROUPS[type_])
+    declared = names.type(type_, scope)
+    if declared is None:
+        return _Kind(name=type_)
+    if isinstance(declared.type, EnumType):
+        return _Kind(group="general")
+    entry = declared.type.map_type()
+    if entry is not None:
+        return _Kind(map=entry, scope=declared.full_name)
+    return _Kind(message=declared, name=type_)

@@ -1,0 +1,187 @@
+"""What a ``.proto`` text declares, in the order in which it declares it. Comments are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+TAG_MAX: Final = 536_870_911
+"""The highest number of a field, which a range calls ``max``."""
+
+SCALARS: Final = frozenset(
+    {"double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64"}
+    | {"fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes"}
+)
+"""Types that name no declaration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A value that stands without quotes: a number, true, false, or the name of an enum's constant."""
+
+    text: str
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it starts like a number, which is all that is asked of one."""
+        return self.text[:1] == "-" or self.text[:1].isdecimal()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """``name = value``; of ``(a).b = v``, ``b = v`` is the value."""
+
+    name: str
+    value: Value
+    custom: bool = False
+    """Whether the name stood in parentheses."""
+
+
+Value: TypeAlias = str | Word | Option | Mapping[str, "Value"] | tuple["Value", ...]
+"""A string, a word, a nested option, a message in braces, or a list."""
+
+Span: TypeAlias = str | int | tuple[int, int]
+"""What is reserved or open for extensions: a name, one number, or a range with both ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """``map<key, value>``."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+
+FieldType: TypeAlias = str | MapType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message, of a oneof or of an extension."""
+
+    label: str
+    """``required``, ``optional``, ``repeated`` or nothing."""
+    type: FieldType
+    name: str
+    tag: int
+    default: str | None = None
+    json_name: str | None = None
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A field of proto2 that declares its message in place."""
+
+    label: str
+    name: str
+    tag: int
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Fields of which at most one is set."""
+
+    name: str
+    fields: tuple[Field, ...]
+    groups: tuple[Group, ...]
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Fields that are added to a message from outside."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One name of an enum."""
+
+    name: str
+    tag: int
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """An enum."""
+
+    name: str
+    constants: tuple[Constant, ...]
+    options: tuple[Option, ...]
+    reserved: tuple[tuple[Span, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message; ``extensions`` and ``reserved`` hold one entry for each statement."""
+
+    name: str
+    fields: tuple[Field, ...]
+    oneofs: tuple[OneOf, ...]
+    groups: tuple[Group, ...]
+    types: tuple[Message | EnumType, ...]
+    extends: tuple[Extend, ...]
+    extensions: tuple[tuple[Span, ...], ...]
+    reserved: tuple[tuple[Span, ...], ...]
+    options: tuple[Option, ...]
+
+    def all_fields(self) -> Iterator[Field]:
+        """The fields of the message itself, then those of its oneofs."""
+        yield from self.fields
+        for oneof in self.oneofs:
+            yield from oneof.fields
+
+    def map_type(self) -> MapType | None:
+        """What a message that only stands for the entries of a map says; ``None`` for any other."""
+        if not any(option.name == "map_entry" and option.value == Word("true") for option in self.options):
+            return None
+        named = {field.name: field.type for field in self.fields}
+        return MapType(str(named["key"]), str(named["value"])) if {"key", "value"} <= named.keys() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc:
+    """A method of a service."""
+
+    name: str
+    request: str
+    response: str
+    request_streams: bool
+    response_streams: bool
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service."""
+
+    name: str
+    rpcs: tuple[Rpc, ...]
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A whole text. ``syntax`` is empty where the text names none."""
+
+    syntax: str
+    package: str
+    imports: tuple[str, ...]
+    public_imports: tuple[str, ...]
+    options: tuple[Option, ...]
+    types: tuple[Message | EnumType, ...]
+    extends: tuple[Extend, ...]
+    services: tuple[Service, ...]
+
+    def messages(self) -> Iterator[Message]:
+        """The messages at the top."""
+        return (each for each in self.types if isinstance(each, Message))

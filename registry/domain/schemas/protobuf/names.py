@@ -1,0 +1,119 @@
+"""Which declaration a name means: of the file, of what it refers to, or of the imports that are bundled.
+
+As for Confluent, whatever is known is seen, imported or not; the nearest scope that has the whole name
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .model import EnumType, Extend, Field, File, Message
+
+_BUNDLED_PACKAGES: Final = ("google.", "confluent.")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A message or an enum and where it stands."""
+
+    full_name: str
+    package: str
+    type: Message | EnumType
+    path: str
+    """The import that brings it; empty for what the schema itself declares."""
+
+    @property
+    def local_name(self) -> str:
+        """The name without the package."""
+        return self.full_name[len(self.package) + 1 :] if self.package else self.full_name
+
+
+class Names:
+    """All that a schema can name."""
+
+    def __init__(
+        self, own: File, dependencies: Iterable[tuple[str, File]] = (), *, bundled: bool = True
+    ) -> None:
+        """``dependencies`` come with their import paths; ``bundled``: what is bundled is seen too.
+
+        Of several declarations with one name, the schema's own counts, then that of the last dependency.
+        """
+        self.types: dict[str, Declared] = {}
+        self.extensions: dict[str, Field] = {}
+        self._bundled = _BUNDLED_PACKAGES if bundled else ()
+        for path, file in dependencies:
+            self._add(path, file)
+        self._add("", own)
+
+    def _add(self, path: str, file: File) -> None:
+        for name, declared in declarations(file):
+            self.types[name] = Declared(name, file.package, declared, path)
+        self.extensions.update(extension_fields(file))
+
+    def type(self, name: str, scope: str) -> Declared | None:
+        """What ``name`` means inside the message or package ``scope``."""
+        return next((each for each in map(self._type, _candidates(name, scope)) if each), None)
+
+    def extension(self, name: str, scope: str) -> str | None:
+        """The full name of the extension field that an option in ``scope`` is called after."""
+        return next((each for each in _candidates(name, scope) if self.extension_field(each)), None)
+
+    def extension_field(self, full_name: str) -> Field | None:
+        """The extension field of this name."""
+        found = self.extensions.get(full_name)
+        if found is None and full_name.startswith(self._bundled):
+            from .bundled import EXTENSIONS  # noqa: PLC0415 (protobuf is loaded when its types are asked for)
+
+            found = EXTENSIONS.get(full_name)
+        return found
+
+    def _type(self, full_name: str) -> Declared | None:
+        found = self.types.get(full_name)
+        if found is None and full_name.startswith(self._bundled):
+            from .bundled import TYPES  # noqa: PLC0415 (as above)
+
+            found = TYPES.get(full_name)
+        return found
+
+
+def _candidates(name: str, scope: str) -> Iterator[str]:
+    if name.startswith("."):
+        yield name[1:]
+        return
+    while scope:
+        yield f"{scope}.{name}"
+        scope = scope.rpartition(".")[0]
+    yield name
+
+
+def inside(scope: str, name: str) -> str:
+    """The full name of what is declared in a scope."""
+    return f"{scope}.{name}" if scope else name
+
+
+def declarations(file: File) -> Iterator[tuple[str, Message | EnumType]]:
+    """Everything that the file declares, by full name; what contains comes before what is inside."""
+    todo = [(file.package, each) for each in reversed(file.types)]
+    while todo:
+        scope, declared = todo.pop()
+        name = inside(scope, declared.name)
+        yield name, declared
+        if isinstance(declared, Message):
+            todo += [(name, each) for each in reversed(declared.types)]
+
+
+def extends(file: File) -> Iterator[tuple[str, Extend]]:
+    """The ``extend`` statements of a file with their scopes."""
+    yield from ((file.package, each) for each in file.extends)
+    for name, declared in declarations(file):
+        if isinstance(declared, Message):
+            yield from ((name, each) for each in declared.extends)
+
+
+def extension_fields(file: File) -> Iterator[tuple[str, Field]]:
+    """The extension fields of a file by full name."""
+    for scope, extend in extends(file):
+        yield from ((inside(scope, field.name), field) for field in extend.fields)

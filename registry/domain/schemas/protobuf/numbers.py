@@ -1,0 +1,62 @@
+"""Numbers of the normal form: as Java prints them with the default ``DecimalFormat`` (Confluent 8.x)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Final
+
+_INTEGER: Final = re.compile(r"(-?)(0[xX][0-9A-Fa-f]+|[0-9]+)")
+_DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?([0-9]{1,4}))?")
+_LENGTH_MAX: Final = 400
+_PLACES: Final = Decimal("0.001")
+_EXACT: Final = Context(prec=20_000)
+
+
+def normal(text: str) -> str:
+    """``text`` without grouping and with three decimals at most; what is no number stays.
+
+    Java reads a number with few decimals as a float, so of a large one only the first digits remain.
+    """
+    if len(text) > _LENGTH_MAX:
+        return text
+    whole = _INTEGER.fullmatch(text)
+    if whole is not None:
+        return _whole(whole.group(1), whole.group(2).lower())
+    found = _DECIMAL.fullmatch(text)
+    return text if found is None else _shown(_read(text, len(found.group(1) or "")))
+
+
+def _whole(sign: str, digits: str) -> str:
+    if digits.startswith("0x"):
+        value = int(digits, 16)
+    elif digits.startswith("0") and len(digits) > 1:
+        if not set(digits) <= set("01234567"):
+            return sign + digits
+        value = int(digits, 8)
+    else:
+        value = int(digits)
+    return str(-value if sign else value)
+
+
+def _read(text: str, decimals: int) -> Decimal:
+    exact = Decimal(text)
+    if decimals <= 7:
+        try:
+            (single,) = struct.unpack("f", struct.pack("f", float(text)))
+        except OverflowError:
+            single = 0.0
+        if single or not exact:
+            return Decimal(single)
+    if decimals <= 16:
+        double = float(text)
+        if double not in (float("inf"), float("-inf")) and (double or not exact):
+            return Decimal(double)
+    return exact
+
+
+def _shown(value: Decimal) -> str:
+    rounded = value.quantize(_PLACES, ROUND_HALF_EVEN, _EXACT)
+    text = f"{rounded:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,157 @@
+"""How options are printed, canonical and normal (Confluent 8.x)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from .model import Option, Value, Word
+from .names import Names
+from .numbers import normal
+
+_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    "'": "\\'",
+    '"': '\\"',
+}
+_ESCAPED: Final = re.compile("[\a\b\f\n\r\t\v\\\\'\"]")
+_KEPT: Final = "confluent."
+
+
+def quoted(text: str) -> str:
+    """A string in quotes; characters without an escape of their own stand as they are."""
+    return '"' + _ESCAPED.sub(lambda found: _ESCAPES[found.group()], text) + '"'
+
+
+def indented(text: str) -> str:
+    """Each line, empty ones too, two blanks further to the right."""
+    return "  " + text.rstrip("\n").replace("\n", "\n  ") + "\n"
+
+
+class OptionText:
+    """Prints options: normal where ``names`` are given, without custom ones where ``ignore_custom``."""
+
+    def __init__(self, names: Names | None, *, ignore_custom: bool) -> None:
+        self._names = names
+        self._ignore_custom = ignore_custom
+
+    def chosen(self, options: Sequence[Option], scope: str) -> Sequence[Option]:
+        """The options that are printed, in their order."""
+        if self._ignore_custom:
+            options = [each for each in options if not each.custom or each.name.startswith(_KEPT)]
+        return options if self._names is None else self._normal(options, scope, self._names)
+
+    def _normal(self, options: Iterable[Option], scope: str, names: Names) -> list[Option]:
+        resolved = sorted((_resolved(each, scope, names) for each in options), key=attrgetter("name"))
+        chosen: list[Option] = []
+        for name, group in groupby(resolved, attrgetter("name")):
+            field, same = names.extension_field(name), list(group)
+            chosen += same if field is None or field.label == "repeated" else [_merged(same)]
+        return chosen
+
+    def statements(self, options: Iterable[Option], scope: str) -> list[str]:
+        """``option name = value;`` for each."""
+        return [f"option {self.text(each, scope)};\n" for each in options]
+
+    def in_brackets(self, options: Sequence[Option], scope: str) -> str:
+        """`` [name = value]``, on lines of their own where there are several; nothing for none."""
+        return f" {self._list([self.text(each, scope) for each in options])}" if options else ""
+
+    @staticmethod
+    def _list(texts: Sequence[str]) -> str:
+        if len(texts) == 1:
+            return f"[{texts[0]}]"
+        return f"[\n{_separated(texts)}]"
+
+    def text(self, option: Option, scope: str) -> str:
+        """``name = value``."""
+        name = f"({option.name})" if option.custom else option.name
+        value = option.value
+        if isinstance(value, Option):
+            return f"{name}.{self.text(value, scope)}"
+        if isinstance(value, tuple):
+            return f"{name} = {self._list([self._value(each, scope) for each in value])}"
+        return f"{name} = {self._value(value, scope)}"
+
+    def _value(self, value: Value, scope: str) -> str:
+        if isinstance(value, str):
+            return quoted(value)
+        if isinstance(value, Word):
+            return normal(value.text) if self._names is not None and value.is_number else value.text
+        if isinstance(value, Option):
+            return self.text(value, scope)
+        if isinstance(value, Mapping):
+            return self._message(value, scope)
+        if self._names is not None and len(value) == 1:
+            return self._value(value[0], scope)
+        return f"[\n{_separated([self._value(each, scope) for each in value])}]"
+
+    def _message(self, members: Mapping[str, Value], scope: str) -> str:
+        if self._names is not None:
+            members = _sorted(members, scope, self._names)
+        lines = [f"{name}: {self._value(value, scope)}" for name, value in members.items()]
+        return f"{{\n{_separated(lines)}}}"
+
+
+def _separated(texts: Sequence[str]) -> str:
+    last = len(texts) - 1
+    return "".join([indented(text if at == last else f"{text},") for at, text in enumerate(texts)])
+
+
+def _resolved(option: Option, scope: str, names: Names) -> Option:
+    full_name = names.extension(option.name, scope) if option.custom else None
+    if full_name is None:
+        return option
+    value = option.value
+    return replace(option, name=full_name, value=_as_message(value) if isinstance(value, Option) else value)
+
+
+def _as_message(nested: Option) -> Mapping[str, Value]:
+    value = nested.value
+    return {nested.name: _as_message(value) if isinstance(value, Option) else value}
+
+
+def _merged(same: Sequence[Option]) -> Option:
+    """One option of several with one name: messages grow together, of other values the last one counts."""
+    merged = same[0]
+    for each in same[1:]:
+        before, added = merged.value, each.value
+        if isinstance(before, Mapping) and isinstance(added, Mapping):
+            united = dict(before)
+            for name, value in added.items():
+                united[name] = _united(united[name], value) if name in united else value
+            merged = replace(each, value=united)
+        else:
+            merged = each
+    return merged
+
+
+def _united(before: Value, added: Value) -> Value:
+    values: list[Value] = []
+    for each in (before, added):
+        values += [one for one in (each if isinstance(each, tuple) else (each,)) if one not in values]
+    return tuple(values)
+
+
+def _sorted(members: Mapping[str, Value], scope: str, names: Names) -> Mapping[str, Value]:
+    named: dict[str, Value] = {}
+    for name, value in members.items():
+        if value == ():
+            continue
+        if name.startswith("["):
+            full_name = names.extension(name[1:-1], scope)
+            named.setdefault(name if full_name is None else f"[{full_name}]", value)
+        else:
+            named.setdefault(name, value)
+    return dict(sorted(named.items()))

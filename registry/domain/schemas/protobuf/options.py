@@ -1,0 +1,103 @@
+"""Options and their values: in statements, in brackets, and the messages in braces that they may hold."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .model import Option, Value, Word
+from .source import Source
+
+_DEPTH_MAX: Final = 100
+"""Nested values; protobuf reads no deeper messages either."""
+
+
+def in_brackets(source: Source) -> tuple[Option, ...]:
+    """``[name = value, …]``, if that is what comes next."""
+    if not source.take("["):
+        return ()
+    options = [read_option(source)]
+    while not source.take("]"):
+        if not source.take(","):
+            raise source.error("Expected ',' or ']'")
+        options.append(read_option(source))
+    return tuple(options)
+
+
+def statement(source: Source) -> Option:
+    """What follows the word ``option``, with the semicolon."""
+    option = read_option(source)
+    source.need(";")
+    return option
+
+
+def read_option(source: Source) -> Option:
+    """``name = value``."""
+    name, custom, nested = _name(source)
+    source.need("=")
+    value = _value(source, 0)
+    return Option(name, Option(nested, value) if nested else value, custom)
+
+
+def _name(source: Source) -> tuple[str, bool, str]:
+    custom = source.peek() == "("
+    name = _wrapped(source)
+    nested = ""
+    if custom and source.peek() == ".":
+        # The dot that follows a closing bracket is a word's beginning to the reader.
+        nested = source.word()[1:] or _wrapped(source)
+    return name, custom, nested
+
+
+def _wrapped(source: Source) -> str:
+    for start, end in ("()", "[]"):
+        if source.take(start):
+            word = source.word()
+            source.need(end)
+            return word if start == "(" else f"[{word}]"
+    return source.word()
+
+
+def _value(source: Source, depth: int) -> Value:
+    if depth > _DEPTH_MAX:
+        raise source.error(f"values are nested more than {_DEPTH_MAX} deep")
+    match source.peek():
+        case "{":
+            return _message(source, depth + 1)
+        case "[":
+            return _list(source, depth + 1)
+        case '"' | "'":
+            return source.string()
+        case _:
+            return Word(source.word())
+
+
+def _list(source: Source, depth: int) -> Value:
+    source.need("[")
+    values: list[Value] = []
+    while not source.take("]"):
+        values.append(_value(source, depth))
+        if not source.take(",") and source.peek() != "]":
+            raise source.error("expected ',' or ']'")
+    return tuple(values)
+
+
+def _message(source: Source, depth: int) -> Value:
+    """Members of one name become a list, as a repeated field's do."""
+    source.need("{")
+    members: dict[str, Value] = {}
+    while not source.take("}"):
+        name, _, nested = _name(source)
+        if source.peek() != "{":
+            source.need(":")
+        value = _value(source, depth)
+        if nested:
+            value = {nested: value}
+        members[name] = _together(members[name], value) if name in members else value
+        if not source.take(","):
+            source.take(";")
+    return members
+
+
+def _together(before: Value, added: Value) -> Value:
+    first = before if isinstance(before, tuple) else (before,)
+    return first + (added if isinstance(added, tuple) else (added,))

@@ -1,0 +1,63 @@
+"""Schemas and what they import, put together by protobuf's descriptor pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from registry.domain.schemas.contract import InvalidSchema
+
+from .bundled import PROTOS
+from .model import File
+from .names import Names
+from .to_descriptor import descriptor
+from .understood import Understanding
+
+_OWN: Final = "default"
+"""What Confluent calls the file itself."""
+
+
+class Pools:
+    """What a file and its dependencies are together; dependencies come first, with their import paths."""
+
+    def __init__(self, file: File, names: Names, dependencies: Iterable[tuple[str, File]]) -> None:
+        self._file = file
+        self._names = names
+        self._dependencies = [each for each in dependencies if each[0] not in PROTOS]
+        self._known = {*PROTOS, *(path for path, _ in self._dependencies)}
+
+    def descriptor(self) -> FileDescriptorProto:
+        """The descriptor of the file itself, options included. Raises :class:`InvalidSchema`."""
+        understanding = Understanding(self._names, self._pool_or_none)
+        return descriptor(self._file, self._names, _OWN, understanding, self._known)
+
+    def check(self) -> None:
+        """Raise :class:`InvalidSchema` where protobuf refuses the file: numbers used twice, and the like."""
+        self._pool()
+
+    def _pool_or_none(self) -> DescriptorPool | None:
+        try:
+            return self._pool()
+        except InvalidSchema:
+            return None
+
+    def _pool(self) -> DescriptorPool:
+        pool = DescriptorPool()
+        shared = Names(File("", "", (), (), (), (), (), ()), self._dependencies)
+        try:
+            for proto in PROTOS.values():
+                pool.AddSerializedFile(proto.SerializeToString())
+            for path, file in self._dependencies:
+                self._add(pool, file, shared, path)
+            self._add(pool, self._file, self._names, _OWN)
+        except (TypeError, ValueError, KeyError) as error:
+            raise InvalidSchema(f"Invalid Protobuf schema: {error}") from None
+        return pool
+
+    def _add(self, pool: DescriptorPool, file: File, names: Names, path: str) -> None:
+        standard = Understanding(names, lambda: None)
+        proto = descriptor(file, names, path, standard, self._known)
+        pool.AddSerializedFile(proto.SerializeToString())

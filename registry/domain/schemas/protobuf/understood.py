@@ -1,0 +1,111 @@
+"""Options put into the messages that protobuf has for them, custom ones by the extensions of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from google.protobuf import text_format
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message as AnyMessage
+from google.protobuf.message_factory import GetMessageClass
+
+from .model import Option, Value, Word
+from .names import Names
+
+_IN_STRINGS: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\000"}
+_STRUCTURE: Final = frozenset({"map_entry"})
+"""Options that are set where the structure is."""
+
+
+class Understanding:
+    """Sets options. Call it as :data:`.to_descriptor.SetOptions`."""
+
+    def __init__(self, names: Names, find_pool: Callable[[], DescriptorPool | None]) -> None:
+        """``find_pool`` is asked once, when a custom option is met first."""
+        self._names = names
+        self._find_pool = find_pool
+        self._pool: DescriptorPool | None = None
+        self._asked = False
+
+    def __call__(self, options: AnyMessage, said: Sequence[Option], scope: str) -> None:
+        """Put what is ``said`` into ``options``."""
+        for option in said:
+            if option.name in _STRUCTURE:
+                continue
+            full_name = self._names.extension(option.name, scope) if option.custom else option.name
+            name = option.name if full_name is None else full_name
+            text = "".join(self._text(f"[{name}]" if option.custom else name, option.value, scope))
+            if full_name is None or not self._merged(options, text, custom=option.custom):
+                _leave(options, option, text)
+
+    def _merged(self, options: AnyMessage, text: str, *, custom: bool) -> bool:
+        try:
+            if not custom:
+                text_format.Merge(text, options)
+                return True
+            if not self._asked:
+                self._pool, self._asked = self._find_pool(), True
+            if self._pool is None:
+                return False
+            own = GetMessageClass(self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name))()
+            text_format.Merge(text, own, descriptor_pool=self._pool)
+            options.MergeFromString(own.SerializeToString())
+        except (text_format.ParseError, KeyError, ValueError, TypeError):
+            return False
+        return True
+
+    def _text(self, name: str, value: Value, scope: str) -> Iterator[str]:
+        """Protobuf's text format of one member."""
+        first, dot, rest = name.partition(".")
+        if dot and not name.startswith("["):
+            yield f"{first} {{ {''.join(self._text(rest, value, scope))} }} "
+        elif isinstance(value, tuple):
+            for each in value:
+                yield from self._text(name, each, scope)
+        elif isinstance(value, Option):
+            yield f"{name} {{ {''.join(self._text(value.name, value.value, scope))} }} "
+        elif isinstance(value, Mapping):
+            members = [self._text(self._member(key, scope), each, scope) for key, each in value.items()]
+            yield f"{name} {{ {''.join(part for each in members for part in each)}}} "
+        elif isinstance(value, Word):
+            yield f"{name}: {value.text} "
+        else:
+            yield f'{name}: "{"".join(_IN_STRINGS.get(each, each) for each in value)}" '
+
+    def _member(self, name: str, scope: str) -> str:
+        if not name.startswith("["):
+            return name
+        return f"[{self._names.extension(name[1:-1], scope) or name[1:-1]}]"
+
+
+def _leave(options: Any, option: Option, text: str) -> None:
+    """As the compiler's parser writes down what it has not resolved yet."""
+    left = options.uninterpreted_option.add()
+    left.name.add(name_part=option.name, is_extension=option.custom)
+    value = option.value
+    while isinstance(value, Option):
+        left.name.add(name_part=value.name, is_extension=False)
+        value = value.value
+    if isinstance(value, str):
+        left.string_value = value.encode()
+    elif isinstance(value, Word) and not value.is_number:
+        left.identifier_value = value.text
+    elif isinstance(value, Word):
+        _leave_number(left, value.text)
+    else:
+        left.aggregate_value = text
+
+
+def _leave_number(left: Any, text: str) -> None:
+    try:
+        number = int(text, 0) if len(text) < 100 else float(text)
+    except ValueError:
+        left.identifier_value = text
+        return
+    if isinstance(number, float) or not -(2**63) <= number < 2**64:
+        left.double_value = float(number)
+    elif number < 0:
+        left.negative_int_value = number
+    else:
+        left.positive_int_value = number
