@@ -12,6 +12,8 @@ from .allowed import Kind, quoted
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 _CHROOT = re.compile(r"(/[^/\s\0]+)+")
+ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
+"""Hosts to listen on that are no address at which to be reached."""
 _PORTS = {"http": 80, "https": 443}
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from .addresses import (
     ADDRESS,
+    ANY_HOST,
     ORIGINS,
     PEER_ADDRESS,
     REACHED_ADDRESS,
@@ -48,7 +49,6 @@ _NAME_CHECK = Kind(
 _DAY = 86_400
 _MIB = 2**20
 _GIB = 2**30
-_ANY_HOST = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not listened on
 
 
 def _cores() -> int:
@@ -294,7 +294,7 @@ class Settings:
         """URL at which other nodes reach this one, with its port and without a path."""
         if self.advertise:
             return self.advertise
-        host = socket.getfqdn() if self.host in _ANY_HOST else self.host
+        host = socket.getfqdn() if self.host in ANY_HOST else self.host
         return read_url(f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}")
 
     @property

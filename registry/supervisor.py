@@ -261,10 +261,12 @@ def _banner(settings: Settings) -> str:
     host = settings.host
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
     url = f"http://{reachable}:{settings.port}"
-    processes = "the node alone" if not settings.readers else f"{settings.readers} readers and the node"
+    readers = "1 reader" if settings.readers == 1 else f"{settings.readers} readers"
+    processes = f"{readers} and the node" if settings.readers else "the node alone"
+    log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     return f"""\
 Registrar {VERSION} serves a schema registry (Confluent's REST API, Avro) on {url}
-  data      {settings.data.resolve()}
+  data      {settings.data.resolve()}{log}
   processes {processes}; one signal (Ctrl-C) stops all
 
 Register a first schema:

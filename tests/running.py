@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,26 +14,13 @@ from typing import Any
 
 import httpx
 
+from deploy.local.process import free_port, until
+
+__all__ = ["ROOT", "Registry", "Served", "free_port", "until", "until_async"]
+
 ROOT = Path(__file__).parent.parent
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
-
-
-def free_port() -> int:
-    """A TCP port of loopback that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
-    """The first true answer of ``condition``; fails with ``what`` when there is none in time."""
-    deadline = time.monotonic() + timeout_s
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
-        time.sleep(0.02)
-    return answer
 
 
 async def until_async(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:

@@ -290,7 +290,10 @@ def _lock(path: Path) -> int:
     try:
         return folders.hold(path.with_name(path.name + ".lock"))
     except folders.Held as held:
-        raise LogError(f"the log in {path} is open for writing by process {held}") from held
+        raise LogError(
+            f"the log in {path} is open for writing by process {held}: "
+            "give each node a folder of its own (data)"
+        ) from held
 
 
 def _make(path: Path, map_bytes: int) -> None:

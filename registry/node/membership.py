@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from election.contract import Event
+from election.contract import Event, Lost, NoPrimary, PrimaryIs, Won
 
 from .role import Role, Stage
 
@@ -30,7 +30,9 @@ class Membership:
 
     def heard(self, event: Event) -> None:
         """The election has said something."""
-        _log.info("election: %s", event)
+        # Nobody can write then, unless this node leaves the office to the next one.
+        grave = isinstance(event, NoPrimary | Lost) and not self.role.leaving
+        _log.log(logging.WARNING if grave else logging.INFO, "%s", _heard(event))
         self._change(lambda role: role.heard(event))
 
     def claiming(self) -> None:
@@ -84,9 +86,23 @@ class Membership:
             self._condition.notify_all()
 
 
+def _heard(event: Event) -> str:
+    match event:
+        case Won():
+            return "this node is elected"
+        case PrimaryIs(identity):
+            return f"{identity.name} is elected"
+        case NoPrimary(reason):
+            return f"no node is elected: {reason}"
+        case Lost(reason):
+            return f"this node is no longer elected: {reason}"
+
+
 def _said(role: Role) -> str:
     if role.name == "primary":
         return f"this node is the primary now, epoch {role.epoch}"
     if role.other is not None:
         return f"the primary is {role.other.name}"
+    if role.elected:
+        return f"this node does not write yet: {role.reason}"
     return f"no primary: {role.reason}"

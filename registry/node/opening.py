@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from registry.config import Settings
-from registry.log.contract import Log
+from registry.log.contract import Log, LogError
 from registry.log.embedded import EmbeddedLog
 from registry.store.lmdb import Store
 from registry.store.opening import known_log, open_store, peek
@@ -54,6 +54,12 @@ def _what_is_left(store_path: Path) -> str:
 def _open_embedded(settings: Settings) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
+    if known is not None and "/" in known:
+        # The identity of a topic, as in KafkaLog; an embedded log's has no slashes.
+        raise LogError(
+            f"the store in {store_path} was made from the topic {known.split('/')[1]} of Kafka, but no "
+            "brokers are named: give kafka = HOST:PORT, or another folder in the setting data"
+        )
     log = EmbeddedLog(
         settings.data / "log",
         map_bytes=settings.log_map_bytes,

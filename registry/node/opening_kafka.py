@@ -41,10 +41,11 @@ def open_on_kafka(settings: Settings) -> tuple[AttachedLog, Store]:
             "fencing is off: nothing keeps a former primary from writing, so ids may be given twice and "
             "writes that were acknowledged may be overwritten"
         )
+    if settings.kafka_security_protocol == "SASL_PLAINTEXT" and settings.kafka_sasl_mechanism == "PLAIN":
+        _log.warning("kafka_security_protocol = SASL_PLAINTEXT sends the password in the clear")
     known = known_log(settings.data / "store")
     if known is None:
-        log = _waited_for(settings)
-        return _attached(settings, log, _opened(settings, log.identity))
+        return _with_store(settings, _waited_for(settings))
     return _beside_a_store(settings, known)
 
 
@@ -70,7 +71,7 @@ def _beside_a_store(settings: Settings, identity: str) -> tuple[AttachedLog, Sto
             # One that cannot be read is set aside below, whatever log it was made from.
             _suiting(settings, lambda: Known(identity, found.applied, found.at_end_ms))(log)
     except StaleStore as error:
-        return _attached(settings, log, _opened(settings, log.identity, str(error)))
+        return _with_store(settings, log, str(error))
     except (Unreachable, ForeignLog) as error:
         log.close()
         _log.error("%s", error)
@@ -78,7 +79,16 @@ def _beside_a_store(settings: Settings, identity: str) -> tuple[AttachedLog, Sto
     except BaseException:
         log.close()
         raise
-    return _attached(settings, log, _opened(settings, log.identity))
+    return _with_store(settings, log)
+
+
+def _with_store(settings: Settings, log: KafkaLog, unfit: str = "") -> tuple[AttachedLog, Store]:
+    """The log with its store, which is made anew where ``unfit`` says why."""
+    try:
+        return _attached(settings, log, _opened(settings, log.identity, unfit))
+    except BaseException:
+        log.close()
+        raise
 
 
 def _opened(settings: Settings, identity: str, unfit: str = "") -> Store:

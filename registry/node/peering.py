@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import ssl
 
+from registry.addresses import ANY_HOST
 from registry.config import Settings
 from registry.listening import listen
 from registry.peers.peers import Peers
@@ -12,7 +13,6 @@ from registry.peers.security import Security
 
 from .node import Node
 
-_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
 _log = logging.getLogger(__name__)
 
 
@@ -43,10 +43,12 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
         )
         listener = listen(host, port, shared=False)
     except (OSError, ssl.SSLError) as error:
-        raise PeeringError(f"cannot serve peers at {host}:{port}: {error}") from error
+        why = error.strerror or error
+        named = "the files in peer_tls_…" if isinstance(error, ssl.SSLError) else "peer_listen"
+        raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see {named}") from error
     await peers.start(listener)
     node.reachable = peers.reachable
-    if host in _ANY:
+    if host in ANY_HOST:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host
     address = settings.peer_advertise or f"{address}:{listener.getsockname()[1]}"

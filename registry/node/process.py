@@ -67,6 +67,7 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         try:
             peers, peer = await join(node, parent.settings)
         except PeeringError as error:
+            await asyncio.to_thread(node.stop)
             parent.tell(refused=str(error))
             return REFUSED
         offer = Attached(node, peers.forwarding.offer).offer

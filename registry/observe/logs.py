@@ -9,6 +9,15 @@ import time
 import orjson
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# Libraries say what they do; only their warnings are ours to print. kazoo and aiokafka warn at each try to
+# connect: who uses them says so once.
+_LIBRARIES = {
+    "asyncio": logging.WARNING,
+    "httpx": logging.WARNING,
+    "httpcore": logging.WARNING,
+    "aiokafka": logging.ERROR,
+    "kazoo": logging.ERROR,
+}
 ACCESS = "registry.access"
 """The logger that gets one line for each request, if that is wanted."""
 
@@ -58,9 +67,8 @@ def start_logging(level: str, style: str, process: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_LEVELS[level])
-    # Libraries say what they do; only their warnings are ours to print.
-    for name in ("asyncio", "httpx", "httpcore"):
-        logging.getLogger(name).setLevel(max(_LEVELS[level], logging.WARNING))
+    for name, least in _LIBRARIES.items():
+        logging.getLogger(name).setLevel(max(_LEVELS[level], least))
 
 
 def log_request(method: str, target: str, status: int, seconds: float, size: int) -> None:

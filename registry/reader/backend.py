@@ -19,6 +19,8 @@ from .link import Link
 if TYPE_CHECKING:
     from .asking import LogEnd
 
+_NO_NODE = "the node does not answer; if it has started just now, its log lines say what it waits for"
+
 
 class ReaderBackend:
     """See :class:`registry.api.backend.Backend`.
@@ -98,5 +100,5 @@ class ReaderBackend:
         except RegistryError:
             return NodeStatus(
                 role="following", epoch=-1, applied=self.applied(), end=self.applied(), digest="",
-                started=self._serving, ready=False, reasons=["the node does not answer"],
+                started=self._serving, ready=False, reasons=[_NO_NODE],
             )  # fmt: skip

@@ -13,13 +13,13 @@ from typing import Self
 
 import lmdb
 
-from registry import folders
 from registry.domain import digest
 from registry.domain.fold import FOLD_VERSION
 from registry.domain.rows import scan
 from registry.lmdbfile import CannotExamine, examine, read_only
 
 from . import layout
+from .holding import hold
 from .layout import DamagedStore, State, StoreError, StoreMissing, read_current
 from .view import StoreView
 
@@ -37,7 +37,7 @@ class KeptStore:
             raise StoreMissing(f"there is no store in {path}")
         self.log = current.log
         """Identity of the log that it was made from."""
-        self._lock_fd = _lock(path)
+        self._lock_fd = hold(path)
         try:
             self._folder = path / current.name
             self._env = _open(self._folder)
@@ -84,15 +84,6 @@ class KeptStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _lock(path: Path) -> int:
-    try:
-        return folders.hold(path / "lock")
-    except folders.Held as held:
-        raise StoreError(f"the store in {path} is open for writing by process {held}") from held
-    except OSError as error:
-        raise StoreError(f"the store in {path} cannot be held: {error}") from error
 
 
 def _open(folder: Path) -> lmdb.Environment:

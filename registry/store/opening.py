@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import lmdb
 
-from registry import folders
 from registry.domain.fold import FOLD_VERSION
 from registry.lmdbfile import CannotExamine, ask, examine, read_only
 
 from . import layout
+from .holding import hold
 from .layout import Current, State, StoreError, read_current, write_current
 from .lmdb import Store
 
@@ -62,7 +62,7 @@ def open_store(
     """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock_fd = _lock(path)
+        lock_fd = hold(path)
     except OSError as error:
         raise StoreError(f"no store can be kept in {path}: {error}") from error
     try:
@@ -182,10 +182,3 @@ def _tidy(path: Path, current: Current) -> None:
         match = _NAME.fullmatch(entry.name)
         if match and not match[2] and entry.name != current.name:
             shutil.rmtree(entry, ignore_errors=True)
-
-
-def _lock(path: Path) -> int:
-    try:
-        return folders.hold(path / "lock")
-    except folders.Held as held:
-        raise StoreError(f"the store in {path} is open for writing by process {held}") from held

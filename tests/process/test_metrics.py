@@ -96,7 +96,7 @@ def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
     try:
         answer = httpx.get(f"{registry.url}/health/ready", timeout=10)
         assert answer.status_code == 503
-        assert answer.json()["reasons"] == ["the node does not answer"]
+        assert ["the node does not answer" in reason for reason in answer.json()["reasons"]] == [True]
         assert httpx.get(f"{registry.url}/health/live").status_code == 200
     finally:
         os.kill(node, signal.SIGCONT)

@@ -7,6 +7,7 @@ for replicas would delay whatever stands behind it on the same connection.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,9 @@ _DEAD_MS = 6_000
 so that a slow broker gets through its answers."""
 _CLOSE_S = 1.0
 _NO_TRUST = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, ssl.SSLCertVerificationError)
+
+_NOBODY = (ConnectionRefusedError, socket.gaierror)
+"""Nobody listens, or there is no such host: nothing was said about how to talk."""
 
 
 class Purpose(Enum):
@@ -136,12 +140,26 @@ class Connections:
         except (IncompatibleBrokerVersion, NotImplementedError) as error:
             raise LogError(f"the Kafka broker {host}:{port} is too old or too new: {error}") from error
         except _NO_TRUST as error:
-            text = f"the Kafka broker {host}:{port} and this client do not trust: {_plain(error)}"
-            raise LogError(text) from error
+            raise LogError(f"the Kafka broker {host}:{port}: {self._distrust(error)}") from error
         except TimeoutError as error:
             raise NoAnswer(f"{host}:{port} did not answer in {timeout_s:.3g} s", sent=sent) from error
         except (KafkaError, OSError, EOFError) as error:
-            raise NoAnswer(f"{host}:{port}: {_plain(error)}", sent=sent) from error
+            advice = "" if sent or isinstance(error, _NOBODY) else self._advice()
+            raise NoAnswer(f"{host}:{port}: {_plain(error)}{advice}", sent=sent) from error
+
+    def _distrust(self, error: Exception) -> str:
+        """Why the broker or this client does not trust the other, and which settings have a say in it."""
+        if isinstance(error, SaslAuthenticationFailed):
+            return f"{_plain(error)}; see kafka_sasl_username and kafka_sasl_password"
+        if isinstance(error, UnsupportedSaslMechanismError):
+            mechanism = self._arguments.get("sasl_mechanism")
+            return f"it does not offer the mechanism {mechanism} here; see kafka_sasl_mechanism"
+        return f"its certificate is not trusted: {_plain(error)}; see kafka_ssl_ca_location"
+
+    def _advice(self) -> str:
+        """What to look at where somebody listens and hangs up at once."""
+        protocol = self._arguments["security_protocol"]
+        return f" (it hangs up on {protocol}: see kafka_security_protocol, if that goes on)"
 
     def _look(self, key: _Key, connection: Any, answer: asyncio.Future[Any]) -> None:
         """Close a connection on which an answer failed to come, however long somebody waited for it."""

@@ -161,7 +161,7 @@ class Partition:
             )
         if cluster.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
             self.suspect(
-                "topic", f"the topic {self.topic} was deleted; records up to {self.end - 1} were seen"
+                TOPIC, f"the topic {self.topic} was deleted; records up to {self.end - 1} were seen"
             )
         if cluster.place is None:
             raise NoAnswer(f"topic {self.topic}: {code_name(cluster.code)}", sent=False)
@@ -268,7 +268,7 @@ class Partition:
                 return end
             try:
                 self.suspect(
-                    "end", f"the topic {self.topic} was cut: it ended at {known} and now ends at {end}"
+                    END, f"the topic {self.topic} was cut: it ended at {known} and now ends at {end}"
                 )
             except NoAnswer as error:
                 if time.monotonic() >= deadline:

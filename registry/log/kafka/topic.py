@@ -120,7 +120,8 @@ async def check(partition: Partition, wanted: Wanted) -> Found:
     if cluster.place.partitions != 1:
         raise LogError(
             f"the topic {partition.topic} has {cluster.place.partitions} partitions, but a log has exactly "
-            "one: records of several have no common order"
+            "one: records of several have no common order. Kafka takes no partitions away: name another "
+            "topic in the setting topic; one that is missing is made"
         )
     request = DescribeConfigsRequest([(_TOPIC_RESOURCE, partition.topic, None)])
     code, message, given = await partition.ask_anybody(request, _described)
