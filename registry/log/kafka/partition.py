@@ -160,9 +160,7 @@ class Partition:
                 f"the brokers are of the Kafka cluster {cluster.id}, but the log was in {self.cluster_id}",
             )
         if cluster.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
-            self.suspect(
-                TOPIC, f"the topic {self.topic} was deleted; records up to {self.end - 1} were seen"
-            )
+            self.suspect(TOPIC, f"the topic {self.topic} was deleted; records up to {self.end - 1} were seen")
         if cluster.place is None:
             raise NoAnswer(f"topic {self.topic}: {code_name(cluster.code)}", sent=False)
         if cluster.place.topic_id != self.topic_id:
