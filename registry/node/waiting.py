@@ -10,6 +10,9 @@ from typing import NamedTuple
 from registry.domain.commands import Command, NotPrimary, Outcome, Refused
 from registry.domain.errors import FORWARD_FAILED
 
+NEXT_LOOK_S = 0.75
+"""Between two looks at a log that is out of reach."""
+
 Answer = Callable[[Outcome], None]
 Deliver = Callable[[list[tuple[Answer, Outcome]]], None]
 
@@ -89,11 +92,14 @@ class Queue:
         """The next commands, at most ``count``; those that have waited too long are told so instead."""
         with self._changed:
             taken = [self._commands.popleft() for _ in range(min(count, len(self._commands)))]
-        return self._in_time(taken, "")
+        return self._in_time(taken, "", 0.0)
 
     def put_back(self, commands: Sequence[Waiting], reason: str) -> None:
-        """Let commands wait on, ahead of what came later; too long, and they are told the ``reason``."""
-        kept = self._in_time(commands, reason)
+        """Let commands wait on, ahead of what came later; too long, and they are told the ``reason``.
+
+        Too long already is what would be so at the next look at a log that is out of reach.
+        """
+        kept = self._in_time(commands, reason, NEXT_LOOK_S if reason else 0.0)
         with self._changed:
             if self._open:
                 self._commands.extendleft(reversed(kept))
@@ -105,8 +111,8 @@ class Queue:
         if commands:
             self._deliver([(each.answer, outcome) for each, outcome in zip(commands, outcomes, strict=True)])
 
-    def _in_time(self, commands: Sequence[Waiting], reason: str) -> list[Waiting]:
-        now = self._clock()
+    def _in_time(self, commands: Sequence[Waiting], reason: str, spare_s: float) -> list[Waiting]:
+        now = self._clock() + spare_s
         late = [each for each in commands if each.until < now]
         if late:
             why = FORWARD_FAILED(f"Nothing was written: the write has waited too long. {reason}".rstrip())

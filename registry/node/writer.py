@@ -41,6 +41,8 @@ COMMANDS_MAX = 1000
 """Of one batch."""
 ASK_S = 5.0
 """How long the log may take to say where it ends."""
+LOOK_S = 0.25
+"""The same, for a log that was out of reach a moment ago."""
 _log = logging.getLogger(__name__)
 
 
@@ -103,6 +105,7 @@ class Writer:
         self._decider = Decider(writing.defaults, writing.id_batch)
         self._queue = Queue(deliver, clock, commands_max=writing.queue_max, patience_s=writing.patience_s)
         self._barrier: int | None = None
+        self._away = False
         self._one_by_one = 0
         self._appended_at = clock()
         self._batches = self._commands = self._records = self._versions = 0
@@ -169,6 +172,7 @@ class Writer:
             self._queue.tell(waiting, [NotPrimary()] * len(waiting))
             raise
         except Unreachable as error:
+            self._away = True
             self._decider.ids.restore(ids)
             self._queue.put_back(waiting, str(error))
             raise
@@ -194,6 +198,7 @@ class Writer:
         """The outcomes of a batch; ``None``: decide it again."""
         ids = self._decider.ids.saved()
         try:
+            self._look_for_log()
             self._reach(self._log.end())
             base = self._store.applied
             batch = self._decide(waiting, base)
@@ -218,6 +223,15 @@ class Writer:
             self._decider.ids.restore(ids)
             return self._in_trouble(batch.plans, error)
         return self._appended(batch, base, first)
+
+    def _look_for_log(self) -> None:
+        """Begin no append, which is tried for long, while the log does not even say where it ends.
+
+        So whoever waits too long meanwhile is still told that nothing was written.
+        """
+        if self._away:
+            self._log.ask_end(LOOK_S)
+            self._away = False
 
     def _decide(self, waiting: Sequence[Waiting], base: int) -> Batch:
         """``base`` was the applied offset before: the rows hold the log at least so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -193,11 +193,22 @@ def test_what_waits_when_writing_ends_is_told_at_once(node: Made) -> None:
     assert not first.writer.wait(0)
 
 
+class Away(AttachedLog):
+    """Out of reach for ever; counts what it was to append."""
+
+    record_bytes_max = 1_000_000
+    appends = 0
+
+    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+        self.appends += 1
+        return super().append(entries, cuts)
+
+
 def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: Path) -> None:
     def away() -> AttachedLog:
         raise Unreachable("nobody listens")
 
-    log = AttachedLog(
+    log = Away(
         away, lambda _: None, identity="a", applied=0, trouble=Unreachable("nobody listens"), retry_s=0.05
     )
     station = Station(tmp_path / "alone", log, patience_s=10.0)
@@ -208,11 +219,12 @@ def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: P
             station.writer.step()
         assert station.outcomes == []
     station.offer(register("t"))
-    station.now = 10.5
+    station.now = 9.9  # before the next look, and so in time for who waits
     with pytest.raises(Unreachable):
         station.writer.step()
     (late,) = station.outcomes
     assert isinstance(late, Refused)
     assert late.code == 50003
     assert "Nothing was written" in late.message
+    assert log.appends == 1, "which may take long: so not while the log does not even say where it ends"
     station.close()
