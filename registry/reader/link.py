@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from registry.api.status import NodeStatus
-from registry.domain.commands import Command, Outcome, repeatable
+from registry.domain.commands import Command, Outcome, Refused, repeatable
 from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, TOO_MANY_WRITES, RegistryError
 from registry.node.messages import (
     AskStatus,
@@ -132,11 +132,13 @@ class Link:
                     raise
                 lost = error
                 continue
-            except RegistryError as error:
-                if lost is not None and error.code == FORWARD_FAILED.code:
+            except RegistryError:
+                if lost is not None:
                     raise lost from None  # the first try may have come to something
                 raise
             assert isinstance(answer, Decided)
+            if lost is not None and isinstance(answer.outcome, Refused):
+                raise lost  # a refusal says nothing about it either
             return answer.outcome
 
     def _left(self, deadline: float) -> float:
