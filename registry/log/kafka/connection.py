@@ -138,7 +138,8 @@ class Connections:
                 sent = True
                 return await asyncio.shield(answer)
         except (IncompatibleBrokerVersion, NotImplementedError) as error:
-            raise LogError(f"the Kafka broker {host}:{port} is too old or too new: {error}") from error
+            text = f"the Kafka broker {host}:{port} is too old or too new (2.8 is the oldest): {error}"
+            raise LogError(text) from error
         except _NO_TRUST as error:
             raise LogError(f"the Kafka broker {host}:{port}: {self._distrust(error)}") from error
         except TimeoutError as error:
