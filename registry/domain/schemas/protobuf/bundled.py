@@ -40,8 +40,8 @@ from google.type import (
 
 from .from_descriptor import file_of
 from .meta import DECIMAL, META, VARIANT
-from .model import Field, File
-from .names import Declared, Names
+from .model import File
+from .names import Declared, Extension, Names
 from .parser import parse
 from .to_descriptor import bare_descriptor
 
@@ -102,4 +102,4 @@ PROTOS: Final[dict[str, descriptor_pb2.FileDescriptorProto]] = _GOOGLE | {
 """The same as descriptors, each after those that it imports."""
 
 TYPES: Final[dict[str, Declared]] = _NAMES.types
-EXTENSIONS: Final[dict[str, Field]] = _NAMES.extensions
+EXTENSIONS: Final[dict[str, Extension]] = _NAMES.extensions

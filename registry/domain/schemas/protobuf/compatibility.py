@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from registry.domain.schemas.contract import Difference
+from registry.domain.schemas.contract import Budget, Difference
 
 from .model import SCALARS, EnumType, Field, FieldType, File, MapType, Message, OneOf
 from .names import Declared, Names, inside
@@ -67,16 +67,18 @@ class Change(NamedTuple):
         return self.type not in _SENTENCES
 
 
-def changes(old: Sides, new: Sides) -> list[Change]:
+def changes(old: Sides, new: Sides, budget: Budget) -> list[Change]:
     """All changes from ``old`` to ``new``, compatible ones too."""
-    return _Comparison(old[1], new[1]).of_files(old[0], new[0])
+    return _Comparison(old[1], new[1], budget).of_files(old[0], new[0])
 
 
-def differences(writer: Sides, reader: Sides, reader_is: Literal["new", "old"]) -> list[Difference]:
+def differences(
+    writer: Sides, reader: Sides, reader_is: Literal["new", "old"], budget: Budget
+) -> list[Difference]:
     """The incompatible changes from what was written to what reads it."""
     names = {"reader": reader_is, "writer": "old" if reader_is == "new" else "new"}
     found: list[Difference] = []
-    for each in changes(writer, reader):
+    for each in changes(writer, reader, budget):
         if not each.compatible:
             sentence = _SENTENCES[each.type].format(path=f"'{each.path}'", **names)
             text = f'{{errorType:"{each.type}", description:"{sentence}"}}'
@@ -126,9 +128,10 @@ class _Kind(NamedTuple):
 class _Comparison:
     """Definitions that refer to each other are compared once, on a stack of our own: chains can be long."""
 
-    def __init__(self, old: Names, new: Names) -> None:
+    def __init__(self, old: Names, new: Names, budget: Budget) -> None:
         self._old = old
         self._new = new
+        self._budget = budget
         self._changes: list[Change] = []
         self._incompatible = 0
         self._verdicts: dict[tuple[str, str], bool] = {}
@@ -271,6 +274,7 @@ class _Comparison:
         yield from self._field_types(here, (old.label, new.label), old.type, new.type)
 
     def _field_types(self, at: _At, labels: tuple[str, str], old: FieldType, new: FieldType) -> _Work:
+        self._budget.spend(len(at.path) + 4)
         before, after = _kind(self._old, old, at.old), _kind(self._new, new, at.new)
         if before.sort != after.sort:
             self._add("FIELD_KIND_CHANGED", at)

@@ -7,7 +7,7 @@ from binascii import Error as NotBase64
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from registry.domain.schemas.contract import Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.contract import Budget, Dependency, Difference, InvalidSchema, Schema
 
 from .compatibility import differences
 from .model import File
@@ -66,8 +66,8 @@ class ProtobufSchema:
             case _:
                 return self.canonical
 
-    def check_strictly(self) -> None:
-        """Raise :class:`InvalidSchema` where protobuf itself would not take the file."""
+    def check_fields(self) -> None:
+        """Protobuf itself must take the file, with its rules for numbers and names."""
         from .pool import Pools  # noqa: PLC0415 (as above)
 
         Pools(self.file, self.names, self._dependencies).check()
@@ -100,12 +100,17 @@ class ProtobufFormat:
         return schema
 
     def differences(
-        self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"]
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
     ) -> list[Difference]:
         """Confluent's incompatible changes from the writer to the reader."""
         if not isinstance(reader, ProtobufSchema) or not isinstance(writer, ProtobufSchema):
             raise InvalidSchema("Incompatible because of different schema type")
-        return differences((writer.file, writer.names), (reader.file, reader.names), reader_is)
+        sides = (writer.file, writer.names), (reader.file, reader.names)
+        return differences(*sides, reader_is, Budget() if budget is None else budget)
 
 
 def _dependency(dependency: Dependency) -> File:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .model import EnumType, Extend, Field, File, Message
 
@@ -31,6 +31,13 @@ class Declared:
         return self.full_name[len(self.package) + 1 :] if self.package else self.full_name
 
 
+class Extension(NamedTuple):
+    """A field that extends a message, and the import that brings it."""
+
+    field: Field
+    path: str
+
+
 class Names:
     """All that a schema can name."""
 
@@ -42,7 +49,7 @@ class Names:
         Of several declarations with one name, the schema's own counts, then that of the last dependency.
         """
         self.types: dict[str, Declared] = {}
-        self.extensions: dict[str, Field] = {}
+        self.extensions: dict[str, Extension] = {}
         self._bundled = _BUNDLED_PACKAGES if bundled else ()
         for path, file in dependencies:
             self._add(path, file)
@@ -51,7 +58,7 @@ class Names:
     def _add(self, path: str, file: File) -> None:
         for name, declared in declarations(file):
             self.types[name] = Declared(name, file.package, declared, path)
-        self.extensions.update(extension_fields(file))
+        self.extensions.update((name, Extension(field, path)) for name, field in extension_fields(file))
 
     def type(self, name: str, scope: str) -> Declared | None:
         """What ``name`` means inside the message or package ``scope``."""
@@ -59,10 +66,10 @@ class Names:
 
     def extension(self, name: str, scope: str) -> str | None:
         """The full name of the extension field that an option in ``scope`` is called after."""
-        return next((each for each in _candidates(name, scope) if self.extension_field(each)), None)
+        return next((each for each in _candidates(name, scope) if self.extension_called(each)), None)
 
-    def extension_field(self, full_name: str) -> Field | None:
-        """The extension field of this name."""
+    def extension_called(self, full_name: str) -> Extension | None:
+        """The extension of this name."""
         found = self.extensions.get(full_name)
         if found is None and full_name.startswith(self._bundled):
             from .bundled import EXTENSIONS  # noqa: PLC0415 (protobuf is loaded when its types are asked for)

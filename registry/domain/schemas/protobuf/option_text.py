@@ -56,8 +56,9 @@ class OptionText:
         resolved = sorted((_resolved(each, scope, names) for each in options), key=attrgetter("name"))
         chosen: list[Option] = []
         for name, group in groupby(resolved, attrgetter("name")):
-            field, same = names.extension_field(name), list(group)
-            chosen += same if field is None or field.label == "repeated" else [_merged(same)]
+            extension, same = names.extension_called(name), list(group)
+            once = extension is not None and extension.field.label != "repeated"
+            chosen += [_merged(same)] if once else same
         return chosen
 
     def statements(self, options: Iterable[Option], scope: str) -> list[str]:

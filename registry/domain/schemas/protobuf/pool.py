@@ -18,6 +18,7 @@ from .understood import Understanding
 
 _OWN: Final = "default"
 """What Confluent calls the file itself."""
+_NOTHING: Final = File("", "", (), (), (), (), (), ())
 
 
 class Pools:
@@ -46,18 +47,25 @@ class Pools:
 
     def _pool(self) -> DescriptorPool:
         pool = DescriptorPool()
-        shared = Names(File("", "", (), (), (), (), (), ()), self._dependencies)
+        shared = Names(_NOTHING, self._dependencies)
+        protos = [self._proto(file, shared, path) for path, file in self._dependencies]
+        protos.append(self._proto(self._file, self._names, _OWN))
         try:
-            for proto in PROTOS.values():
+            for proto in (*_bundled(protos), *protos):
                 pool.AddSerializedFile(proto.SerializeToString())
-            for path, file in self._dependencies:
-                self._add(pool, file, shared, path)
-            self._add(pool, self._file, self._names, _OWN)
         except (TypeError, ValueError, KeyError) as error:
             raise InvalidSchema(f"Invalid Protobuf schema: {error}") from None
         return pool
 
-    def _add(self, pool: DescriptorPool, file: File, names: Names, path: str) -> None:
+    def _proto(self, file: File, names: Names, path: str) -> FileDescriptorProto:
         standard = Understanding(names, lambda: None)
-        proto = descriptor(file, names, path, standard, self._known)
-        pool.AddSerializedFile(proto.SerializeToString())
+        return descriptor(file, names, path, standard, self._known)
+
+
+def _bundled(protos: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
+    """What is bundled and needed; a schema may well declare again what it does not import."""
+    needed = {path for proto in protos for path in proto.dependency}
+    for path, proto in reversed(PROTOS.items()):
+        if path in needed:
+            needed.update(proto.dependency)
+    return [proto for path, proto in PROTOS.items() if path in needed]

@@ -92,9 +92,17 @@ class _Builder:
             self._service(proto.service.add(), service, file.package)
         for extend in file.extends:
             self._extend(proto.extension.add, extend, file.package)
-        self._imports(file, known)
         if file.options:
-            set_options(proto.options, file.options, file.package)
+            self._options(proto.options, file.options, file.package)
+        self._imports(file, known)
+
+    def _options(self, proto: AnyMessage, options: Sequence[Option], scope: str) -> None:
+        for option in options:
+            name = self._names.extension(option.name, scope) if option.custom else None
+            extension = self._names.extension_called(name) if name else None
+            if extension is not None and extension.path:
+                self._used[extension.path] = None
+        self._set_options(proto, options, scope)
 
     def _imports(self, file: File, known: Collection[str] | None) -> None:
         proto = self.proto
@@ -132,7 +140,7 @@ class _Builder:
         if message.map_type() is not None:
             proto.options.map_entry = True
         if message.options:
-            self._set_options(proto.options, message.options, scope)
+            self._options(proto.options, message.options, scope)
 
     @staticmethod
     def _reserve(
@@ -150,7 +158,7 @@ class _Builder:
     def _oneof(self, message: DescriptorProto, oneof: OneOf, at: int, scope: str) -> None:
         proto = message.oneof_decl.add(name=oneof.name)
         if oneof.options:
-            self._set_options(proto.options, oneof.options, scope)
+            self._options(proto.options, oneof.options, scope)
         for field in oneof.fields:
             self._field(message.field.add(oneof_index=at), field, scope)
         for group in oneof.groups:
@@ -196,7 +204,7 @@ class _Builder:
         if field.json_name is not None:
             proto.json_name = field.json_name
         if field.options:
-            self._set_options(proto.options, field.options, scope)
+            self._options(proto.options, field.options, scope)
 
     def _type(self, proto: FieldDescriptorProto, name: str, scope: str) -> None:
         """A name that means nothing stays as it is, without saying whether it is a message or an enum."""
@@ -229,10 +237,10 @@ class _Builder:
         for constant in enum.constants:
             value = proto.value.add(name=constant.name, number=constant.tag)
             if constant.options:
-                self._set_options(value.options, constant.options, scope)
+                self._options(value.options, constant.options, scope)
         self._reserve(proto, enum.reserved, 0)
         if enum.options:
-            self._set_options(proto.options, enum.options, scope)
+            self._options(proto.options, enum.options, scope)
 
     def _service(self, proto: ServiceDescriptorProto, service: Service, scope: str) -> None:
         proto.name = service.name
@@ -247,9 +255,9 @@ class _Builder:
             if rpc.response_streams:
                 method.server_streaming = True
             if rpc.options:
-                self._set_options(method.options, rpc.options, scope)
+                self._options(method.options, rpc.options, scope)
         if service.options:
-            self._set_options(proto.options, service.options, scope)
+            self._options(proto.options, service.options, scope)
 
 
 def _ends(span: Span) -> tuple[int, int]:
