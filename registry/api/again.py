@@ -28,25 +28,35 @@ from .aside import TEXT_AT_ONCE_MAX
 from .bodies import schema_request
 from .target import parse
 
-_AVRO = b'"AVRO"'
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
 _KEPT_BYTES = 320
 """What one remembered body takes in memory, whatever its size."""
 
 
+class _Said(NamedTuple):
+    """The guid of a content, which does not cover its type, and the type."""
+
+    md5: bytes
+    kind: bytes
+
+
+_NOTHING = _Said(b"", b"")
+_KINDS = {name: b'"%b"' % name.encode() for name in FORMATS}
+
+
 class Bodies:
-    """Request bodies, by their hash, and the content they say: the last ones used within ``bytes_max``."""
+    """Request bodies, by their hash, and what they say: the last ones used within ``bytes_max``."""
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self._kept_max = max(1, bytes_max // _KEPT_BYTES)
-        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+        self._kept: OrderedDict[bytes, _Said] = OrderedDict()
 
-    def md5(self, body: bytes) -> bytes:
-        """The guid of the content of a plain body; empty for any other."""
+    def said(self, body: bytes) -> _Said:
+        """What a plain body says; ``_NOTHING`` for any other."""
         digest = sha256(body).digest()
         kept = self._kept.get(digest)
         if kept is None:
-            kept = self._kept[digest] = _md5(body)
+            kept = self._kept[digest] = _said(body)
             if len(self._kept) > self._kept_max:
                 self._kept.popitem(last=False)
         else:
@@ -54,17 +64,18 @@ class Bodies:
         return kept
 
 
-def _md5(body: bytes) -> bytes:
+def _said(body: bytes) -> _Said:
     try:
         request = schema_request(body, "")
         if request != Register("", request.schema, request.schema_type, request.references or None):
-            return b""
-        if request.references or request.schema_type not in (None, "AVRO") or not request.schema.strip():
-            return b""
+            return _NOTHING
+        kind = "AVRO" if request.schema_type is None else request.schema_type
+        if request.references or kind not in FORMATS or not request.schema.strip():
+            return _NOTHING
         # Read as a lookup reads it: what is registered need not be valid as new.
-        return identity(FORMATS["AVRO"].parse(request.schema).canonical)
+        return _Said(identity(FORMATS[kind].parse(request.schema).canonical), _KINDS[kind])
     except (RegistryError, InvalidSchema):
-        return b""
+        return _NOTHING
 
 
 def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies) -> bytes | None:
@@ -79,7 +90,7 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
         return None
     if not _has_rows(view, place.versions):
         return None  # before the body is parsed: the application will have to do that again
-    md5 = bodies.md5(body)
+    md5, kind = bodies.said(body)
     if not md5:
         return None
     for key in place.configs:
@@ -98,7 +109,7 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
     if value is None or rows.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
-    return entities.registered(found, rows.unnumber(version)) if found.kind.endswith(_AVRO) else None
+    return entities.registered(found, rows.unnumber(version)) if found.kind.endswith(kind) else None
 
 
 def _has_rows(view: View, prefix: bytes) -> bool:

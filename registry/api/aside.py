@@ -1,8 +1,8 @@
 """Work that would keep an event loop too long: one thread does it, one piece after another.
 
-Parsing a schema of five megabytes takes seconds. Nobody knows beforehand what a request will have parsed,
-because much of it may be remembered, so a handler begins on the loop with a limit; where that does not
-suffice, it is run again here, from the start: handlers change nothing.
+Parsing a schema of five megabytes takes seconds, and so do some comparisons. Nobody knows beforehand what a
+request will have parsed, because much of it may be remembered, so a handler begins on the loop with a limit;
+where that does not suffice, it is run again here, from the start: handlers change nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from registry.domain.parsing import Parser
 
 TEXT_AT_ONCE_MAX = 64 * 1024
 """Characters of schemas that are parsed on the loop for one request: some 30 ms."""
+STEPS_AT_ONCE_MAX = 5_000
+"""Steps of comparing on the loop for one request: some 30 ms."""
 WAITING_MAX = 16
 _TOO_MANY = "Too many large schemas are being parsed"
 

@@ -31,7 +31,7 @@ from registry.domain.views import DictView
 
 from . import media
 from .answers import Answer, refusal, send_answer
-from .aside import TEXT_AT_ONCE_MAX, Aside
+from .aside import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Aside
 from .backend import ApiSettings, Backend
 from .operations import Call, Fresh, Operation
 from .parameters import arguments
@@ -155,7 +155,7 @@ class Resource:
         return result._replace(headers=(*result.headers, STALE))
 
     async def _handled(self, operation: Operation, call: Call) -> Answer | Command:
-        self._parser.allow(TEXT_AT_ONCE_MAX)
+        self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX)
         try:
             return self._handle(operation, call)
         except TooMuchText:

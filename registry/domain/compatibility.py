@@ -14,13 +14,14 @@ from .errors import RegistryError
 from .lookup import normalizes
 from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
-from .parsing import Content, Parser
+from .parsing import Content, Parser, TooMuchText
 from .rows import View
-from .schemas import FORMATS, InvalidSchema
+from .schemas import FORMATS, Budget, Exhausted, InvalidSchema
 from .scope import Config, Defaults, config_in_scope, validates_fields, validates_new_schemas
 from .versions import Registered
 
 _TEXT_SHOWN_MAX = 10_240
+_TOO_LONG = "The comparison with version %d of subject '%s' takes too long; the schemas combine too much"
 
 _Reader = Literal["new", "old"]
 _READERS: dict[str, tuple[_Reader, ...]] = {
@@ -74,25 +75,32 @@ def _compared(
 def _against(
     view: View, parser: Parser, content: Content, compared: Iterable[Registered], level: str
 ) -> list[str]:
+    budget = parser.budget()
     for each in compared if _READERS[level] else ():
         if entities.schema_type(each.row) != content.schema_type:
             return ["Incompatible because of different schema type"]
-        differences = _differences(view, parser, content, each, level)
+        differences = _differences(view, parser, content, each, level, budget)
         if differences:
             return [*differences, *_what_failed(each)]
     return []
 
 
-def _differences(view: View, parser: Parser, content: Content, old: Registered, level: str) -> list[str]:
+def _differences(
+    view: View, parser: Parser, content: Content, old: Registered, level: str, budget: Budget
+) -> list[str]:
     compare = FORMATS[content.schema_type].differences
     try:
         new_schema, old_schema = content.parsed(parser), parser.stored(view, old)
+        found: list[str] = []
+        for reader_is in _READERS[level]:
+            pair = (new_schema, old_schema) if reader_is == "new" else (old_schema, new_schema)
+            found += [each.text for each in compare(*pair, reader_is=reader_is, budget=budget)]
     except InvalidSchema as error:
         return [f"Unexpected exception during compatibility check: {error}"]
-    found: list[str] = []
-    for reader_is in _READERS[level]:
-        pair = (new_schema, old_schema) if reader_is == "new" else (old_schema, new_schema)
-        found += [each.text for each in compare(*pair, reader_is=reader_is)]
+    except Exhausted:
+        if parser.is_limited:
+            raise TooMuchText from None
+        raise errors.UNPROCESSABLE(_TOO_LONG % (old.version, old.subject.qualified)) from None
     return found
 
 
@@ -173,5 +181,6 @@ def _messages(
     config = config_in_scope(view, subject, defaults)
     new = request.schema_id < 0 and validates_new_schemas(config, defaults)
     normalize = normalizes(view, subject, request, config)
-    content = parsing.read(view, parser, subject, request, new=new, normalize=normalize)
+    fields = validates_fields(config, defaults)
+    content = parsing.read(view, parser, subject, request, new=new, normalize=normalize, fields=fields)
     return check(view, parser, content, earlier, config, defaults)

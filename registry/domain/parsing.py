@@ -12,7 +12,7 @@ from .commands import Register
 from .errors import RegistryError
 from .model import Metadata, Reference, RuleSet, Subject, identity
 from .rows import VersionRow, View
-from .schemas import FORMATS, Dependency, InvalidSchema, Schema
+from .schemas import FORMATS, STEPS_MAX, Budget, Dependency, InvalidSchema, Schema
 from .versions import Registered
 
 _BYTES_PER_CHARACTER = 16
@@ -23,7 +23,7 @@ _Key = tuple[str, str, tuple[Dependency, ...]]
 
 
 class TooMuchText(Exception):
-    """More would have to be parsed than :meth:`Parser.allow` has allowed for."""
+    """More would have to be parsed, or compared, than :meth:`Parser.allow` has allowed for."""
 
 
 class Parser:
@@ -34,10 +34,21 @@ class Parser:
         self._bytes = 0
         self._kept: OrderedDict[_Key, tuple[Schema, bool]] = OrderedDict()
         self._allowed = math.inf
+        self._steps: float = STEPS_MAX
 
-    def allow(self, characters: float) -> None:
-        """From now on parse so much at most; what is remembered costs nothing."""
+    def allow(self, characters: float, steps: float = STEPS_MAX) -> None:
+        """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing."""
         self._allowed = characters
+        self._steps = min(steps, STEPS_MAX)
+
+    def budget(self) -> Budget:
+        """What one check of compatibility may take."""
+        return Budget(self._steps)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether another parser may take more steps."""
+        return self._steps < STEPS_MAX
 
     def parse(
         self, schema_type: str, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
@@ -128,20 +139,30 @@ class Content:
 
 
 def read(
-    view: View, parser: Parser, subject: Subject, request: Register, *, new: bool, normalize: bool
+    view: View,
+    parser: Parser,
+    subject: Subject,
+    request: Register,
+    *,
+    new: bool,
+    normalize: bool,
+    fields: bool = False,
 ) -> Content:
     """The content of a request whose text is not blank. Raises 42201.
 
     ``new``: hold names, namespaces and defaults to the rules, and do not see soft-deleted references.
+    ``fields``: and field names to what ``validateFields`` demands.
     """
     schema_type = "AVRO" if request.schema_type is None else request.schema_type
     if schema_type not in FORMATS:
         raise errors.INVALID_SCHEMA(f"Invalid schema type {schema_type}")
-    if request.canonical and not normalize and not request.references:
+    if request.canonical and not normalize and not request.references and not fields:
         return Content(schema_type, request.schema, [], [], request.metadata, request.rule_set)
     try:
         listed, dependencies = references.resolve(view, subject, request.references or (), deleted=not new)
         schema = parser.parse(schema_type, request.schema, dependencies, new=new)
+        if fields:
+            schema.check_fields()
     except InvalidSchema as error:
         raise invalid(request, str(error)) from None
     if normalize:

@@ -180,5 +180,5 @@ def test_the_plain_cases_are_taken() -> None:
 def test_bodies_are_forgotten_oldest_first() -> None:
     bodies = Bodies(bytes_max=1000)
     for each in BODIES * 3:
-        assert bodies.md5(each) == Bodies().md5(each)
+        assert bodies.said(each) == Bodies().said(each)
     assert 0 < len(bodies._kept) < len(BODIES)

@@ -57,7 +57,7 @@ def test_nothing_to_register_is_42201(api: Api, body: Any) -> None:
     assert api.post("/subjects/s/versions", body).error == (422, 42201, "Empty schema")
 
 
-@pytest.mark.parametrize("kind", ["JSON", "PROTOBUF", "avro", "XML"])
+@pytest.mark.parametrize("kind", ["avro", "json", "XML"])
 def test_other_types_are_42201(api: Api, kind: str) -> None:
     body = {"schema": STRING, "schemaType": kind}
     assert api.post("/subjects/s/versions", body).error == (422, 42201, f"Invalid schema type {kind}")

@@ -87,7 +87,7 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
     flags = st.booleans() | junk
     schema = _some(
         schema=SCHEMAS | SCHEMAS | junk,
-        schemaType=st.sampled_from(["AVRO", "AVRO", "JSON", "avro"]) | junk,
+        schemaType=st.sampled_from(["AVRO", "AVRO", "JSON", "JSON", "avro"]) | junk,
         references=st.lists(complete | reference | junk, max_size=2) | junk,
         metadata=metadata | junk,
         ruleSet=rules | junk,

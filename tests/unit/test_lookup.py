@@ -40,7 +40,7 @@ class TestLookup:
         assert small.missing("s", INT) == 40403
         assert small.missing("s", "no schema") == 42201
         assert small.missing("none", "no schema") == 42201
-        assert small.missing("s", STRING, schema_type="JSON") == 42201
+        assert small.missing("s", STRING, schema_type="XML") == 42201
 
     def test_soft_deleted_versions_only_where_asked_for(self, small: SmallRegistry) -> None:
         small.register("s")

@@ -31,6 +31,7 @@ from registry.domain.scope import (
     config_in_scope,
     context_label,
     mode_in_scope,
+    validates_fields,
     validates_new_schemas,
 )
 from registry.domain.tombstones import tombstones
@@ -88,7 +89,7 @@ class _Registration:
         new = self.command.schema_id < 0 and not self.takes_ids
         strict = new and validates_new_schemas(self.config, self.defaults)
         try:
-            return self._read(new=strict), None
+            return self._read(new=strict, fields=validates_fields(self.config, self.defaults)), None
         except RegistryError as error:
             if self.config.adds:  # no short cut, which alone reads the text before the mode is checked
                 return None, error
@@ -96,9 +97,12 @@ class _Registration:
                 raise
             return self._read(new=False), error
 
-    def _read(self, *, new: bool) -> Content:
+    def _read(self, *, new: bool, fields: bool = False) -> Content:
         normalize = not self.takes_ids and bool(self.command.normalize or self.config.normalize)
-        return parsing.read(self.view, self.parser, self.subject, self.command, new=new, normalize=normalize)
+        fields = fields and not self.takes_ids
+        return parsing.read(
+            self.view, self.parser, self.subject, self.command, new=new, normalize=normalize, fields=fields
+        )
 
     def shortcut(self, wanted: Content | None) -> bytes | None:
         """The reply where it is there already, whatever the mode."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from .avro.format import AvroFormat
-from .contract import Budget, Dependency, Difference, Exhausted, Format, InvalidSchema, Schema
+from .contract import STEPS_MAX, Budget, Dependency, Difference, Exhausted, Format, InvalidSchema, Schema
+from .json_schema.format import JsonFormat
 
 __all__ = [
     "FORMATS",
+    "STEPS_MAX",
     "Budget",
     "Dependency",
     "Difference",
@@ -18,4 +20,4 @@ __all__ = [
     "Schema",
 ]
 
-FORMATS: Final[dict[str, Format]] = {"AVRO": AvroFormat()}
+FORMATS: Final[dict[str, Format]] = {"AVRO": AvroFormat(), "JSON": JsonFormat()}

@@ -52,6 +52,7 @@ class Documents:
                     registry = registry.with_resource(uri, self._resource(read(each.text)))
         except ValueError as error:
             raise InvalidSchema(f"Invalid JSON Schema: {error}") from None
+        self._base = base
         self.top: Resolver = (_crawled(registry) if refers else registry).resolver(base)
         """Where the schema itself stands."""
 
@@ -83,7 +84,7 @@ class Documents:
             if id(contents) in self._roots and "#" not in wanted and type(contents) is dict:
                 return contents, self.inside(contents, found.resolver)
             return contents, found.resolver
-        if reference.startswith(("http://", "https://")):
+        if _is_remote(self._base, reference):
             raise InvalidSchema(
                 f"Remote schema reference fetching over HTTP(S) is disabled; cannot resolve '{reference}'"
             )
@@ -97,6 +98,13 @@ class Documents:
         if fragment.startswith("/$defs/"):
             found += [f"{each}#/definitions/{fragment.removeprefix('/$defs/')}" for each in uris]
         return found
+
+
+def _is_remote(base: str, reference: str) -> bool:
+    try:
+        return urljoin(base, reference).startswith(("http://", "https://"))
+    except ValueError:
+        return False
 
 
 def _crawled(registry: Registry[Any]) -> Registry[Any]:

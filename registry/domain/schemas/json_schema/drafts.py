@@ -9,7 +9,7 @@ nothing refers to need not make sense, as with Confluent's parsers. Those do not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import jsonschema
@@ -85,6 +85,8 @@ _NOTES: Final = frozenset(
 )  # fmt: skip
 """Keywords that Confluent's parsers leave alone."""
 
+_TEXTS: Final = frozenset({"$id", "$ref", "$schema", "description", "format", "id", "pattern", "title"})
+
 
 def draft_of(schema: Json) -> Draft:
     """The draft that ``$schema`` names, by http or https, with or without ``#``; else draft 07."""
@@ -95,39 +97,51 @@ def draft_of(schema: Json) -> Draft:
     return _BY_URI.get(uri, DRAFT_7)
 
 
-class Check:
-    """Holds the schemas of one document to their draft; what repeats is checked once."""
-
-    __slots__ = ("_seen", "_validator")
-
-    def __init__(self, draft: Draft) -> None:
-        self._validator = _one_level(draft)
-        self._seen: set[tuple[Any, ...]] = set()
-
-    def __call__(self, schema: Json) -> None:
-        """Refuse keywords with values of wrong types, one level deep (:class:`InvalidSchema`)."""
-        key = _flat(schema)
-        if key is not None:
-            if key in self._seen:
-                return
-            self._seen.add(key)
-        try:
-            error = next(self._validator.iter_errors(schema), None)
-        except RecursionError:  # it prints what is wrong, however deep that is
-            raise InvalidSchema("Invalid JSON Schema: a keyword has a value of a wrong type") from None
-        if error is not None:
-            where = "/".join(["#", *map(str, error.absolute_path)])
-            raise InvalidSchema(f"Invalid JSON Schema: {where}: {_clipped(error.message)}")
-
-
-def _flat(schema: Json) -> tuple[Any, ...] | None:
-    """What tells a schema without arrays and objects from all others."""
+def check(schema: Json, draft: Draft) -> None:
+    """Refuse keywords with values of wrong types, one level deep (:class:`InvalidSchema`)."""
+    if type(schema) is bool and draft.booleans:
+        return
     if type(schema) is not dict:
-        return None
-    for value in schema.values():
+        raise InvalidSchema(f"Invalid JSON Schema: {_clipped(repr(schema))} is no schema in this draft")
+    for name, value in schema.items():
+        if name not in _one_level(draft):
+            continue
         if type(value) is dict or type(value) is list:
-            return None
-    return tuple((name, type(value), value) for name, value in schema.items())
+            error = None if _is_plain(name, value) else _error(draft, name, value)
+        elif name in _TEXTS and type(value) is str:
+            error = None
+        else:
+            error = _kept_error(draft, name, type(value).__name__, value)
+        if error is not None:
+            raise InvalidSchema(error)
+
+
+def _is_plain(name: str, value: Json) -> bool:
+    """Whether the value is right beyond doubt, so that the library need not be asked."""
+    if name == "properties":
+        return type(value) is dict and all(type(each) is dict for each in value.values())
+    if name == "required":
+        return type(value) is list and all(type(each) is str for each in value)
+    if name in ("allOf", "anyOf", "oneOf"):
+        return type(value) is list and all(type(each) is dict for each in value)
+    return type(value) is (list if name == "enum" else dict) and name in ("enum", "items", "default")
+
+
+@lru_cache(maxsize=4096)
+def _kept_error(draft: Draft, name: str, kind: str, value: Json) -> str | None:
+    """As :func:`_error`; ``kind`` tells 1 from ``true``."""
+    return _error(draft, name, value)
+
+
+def _error(draft: Draft, name: str, value: Json) -> str | None:
+    try:
+        error = next(_one_level(draft)[name].iter_errors(value), None)
+    except RecursionError:  # it prints what is wrong, however deep that is
+        return f"Invalid JSON Schema: #/{name}: a value of a wrong type"
+    if error is None:
+        return None
+    where = "/".join(["#", name, *map(str, error.absolute_path)])
+    return f"Invalid JSON Schema: {where}: {_clipped(error.message)}"
 
 
 def _clipped(message: str) -> str:
@@ -135,17 +149,16 @@ def _clipped(message: str) -> str:
 
 
 @cache
-def _one_level(draft: Draft) -> Any:
-    """A validator of the draft's keywords that goes into no schema inside the schema."""
+def _one_level(draft: Draft) -> dict[str, Any]:
+    """For each keyword of the draft a validator that goes into no schema inside the value."""
     parts: list[Json] = _vocabularies(draft.meta) if draft.modern else [REGISTRY.contents(draft.meta)]
     shared = {name: piece for part in parts for name, piece in _shared(part).items()}
-    properties: dict[str, Json] = {}
-    for part in parts:
-        for name, demanded in part.get("properties", {}).items():
-            if name not in _NOTES:
-                properties[name] = _inlined(demanded, shared, draft)
-    kinds = ["object", "boolean"] if draft.booleans else ["object"]
-    return draft.validator({"type": kinds, "properties": properties})
+    return {
+        name: draft.validator(_inlined(demanded, shared, draft))
+        for part in parts
+        for name, demanded in part.get("properties", {}).items()
+        if name not in _NOTES
+    }
 
 
 def _shared(part: dict[str, Json]) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from registry.domain.schemas.json_scanner import Json
 
 from . import families
 from .documents import Documents, Resolver
-from .drafts import DRAFT_4, Check, Draft
+from .drafts import DRAFT_4, Draft, check
 from .model import Array, Combined, Node, Not, Object, Reference, Values
 from .sameness import Sameness
 from .text import value_key
@@ -36,7 +36,6 @@ class _Loader:
     def __init__(self, documents: Documents, draft: Draft) -> None:
         self._documents = documents
         self._draft = draft
-        self._check = Check(draft)
         self._families = families.of(draft)
         self._nodes: dict[int, Node] = {}
         self._todo: list[tuple[Callable[[Any, Schema, Resolver], None], Node, Schema, Resolver]] = []
@@ -65,7 +64,7 @@ class _Loader:
     def _made(self, schema: Schema, resolver: Resolver) -> Node:
         if "$ref" in schema and not self._draft.modern:
             schema = {name: schema[name] for name in _BESIDE_REFERENCE if name in schema}
-        self._check(schema)
+        check(schema, self._draft)
         parts = self._parts(schema, resolver)
         if not parts:
             node = Node("empty")
