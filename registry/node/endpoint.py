@@ -112,6 +112,7 @@ class ReaderCall(Framed):
         self._node = endpoint.node
         self._replies: list[Decided] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._told = State(started=False)
         self.number = next(endpoint.numbers)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -126,7 +127,8 @@ class ReaderCall(Framed):
 
     def tell_state(self) -> None:
         """Tell what a reader must know to serve."""
-        self.tell(self._endpoint.state())
+        self._told = self._endpoint.state()
+        self.tell(self._told)
 
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""
@@ -162,6 +164,10 @@ class ReaderCall(Framed):
             fresh = await self._node.reach_async(offset, timeout_s)
         else:
             fresh = await self._node.confirm(timeout_s)
+        if fresh and not self._told.started:
+            # The rows are another store's by now, perhaps, which readers take up when they are told this.
+            self.tell_state()
+            fresh = self._told.started
         self.tell(Confirmed(number, fresh))
 
     def _decided(self, number: int, outcome: Outcome) -> None:

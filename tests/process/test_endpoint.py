@@ -1,0 +1,65 @@
+"""What a node tells its readers, and in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from registry.node.endpoint import Endpoint
+from registry.node.messages import Confirm, Confirmed, Framed, State, decode_from_node
+
+
+class Starting:
+    """A node that has its rows together while it is asked, and whose turn to say so comes later."""
+
+    alone, readable, started = False, False, False
+    following = SimpleNamespace(trouble="")
+    log = SimpleNamespace(identity="the log")
+
+    def when_started(self, call: object) -> None:
+        pass
+
+    def reader_ended(self, number: int) -> None:
+        pass
+
+    async def confirm(self, timeout_s: float) -> bool:
+        self.started = True
+        return True
+
+
+class Reader(Framed):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[msgspec.Struct] = []
+        self.confirmed = asyncio.Event()
+
+    def heard(self, message: bytes) -> None:
+        said = decode_from_node(message)
+        self.told.append(said)
+        if isinstance(said, Confirmed):
+            self.confirmed.set()
+
+
+async def _told(path: Path) -> list[msgspec.Struct]:
+    offer = cast("Any", lambda *_: None)
+    endpoint = Endpoint(cast("Any", Starting()), offer, confirm_timeout_s=1)
+    await endpoint.start(path)
+    _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
+    reader.tell(Confirm(1))
+    await reader.confirmed.wait()
+    reader.transport.close()
+    await endpoint.drained(10)
+    endpoint.stop()
+    return reader.told
+
+
+def test_a_reader_knows_that_the_node_has_started_before_it_takes_rows_for_new(tmp_path: Path) -> None:
+    # Until then it may have the rows of a former store.
+    told = asyncio.run(asyncio.wait_for(_told(tmp_path / "node"), 30))
+    assert told == [State(started=False), State(started=True, log="the log"), Confirmed(1, True)]
