@@ -68,8 +68,12 @@ def test_a_stored_large_schema_is_parsed_aside_too(served: Registry) -> None:
 def test_too_many_large_schemas_at_once_are_refused(served: Registry) -> None:
     clients = [RawClient(served.port, 60).__enter__() for _ in range(40)]
     try:
-        for number, each in enumerate(clients):
-            each.send(post("/subjects/known", large(10_000, f"Large{number}")))
+        requests = [post("/subjects/known", large(10_000, f"Large{number}")) for number in range(len(clients))]
+        for each, request in zip(clients, requests, strict=True):
+            each.send(request[:-1])
+        # Only now is any of them complete, so that they come together however slow this process is.
+        for each, request in zip(clients, requests, strict=True):
+            each.send(request[-1:])
         replies = [each.reply() for each in clients]
     finally:
         for each in clients:

@@ -79,7 +79,7 @@ def test_a_store_is_served_while_the_brokers_are_away(own: Broker, tmp_path: Pat
     try:
         until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
         assert get(registry, "/health/ready").status_code == 503
-        assert "Kafka" in reasons(registry)
+        until(lambda: "Kafka" in reasons(registry), WAIT_S, "the reason to be told")
         assert get(registry, "/subjects/missing/versions").status_code == 503, (
             "never a 404 that nobody checked"
         )
