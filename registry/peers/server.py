@@ -168,7 +168,7 @@ class PeerServer:
     async def _commands(self, body: bytes) -> tuple[int, bytes]:
         try:
             batch = decode_batch(body)
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             _log.warning("a peer sent what is no batch of commands: %s", error)
             return 400, b""
         if self._host.role != "primary":

@@ -13,6 +13,8 @@ import orjson
 import pytest
 
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
+from registry.peers.connection import connect
+from registry.peers.messages import COMMANDS
 from registry.peers.security import Security
 from registry.peers.signing import Signing
 from tests.peers.certificates import Authority
@@ -171,6 +173,18 @@ async def test_a_connection_that_takes_no_more_requests_is_replaced() -> None:
         line: Any = nodes.members[1].peers.forwarding._line
         line._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
         assert isinstance(await submit(nodes.members[1], Register("t", SCHEMA)), Done)
+
+
+@running
+async def test_a_body_without_end_in_itself_is_no_batch() -> None:
+    async with group(1) as nodes:
+        nodes.elect(0)
+        connection = await connect(nodes.identities[0].peer, 5.0)
+        endless = b"\x91" * 100_000 + b"\x90"
+        command = b"\x83\xa4type\xa9PutConfig\xa7subject\xa1s\xa5patch\x81\xa1a" + endless
+        body = b"\x81\xa6wanted\x91\x82\xa7command" + command + b"\xabremaining_s\x01"
+        assert (await connection.request("POST", COMMANDS, body=body)).status == 400
+        await connection.close()
 
 
 class Unsigning(Signing):
