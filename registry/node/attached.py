@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from registry.domain.records import Entry
-from registry.log.contract import Claim, Fetched, ForeignLog, Log, LogError, Unreachable
+from registry.log.contract import Claim, Fetched, ForeignLog, Log, LogError, OutcomeUnknown, Unreachable
 
 from .absence import StaleStore
 
@@ -137,6 +137,13 @@ class AttachedLog:
         except ForeignLog as error:
             self._detach(log, error)
             raise
+        except OutcomeUnknown:
+            raise
+        except LogError as error:
+            if self._log is log:
+                raise
+            # Another call has found out why, and closed the log under this one.
+            raise self._kind(self._text) from error
 
     def _detach(self, log: Topic, error: ForeignLog) -> None:
         """Let go of a log that is no longer the store's, and look for the one that is."""

@@ -254,7 +254,8 @@ class Node:
 
     def _cannot_write(self) -> str:
         """Why this node could not write, were it the primary; empty when it could."""
-        return self.following.trouble or self._duty.trouble
+        reading = "" if self.started else "the log is not read up to its end yet"
+        return reading or self.following.trouble or self._duty.trouble
 
     def _claim(self) -> int:
         epoch = claim_log(
