@@ -33,7 +33,7 @@ class Electing:
 
     The election knows that a node lives, not that it reaches its log. So a node that was elected and has had
     ``trouble`` (why it cannot write; empty when it can) for ``patience_s`` resigns, and may be elected again
-    when the trouble is over.
+    when the trouble is over. One that is ``reading`` the log yet resigns at once: that may take long.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class Electing:
         heard: Callable[[Event], None],
         *,
         trouble: Callable[[], str] = lambda: "",
+        reading: Callable[[], bool] = lambda: False,
         patience_s: float = math.inf,
     ) -> None:
         self._make = make
         self._heard = heard
         self._trouble = trouble
+        self._reading = reading
         self._patience_s = patience_s
         self._won = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,17 +91,24 @@ class Electing:
         """Resign when this node is elected and cannot write for long; return when it can again."""
         loop = asyncio.get_running_loop()
         since: float | None = None
-        while since is None or loop.time() - since < self._patience_s:
+        while since is None or loop.time() - since < self._patience():
             await asyncio.sleep(_LOOK_S)
-            if self._leaving or not (self._won and self._trouble()):
+            if self._leaving or not (self._won and self._reason()):
                 since = None
             elif since is None:
                 since = loop.time()
-        _log.warning("this node leaves writing to others, as it cannot write: %s", self._trouble())
+        level, rest_s = (logging.INFO, 0.0) if self._reading() else (logging.WARNING, REST_S)
+        _log.log(level, "this node leaves writing to others, as it cannot write: %s", self._reason())
         await election.resign()
-        await asyncio.sleep(REST_S)
-        while self._leaving or self._trouble():  # noqa: ASYNC110 (other threads tell nobody of it)
+        await asyncio.sleep(rest_s)
+        while self._leaving or self._reason():  # noqa: ASYNC110 (other threads tell nobody of it)
             await asyncio.sleep(_LOOK_S)
+
+    def _reason(self) -> str:
+        return "the log is not read up to its end yet" if self._reading() else self._trouble()
+
+    def _patience(self) -> float:
+        return min(_LOOK_S, self._patience_s) if self._reading() else self._patience_s
 
     async def _listen(self, election: Election) -> None:
         async for event in election.events():

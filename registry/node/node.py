@@ -114,6 +114,7 @@ class Node:
             self.membership.heard,
             trouble=self._cannot_write,
             # Nobody takes over from a primary that was named.
+            reading=lambda: not (self.started or settings.election == "static"),
             patience_s=math.inf if settings.election == "static" else settings.session_timeout_s,
         )
         self._counting = Counting(self.store.view, self._electing.advance)
@@ -254,8 +255,7 @@ class Node:
 
     def _cannot_write(self) -> str:
         """Why this node could not write, were it the primary; empty when it could."""
-        reading = "" if self.started else "the log is not read up to its end yet"
-        return reading or self.following.trouble or self._duty.trouble
+        return self.following.trouble or self._duty.trouble
 
     def _claim(self) -> int:
         epoch = claim_log(

@@ -1,0 +1,59 @@
+"""A node that was elected and cannot write."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from election.contract import Event, Identity, Lost, Won
+from election.static import StaticElection
+from registry.node.electing import Electing
+from tests.running import until
+
+
+class Node:
+    """What an election asks of a node, and what it has told it."""
+
+    def __init__(self) -> None:
+        self.reading, self.trouble = False, ""
+        self.heard: list[type[Event]] = []
+
+    @contextmanager
+    def takes_part(self, patience_s: float) -> Iterator[None]:
+        electing = Electing(
+            lambda: StaticElection(Identity("http", "127.0.0.1", 8081, True)),
+            lambda event: self.heard.append(type(event)),
+            trouble=lambda: self.trouble,
+            reading=lambda: self.reading,
+            patience_s=patience_s,
+        )
+        thread = threading.Thread(target=electing.run)
+        thread.start()
+        try:
+            yield
+        finally:
+            electing.close(10)
+            thread.join(10)
+
+    def hears(self, *events: type[Event]) -> None:
+        until(lambda: self.heard == list(events), 30, f"{events}, but it was {self.heard}")
+
+
+def test_a_node_that_still_reads_the_log_leaves_writing_to_others_at_once() -> None:
+    node = Node()
+    node.reading = True
+    with node.takes_part(patience_s=3600):
+        node.hears(Won, Lost)
+        node.reading = False
+        node.hears(Won, Lost, Won)
+
+
+def test_a_node_that_cannot_write_for_long_leaves_it_to_others_until_it_can() -> None:
+    node = Node()
+    with node.takes_part(patience_s=0.1):
+        node.hears(Won)
+        node.trouble = "the log is out of reach"
+        node.hears(Won, Lost)
+        node.trouble = ""
+        node.hears(Won, Lost, Won)
