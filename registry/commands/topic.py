@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import NoTopic, Wanted
+from registry.log.kafka.topic import NoTopic
+from registry.node import topic
 from registry.settings import Settings
 
 _START_TIMEOUT_S = 30.0
@@ -16,14 +16,10 @@ def open_topic(settings: Settings, *, make: bool) -> KafkaLog | None:
     Raises :class:`registry.log.contract.LogError`.
     """
     try:
-        return KafkaLog(
-            Security(**settings.security),
-            settings.kafka,
-            settings.topic,
-            transactional_id=settings.transactional_id,
+        return topic.open_topic(
+            settings,
+            make=make,
             append_timeout_s=settings.request_timeout_s,
-            fencing=settings.fencing == "on",
-            wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
             start_timeout_s=_START_TIMEOUT_S,
         )
     except NoTopic:

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from registry.config import Settings
 from registry.log.contract import ForeignLog, LogError, Unreachable
 from registry.log.embedded import now_ms
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import NoTopic, Wanted
+from registry.log.kafka.topic import NoTopic
 from registry.store.layout import META_LOG
 from registry.store.lmdb import Store
 from registry.store.opening import known_log, open_store, peek
@@ -23,6 +22,7 @@ from registry.store.opening import known_log, open_store, peek
 from .absence import StaleStore
 from .attached import AttachedLog
 from .suiting import Known, Suiting
+from .topic import open_topic
 
 TRY_S = 5.0
 """How long a node with a store waits for its log before it serves without."""
@@ -123,14 +123,10 @@ def _suiting(settings: Settings, known: Callable[[], Known]) -> Suiting:
 def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
     """Raises :class:`ForeignLog` where there is no topic and none is to be made."""
     try:
-        return KafkaLog(
-            Security(**settings.security),
-            settings.kafka,
-            settings.topic,
-            transactional_id=settings.transactional_id,
+        return open_topic(
+            settings,
+            make=make,
             append_timeout_s=max(1.0, settings.request_timeout_s * APPEND_PART),
-            fencing=settings.fencing == "on",
-            wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
             start_timeout_s=TRY_S,
         )
     except NoTopic as error:

@@ -61,7 +61,10 @@ def test_a_missing_topic_is_made_as_a_log_needs_it(kafka: Broker, opened: Opened
     assert cluster == kafka.cluster_id
     assert topic == name
     assert len(topic_id) == 22
-    few = f"the topic {name} has replicas on 1 of 3 brokers: with one broker the log is lost"
+    few = (
+        f"the topic {name} has 1 of 3 replicas: with one broker the log is lost. "
+        "More are made by kafka-reassign-partitions.sh"
+    )
     assert log.check_topic() == [few]
     assert opened(kafka.address, name).identity == log.identity
 

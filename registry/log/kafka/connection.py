@@ -7,16 +7,16 @@ for replicas would delay whatever stands behind it on the same connection.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.conn import AIOKafkaConnection, collect_hosts
 from aiokafka.errors import (
     IncompatibleBrokerVersion,
+    KafkaConnectionError,
     KafkaError,
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
@@ -30,8 +30,8 @@ so that a slow broker gets through its answers."""
 _CLOSE_S = 1.0
 _NO_TRUST = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, ssl.SSLCertVerificationError)
 
-_NOBODY = (ConnectionRefusedError, socket.gaierror)
-"""Nobody listens, or there is no such host: nothing was said about how to talk."""
+_HANGS_UP = (KafkaConnectionError, ConnectionResetError, EOFError, ssl.SSLError)
+"""Somebody listens, and ends the connection before the first answer."""
 
 
 class Purpose(Enum):
@@ -145,7 +145,7 @@ class Connections:
         except TimeoutError as error:
             raise NoAnswer(f"{host}:{port} did not answer in {timeout_s:.3g} s", sent=sent) from error
         except (KafkaError, OSError, EOFError) as error:
-            advice = "" if sent or isinstance(error, _NOBODY) else self._advice()
+            advice = self._advice() if isinstance(error, _HANGS_UP) and not sent else ""
             raise NoAnswer(f"{host}:{port}: {_plain(error)}{advice}", sent=sent) from error
 
     def _distrust(self, error: Exception) -> str:
@@ -158,7 +158,7 @@ class Connections:
         return f"its certificate is not trusted: {_plain(error)}; see kafka_ssl_ca_location"
 
     def _advice(self) -> str:
-        """What to look at where somebody listens and hangs up at once."""
+        """What to look at where somebody hangs up; a broker that stops does it too."""
         protocol = self._arguments["security_protocol"]
         return f" (it hangs up on {protocol}: see kafka_security_protocol, if that goes on)"
 
@@ -180,9 +180,14 @@ class Connections:
             if connection is None or not connection.connected():
                 if self._closed:
                     raise LogError("the log is closed")
-                self._open[key] = connection = await create_conn(
-                    key[0], key[1], request_timeout_ms=_DEAD_MS, **self._arguments
-                )
+                connection = AIOKafkaConnection(*key[:2], request_timeout_ms=_DEAD_MS, **self._arguments)
+                try:
+                    await connection.connect()
+                except BaseException:
+                    # It hangs up by itself, which TLS takes a while for.
+                    self._close(connection)
+                    raise
+                self._open[key] = connection
             return connection
 
     def known(self) -> Iterator[tuple[str, int]]:
@@ -192,7 +197,8 @@ class Connections:
                 yield host, port
 
     def _close(self, connection: Any) -> None:
-        transport = connection._writer and connection._writer.transport  # noqa: SLF001 (close() forgets it)
+        protocol = connection._protocol  # noqa: SLF001 (close() keeps only this)
+        transport = protocol and protocol._transport  # noqa: SLF001
         closing = connection.close()
         if transport is not None and not closing.done():
             self._closing[closing] = transport

@@ -164,8 +164,8 @@ def _wishes(partition: Partition, cluster: Cluster, settings: Mapping[str, str])
     if replicas < _REPLICAS_WANTED:
         loss = "one broker" if replicas <= 1 else "two brokers"
         yield (
-            f"the topic {partition.topic} has replicas on {replicas} of {_REPLICAS_WANTED} brokers: "
-            f"with {loss} the log is lost"
+            f"the topic {partition.topic} has {replicas} of {_REPLICAS_WANTED} replicas: "
+            f"with {loss} the log is lost. More are made by kafka-reassign-partitions.sh"
         )
     if len(cluster.brokers) > 1 and settings["min.insync.replicas"] == "1":
         why = "what a single broker has acknowledged is lost with it"
