@@ -163,14 +163,19 @@ def _additional(comparison: Comparison, old: Object, new: Object, found: Found) 
 def unevaluated(
     comparison: Comparison, old: Node | None, new: Node | None, name: str, path: str, found: Found
 ) -> Walk[None]:
-    """``unevaluatedProperties`` and ``unevaluatedItems``: by what is permitted, else by the schemas."""
+    """``unevaluatedProperties`` and ``unevaluatedItems``: by what is permitted, else by the schemas.
+
+    Writing ``true`` where nothing stood counts as narrower (Confluent 8.x).
+    """
     if old is None and new is None:
         return
     before, after = _permits(old), _permits(new)
     if (before == "nothing") != (after == "nothing"):
         found.add(f"{name}_ADDED" if before == "nothing" else f"{name}_REMOVED", path)
-    elif old is None or new is None or (before == "everything") != (after == "everything"):
-        found.add(f"{name}_NARROWED" if old is None or before == "everything" else f"{name}_EXTENDED", path)
+    elif old is None or (new is not None and before == "everything" and after == "some"):
+        found.add(f"{name}_NARROWED", path)
+    elif new is None or (before == "some" and after == "everything"):
+        found.add(f"{name}_EXTENDED", path)
     else:
         found.include((yield comparison.compare(old, new)), path)
 
