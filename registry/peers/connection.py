@@ -228,12 +228,20 @@ def _fail(answer: asyncio.Future[Response], error: Exception) -> None:
 
 
 async def connect(address: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> Connection:
-    """A connection to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable."""
+    """A connection to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable.
+
+    So it does for what is no address: others advertise what they like.
+    """
     host, _, port = address.rpartition(":")
     scheme = b"https" if tls else b"http"
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(timeout_s):
-        _, connection = await loop.create_connection(
-            lambda: Connection(address, scheme), host.strip("[]"), int(port), ssl=tls
-        )
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, connection = await loop.create_connection(
+                lambda: Connection(address, scheme), host.strip("[]"), int(port), ssl=tls
+            )
+    except OSError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise OSError(f"{address!r} is no address: {error}") from error
     return connection

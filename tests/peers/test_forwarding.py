@@ -297,6 +297,18 @@ async def test_whether_a_node_can_be_reached() -> None:
         assert f"cannot be reached at its peer endpoint {nobody.peer}" in await one.reachable(nobody)
 
 
+@pytest.mark.parametrize("peer", ["nonsense", "127.0.0.1:99999", "a..b:1", "127.0.0.1:"])
+@running
+async def test_a_node_that_advertises_what_is_no_address_cannot_be_reached(peer: str) -> None:
+    async with group(2) as nodes:
+        odd = _changed(nodes.identities[1], peer=peer)
+        assert "is no address" in await nodes.members[0].peers.reachable(odd)
+        nodes.members[0].becomes("secondary", odd)
+        outcome = await submit(nodes.members[0], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+
+
 def _changed(identity: Any, **fields: Any) -> Any:
     return dataclasses.replace(identity, **fields)
 
