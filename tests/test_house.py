@@ -52,7 +52,11 @@ IMPURE = {
 
 PURE = {"urllib.parse"}  # of what is impure otherwise
 # Where a requirement has another name than its module.
-REQUIREMENTS = {"re2": "google-re2"}
+REQUIREMENTS = {
+    "re2": "google-re2",
+    "google.protobuf": "protobuf",
+    "google.type": "googleapis-common-protos",
+}
 
 # Kafka's, ZooKeeper's and Confluent's words for what is called primary, node and epoch here.
 FOREIGN_WORDS = re.compile(r"(^|_)(masters?|leaders?|slaves?|terms?|generations?)(_|$)", re.IGNORECASE)
@@ -210,7 +214,12 @@ def _own_calls(function: ast.AST) -> Iterator[ast.Call]:
 
 def test_the_requirements_are_what_is_imported() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    imported = {name.split(".")[0] for path in modules(*PACKAGES) for name in imports(path)}
-    foreign = imported - set(sys.stdlib_module_names) - set(PACKAGES)
-    needed = {REQUIREMENTS.get(name, name) for name in foreign}
+    imported = {name for path in modules(*PACKAGES) for name in imports(path)}
+    ours = {*sys.stdlib_module_names, *PACKAGES}
+    needed = {_requirement(name) for name in imported if name.split(".")[0] not in ours}
     assert needed == {re.split(r"[^\w-]", requirement)[0] for requirement in declared}
+
+
+def _requirement(name: str) -> str:
+    named = (requirement for module, requirement in REQUIREMENTS.items() if within(name, module))
+    return next(named, name.split(".")[0])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import struct
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from math import isfinite
 from typing import Final
 
 _INTEGER: Final = re.compile(r"(-?)(0[xX][0-9A-Fa-f]+|[0-9]+)")
-_DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?([0-9]{1,4}))?")
+_DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _LENGTH_MAX: Final = 400
+"""Digits; what is longer, or would become so, is left as it is."""
 _PLACES: Final = Decimal("0.001")
-_EXACT: Final = Context(prec=20_000)
+_EXACT: Final = Context(prec=2 * _LENGTH_MAX)
 
 
 def normal(text: str) -> str:
@@ -25,7 +27,9 @@ def normal(text: str) -> str:
     if whole is not None:
         return _whole(whole.group(1), whole.group(2).lower())
     found = _DECIMAL.fullmatch(text)
-    return text if found is None else _shown(_read(text, len(found.group(1) or "")))
+    if found is None or Decimal(text).adjusted() > _LENGTH_MAX:
+        return text
+    return _shown(_read(text, len(found.group(1) or "")))
 
 
 def _whole(sign: str, digits: str) -> str:
@@ -41,22 +45,17 @@ def _whole(sign: str, digits: str) -> str:
 
 
 def _read(text: str, decimals: int) -> Decimal:
-    exact = Decimal(text)
+    exact, double = Decimal(text), float(text)
     if decimals <= 7:
         try:
-            (single,) = struct.unpack("f", struct.pack("f", float(text)))
+            (single,) = struct.unpack("f", struct.pack("f", double))
         except OverflowError:
             single = 0.0
-        if single or not exact:
-            return Decimal(single)
-    if decimals <= 16:
-        double = float(text)
-        if double not in (float("inf"), float("-inf")) and (double or not exact):
-            return Decimal(double)
-    return exact
+        if (single or not exact) and isfinite(single):
+            return Decimal(repr(single))
+    return Decimal(repr(double)) if decimals <= 16 and (double or not exact) and isfinite(double) else exact
 
 
 def _shown(value: Decimal) -> str:
-    rounded = value.quantize(_PLACES, ROUND_HALF_EVEN, _EXACT)
-    text = f"{rounded:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    text = f"{value.quantize(_PLACES, ROUND_HALF_EVEN, _EXACT):f}"
+    return text.rstrip("0").rstrip(".")

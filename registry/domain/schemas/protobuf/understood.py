@@ -30,29 +30,38 @@ class Understanding:
 
     def __call__(self, options: AnyMessage, said: Sequence[Option], scope: str) -> None:
         """Put what is ``said`` into ``options``."""
+        extended: AnyMessage | None = None
         for option in said:
             if option.name in _STRUCTURE:
                 continue
             full_name = self._names.extension(option.name, scope) if option.custom else option.name
             name = option.name if full_name is None else full_name
             text = "".join(self._text(f"[{name}]" if option.custom else name, option.value, scope))
-            if full_name is None or not self._merged(options, text, custom=option.custom):
+            if option.custom and full_name is not None and extended is None:
+                extended = self._extended(options)
+            into = extended if option.custom else options
+            if full_name is None or into is None or not self._put(into, text):
                 _leave(options, option, text)
+        if extended is not None:
+            options.MergeFromString(extended.SerializeToString(deterministic=True))
 
-    def _merged(self, options: AnyMessage, text: str, *, custom: bool) -> bool:
+    def _extended(self, options: AnyMessage) -> AnyMessage | None:
+        """An empty message of the same kind, to which the extensions are known."""
+        if not self._asked:
+            self._pool, self._asked = self._find_pool(), True
         try:
-            if not custom:
-                text_format.Merge(text, options)
-                return True
-            if not self._asked:
-                self._pool, self._asked = self._find_pool(), True
-            if self._pool is None:
-                return False
-            own = GetMessageClass(self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name))()
-            text_format.Merge(text, own, descriptor_pool=self._pool)
-            options.MergeFromString(own.SerializeToString())
+            kind = self._pool and self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name)
+        except KeyError:
+            return None
+        return GetMessageClass(kind)() if kind else None
+
+    def _put(self, into: AnyMessage, text: str) -> bool:
+        one: AnyMessage = type(into)()
+        try:
+            text_format.Merge(text, one, descriptor_pool=self._pool)
         except (text_format.ParseError, KeyError, ValueError, TypeError):
             return False
+        into.MergeFrom(one)
         return True
 
     def _text(self, name: str, value: Value, scope: str) -> Iterator[str]:
