@@ -55,5 +55,6 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
     own = "" if settings.advertise else ", taken from the setting listen: see advertise"
     _log.info("other nodes are told to reach this one at %s%s", node.identity.url, own)
     if not (security.secret or security.certificate):
-        _log.info("peers are served at %s; whoever reaches it may write: see peer_secret", address)
+        level = logging.INFO if node.identity.loopback else logging.WARNING
+        _log.log(level, "peers are served at %s; whoever reaches it may write: see peer_secret", address)
     return peers, address

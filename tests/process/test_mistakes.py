@@ -1,0 +1,86 @@
+"""What operators get wrong: the message names the setting, and libraries add no noise to it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.broker import Broker
+from registry.log.contract import Unreachable
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog
+from tests.running import Registry, until
+
+ENDED_S = 30.0
+NOISE = ("Task was destroyed", "Unclosed", "Traceback")
+
+
+@pytest.fixture
+def flags(kafka: Broker, request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """For nodes of one cluster."""
+    name = f"mistakes-{request.node.name}"
+    return ("--kafka", kafka.address, "--topic", name, "--group", name, "--readers", "0")
+
+
+@pytest.fixture
+def sound(flags: tuple[str, ...], tmp_path: Path) -> Iterator[Registry]:
+    """A node with nothing wrong."""
+    node = Registry(tmp_path / "sound", *flags).wait()
+    try:
+        yield node
+    finally:
+        node.kill()
+
+
+def refusal(node: Registry) -> str:
+    """What a node says that refuses to start."""
+    try:
+        assert node.process.wait(ENDED_S) == 1
+        assert not [noise for noise in NOISE if noise in node.output], node.output
+        return node.output.rpartition("registrar: ")[2]
+    finally:
+        node.kill()
+
+
+def test_a_folder_of_a_cluster_without_its_brokers_is_told(sound: Registry) -> None:
+    assert sound.stop() == 0
+    said = refusal(Registry(sound.data, "--readers", "0"))
+    assert "was made from the topic mistakes-" in said
+    assert "give kafka = HOST:PORT" in said
+
+
+def test_a_second_node_in_a_folder_is_told(sound: Registry, flags: tuple[str, ...]) -> None:
+    assert "give each node a folder of its own (data)" in refusal(Registry(sound.data, *flags))
+
+
+def test_a_peer_port_that_is_taken_is_told(flags: tuple[str, ...], tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = refusal(Registry(tmp_path / "data", *flags, "--peer-listen", address))
+    assert said == f"cannot serve peers at {address}: Address already in use; see peer_listen\n"
+
+
+def test_a_url_that_another_node_advertises_is_warned_about(
+    sound: Registry, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    second = Registry(tmp_path / "second", *flags, "--advertise", sound.url).wait()
+    try:
+        until(lambda: "both advertise" in second.output, ENDED_S, "the second node to be refused")
+        (line,) = (line for line in second.output.splitlines() if "both advertise" in line)
+        assert " warning " in line
+        assert line.endswith(f"both advertise {sound.url}: give each an address of its own with --advertise")
+    finally:
+        second.kill()
+
+
+def test_tls_with_a_listener_without_it_is_told(kafka: Broker) -> None:
+    with pytest.raises(Unreachable, match="see kafka_security_protocol"):
+        KafkaLog(
+            Security(security_protocol="SSL"), kafka.address, "schemas",
+            transactional_id="x", append_timeout_s=1.0, start_timeout_s=2.0,
+        )  # fmt: skip
