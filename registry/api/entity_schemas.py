@@ -14,7 +14,6 @@ _LONG: Json = {"type": "integer", "format": "int64"}
 _BOOL: Json = {"type": "boolean"}
 
 
-
 def _ref(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
