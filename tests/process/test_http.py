@@ -148,6 +148,20 @@ def test_headers_that_changed_are_read_anew(client: RawClient) -> None:
     assert client.send(get("/schemas/ids/1")).reply().headers["x-request-id"] not in ("one", "two")
 
 
+def test_bodies_are_read_anew_behind_headers_that_came_already(client: RawClient) -> None:
+    known = post("/subjects/known/versions", STRING)
+    other = post("/subjects/known", STRING.replace(b"string", b"double"))
+    assert len(known.partition(b"\r\n\r\n")[2]) == len(other.partition(b"\r\n\r\n")[2])
+    for request, status in ((known, 200), (other, 404), (known, 200), (other, 404)):
+        assert client.send(request).reply().status == status
+    for at in (len(known) - 1, len(known) - 30, 20):
+        client.send(known[:at])
+        assert client.send(known[at:] + other).reply().status == 200
+        assert client.reply().status == 404
+    assert client.send(known + known[:40]).reply().status == 200
+    assert client.send(known[40:]).reply().status == 200
+
+
 def test_an_absolute_target_is_served(client: RawClient) -> None:
     assert client.send(get("http://anywhere:1/subjects/known/versions")).reply().body == b"[1]"
 
