@@ -7,7 +7,7 @@ is registered (Confluent 8.x). The meta-schemas are known. ``#/$defs/X`` finds w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin
 
 from jsonschema_specifications import REGISTRY
@@ -17,11 +17,21 @@ from referencing.exceptions import Unresolvable
 from registry.domain.schemas.contract import Dependency, InvalidSchema
 from registry.domain.schemas.json_scanner import Json
 
-from .drafts import Draft
+from .drafts import META_SCHEMAS, Draft
 from .text import read
 
 Resolver = Any
-"""Where a schema stands, so that what it refers to is found: ``referencing``'s resolver."""
+"""``referencing``'s own."""
+
+
+class Place(NamedTuple):
+    """Where a schema stands, so that what it refers to is found, and the draft that it is read by.
+
+    That is the draft of the schema registered, also for what this refers to (Confluent 8.x).
+    """
+
+    resolver: Resolver
+    draft: Draft
 
 
 class Documents:
@@ -53,51 +63,58 @@ class Documents:
         except ValueError as error:
             raise InvalidSchema(f"Invalid JSON Schema: {error}") from None
         self._base = base
-        self.top: Resolver = (_crawled(registry) if refers else registry).resolver(base)
+        registry = _crawled(registry) if refers else registry
+        self._bare: Resolver = registry.resolver()
+        self.top = Place(registry.resolver(base), draft)
         """Where the schema itself stands."""
 
     def _resource(self, contents: Json) -> Resource[Any]:
         self._roots.add(id(contents))
         return self._draft.specification.create_resource(contents)
 
-    def inside(self, schema: dict[str, Json], resolver: Resolver) -> Resolver:
+    def inside(self, schema: dict[str, Json], place: Place) -> Place:
         """Where the contents of ``schema`` stand: an id of its own counts for them."""
-        if not self._refers or self._draft.id_keyword not in schema:
-            return resolver
+        if not self._refers or place.draft.id_keyword not in schema:
+            return place
         try:
-            return resolver.in_subresource(self._draft.specification.create_resource(schema))
+            resource = place.draft.specification.create_resource(schema)
+            return Place(place.resolver.in_subresource(resource), place.draft)
         except Exception:
-            raise InvalidSchema(
-                f"Invalid JSON Schema: '{schema[self._draft.id_keyword]}' is no URI"
-            ) from None
+            named = schema[place.draft.id_keyword]
+            raise InvalidSchema(f"Invalid JSON Schema: '{named}' is no URI") from None
 
-    def find(self, reference: str, resolver: Resolver) -> tuple[Json, Resolver]:
+    def find(self, reference: str, there: Place) -> tuple[Json, Place]:
         """The schema that a ``$ref`` names, and where it stands. Raises :class:`InvalidSchema`."""
-        for wanted in self._candidates(reference):
+        for resolver, wanted in self._candidates(reference, there.resolver):
             try:
                 found = resolver.lookup(wanted)
             except Unresolvable:
                 continue
             except Exception:  # what the library says of ids and schemas that make no sense
                 break
-            contents = found.contents
-            if id(contents) in self._roots and "#" not in wanted and type(contents) is dict:
-                return contents, self.inside(contents, found.resolver)
-            return contents, found.resolver
+            contents, place = found.contents, Place(found.resolver, there.draft)
+            if not wanted.startswith("#"):
+                root = found.resolver.lookup("#").contents
+                place = Place(found.resolver, META_SCHEMAS.get(id(root), there.draft))
+                if id(contents) in self._roots and type(contents) is dict:
+                    place = self.inside(contents, place)
+            return contents, place
         if _is_remote(self._base, reference):
             raise InvalidSchema(
                 f"Remote schema reference fetching over HTTP(S) is disabled; cannot resolve '{reference}'"
             )
         raise InvalidSchema(f"Invalid JSON Schema: cannot resolve '{reference}'")
 
-    def _candidates(self, reference: str) -> list[str]:
+    def _candidates(self, reference: str, resolver: Resolver) -> list[tuple[Resolver, str]]:
+        """What may be meant, and from where: as it is written, else a dependency's name as is."""
         uri, mark, fragment = reference.partition("#")
         known = self._uris.get(uri.removeprefix("./")) if uri else None
-        uris = [uri] if known is None else [uri, known]
-        found = [f"{each}{mark}{fragment}" for each in uris]
+        found = [(resolver, uri)] if known is None else [(resolver, uri), (self._bare, known)]
+        wanted = [(each, f"{start}{mark}{fragment}") for each, start in found]
         if fragment.startswith("/$defs/"):
-            found += [f"{each}#/definitions/{fragment.removeprefix('/$defs/')}" for each in uris]
-        return found
+            other = fragment.removeprefix("/$defs/")
+            wanted += [(each, f"{start}#/definitions/{other}") for each, start in found]
+        return wanted
 
 
 def _is_remote(base: str, reference: str) -> bool:

@@ -88,6 +88,10 @@ _NOTES: Final = frozenset(
 _TEXTS: Final = frozenset({"$id", "$ref", "$schema", "description", "format", "id", "pattern", "title"})
 
 
+META_SCHEMAS: Final = {id(REGISTRY.contents(draft.meta)): draft for draft in _BY_URI.values()}
+"""The meta-schemas' contents, by identity."""
+
+
 def draft_of(schema: Json) -> Draft:
     """The draft that ``$schema`` names, by http or https, with or without ``#``; else draft 07."""
     named = schema.get("$schema") if type(schema) is dict else None
@@ -102,7 +106,7 @@ def check(schema: Json, draft: Draft) -> None:
     if type(schema) is bool and draft.booleans:
         return
     if type(schema) is not dict:
-        raise InvalidSchema(f"Invalid JSON Schema: {_clipped(repr(schema))} is no schema in this draft")
+        raise InvalidSchema("Invalid JSON Schema: a schema is an object, or in later drafts a boolean")
     for name, value in schema.items():
         if name not in _one_level(draft):
             continue
@@ -124,7 +128,9 @@ def _is_plain(name: str, value: Json) -> bool:
         return type(value) is list and all(type(each) is str for each in value)
     if name in ("allOf", "anyOf", "oneOf"):
         return type(value) is list and all(type(each) is dict for each in value)
-    return type(value) is (list if name == "enum" else dict) and name in ("enum", "items", "default")
+    if name == "items":
+        return type(value) is dict
+    return name in ("default", "const") or (name == "enum" and type(value) is list)
 
 
 @lru_cache(maxsize=4096)
@@ -134,14 +140,20 @@ def _kept_error(draft: Draft, name: str, kind: str, value: Json) -> str | None:
 
 
 def _error(draft: Draft, name: str, value: Json) -> str | None:
-    try:
-        error = next(_one_level(draft)[name].iter_errors(value), None)
-    except RecursionError:  # it prints what is wrong, however deep that is
-        return f"Invalid JSON Schema: #/{name}: a value of a wrong type"
+    error = next(_one_level(draft)[name].iter_errors(_cut(value, 2)), None)
     if error is None:
         return None
     where = "/".join(["#", name, *map(str, error.absolute_path)])
     return f"Invalid JSON Schema: {where}: {_clipped(error.message)}"
+
+
+def _cut(value: Json, depth: int) -> Json:
+    """The value without what lies deeper than a keyword's own value goes."""
+    if type(value) is dict:
+        return {name: _cut(each, depth - 1) for name, each in value.items()} if depth >= 0 else {}
+    if type(value) is list:
+        return [_cut(each, depth - 1) for each in value] if depth >= 0 else []
+    return value
 
 
 def _clipped(message: str) -> str:

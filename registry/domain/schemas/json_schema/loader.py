@@ -12,7 +12,7 @@ from registry.domain.schemas.contract import Dependency, InvalidSchema
 from registry.domain.schemas.json_scanner import Json
 
 from . import families
-from .documents import Documents, Resolver
+from .documents import Documents, Place
 from .drafts import DRAFT_4, Draft, check
 from .model import Array, Combined, Node, Not, Object, Reference, Values
 from .sameness import Sameness
@@ -27,30 +27,28 @@ Schema = dict[str, Json]
 
 def load(schema: Json, draft: Draft, dependencies: Sequence[Dependency], *, refers: bool) -> Node:
     """The model of a schema. ``refers``: whether it may hold a reference. Raises :class:`InvalidSchema`."""
-    return _Loader(Documents(schema, draft, dependencies, refers=refers), draft).load(schema)
+    return _Loader(Documents(schema, draft, dependencies, refers=refers)).load(schema)
 
 
 class _Loader:
     """Makes one node for each schema that is reached; contents are filled in one after another."""
 
-    def __init__(self, documents: Documents, draft: Draft) -> None:
+    def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._draft = draft
-        self._families = families.of(draft)
         self._nodes: dict[int, Node] = {}
-        self._todo: list[tuple[Callable[[Any, Schema, Resolver], None], Node, Schema, Resolver]] = []
+        self._todo: list[tuple[Callable[[Any, Schema, Place], None], Node, Schema, Place]] = []
         self._references: list[Reference] = []
         self._sameness = Sameness()
 
     def load(self, schema: Json) -> Node:
         top = self._node(schema, self._documents.top)
         while self._todo:
-            fill, node, raw, resolver = self._todo.pop()
-            fill(node, raw, resolver)
+            fill, node, raw, place = self._todo.pop()
+            fill(node, raw, place)
         self._follow_references()
         return top
 
-    def _node(self, schema: Json, resolver: Resolver) -> Node:
+    def _node(self, schema: Json, place: Place) -> Node:
         """The node of a schema, whose contents may still have to be filled in."""
         if type(schema) is bool:
             return Node("empty" if schema else "false")
@@ -58,138 +56,139 @@ class _Loader:
             raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
         node = self._nodes.get(id(schema))
         if node is None:
-            node = self._nodes[id(schema)] = self._made(schema, self._documents.inside(schema, resolver))
+            node = self._nodes[id(schema)] = self._made(schema, self._documents.inside(schema, place))
         return node
 
-    def _made(self, schema: Schema, resolver: Resolver) -> Node:
-        if "$ref" in schema and not self._draft.modern:
+    def _made(self, schema: Schema, place: Place) -> Node:
+        if "$ref" in schema and not place.draft.modern:
             schema = {name: schema[name] for name in _BESIDE_REFERENCE if name in schema}
-        check(schema, self._draft)
-        parts = self._parts(schema, resolver)
+        check(schema, place.draft)
+        parts = self._parts(schema, place)
         if not parts:
             node = Node("empty")
         elif len(parts) == 1:
             node = parts[0]
         else:
             node = _combined("allOf", parts, [object() for _ in parts])
-        node.id = schema.get(self._draft.id_keyword)
+        node.id = schema.get(place.draft.id_keyword)
         node.title = schema.get("title")
         node.description = schema.get("description")
         node.default = schema.get("default", node.default)
         node.is_bytes = schema.get("connect.type") == "bytes"
         return node
 
-    def _parts(self, schema: Schema, resolver: Resolver) -> list[Node]:
+    def _parts(self, schema: Schema, place: Place) -> list[Node]:
         """What the keywords say, family by family; parsers let each family be a schema of its own."""
-        parts = [self._later(self._refer, Reference(), {name: schema[name]}, resolver)
+        parts = [self._later(self._refer, Reference(), {name: schema[name]}, place)
                  for name in _REFERENCES
-                 if name in schema and (name == "$ref" or self._draft.modern)]  # fmt: skip
+                 if name in schema and (name == "$ref" or place.draft.modern)]  # fmt: skip
         if "enum" in schema:
             parts.append(Values("enum", frozenset(map(value_key, schema["enum"]))))
-        parts += [self._combination(each, schema[each], resolver) for each in _CRITERIA if each in schema]
+        parts += [self._combination(each, schema[each], place) for each in _CRITERIA if each in schema]
         if "not" in schema:
-            parts.append(self._later(self._negate, Not(), schema, resolver))
-        if "const" in schema and self._draft is not DRAFT_4:
+            parts.append(self._later(self._negate, Not(), schema, place))
+        if "const" in schema and place.draft is not DRAFT_4:
             parts.append(Values("const", frozenset((value_key(schema["const"]),))))
         taken: set[str] = set()
         if "type" in schema:
-            parts.append(self._typed(schema, resolver, taken))
+            parts.append(self._typed(schema, place, taken))
         for kind in ("array", "object", "number", "string"):
-            if kind not in taken and not self._families[kind].isdisjoint(schema):
-                parts.append(self._of_type(kind, schema, resolver))
-        if not self._families["conditional"].isdisjoint(schema):
-            parts.append(Node("conditional"))
-            for name in ("if", "then", "else"):
-                if name in schema:
-                    self._node(schema[name], resolver)
+            if kind not in taken and not families.of(place.draft)[kind].isdisjoint(schema):
+                parts.append(self._of_type(kind, schema, place))
+        if not families.of(place.draft)["conditional"].isdisjoint(schema):
+            parts.append(self._later(self._read_conditions, Node("conditional"), schema, place))
         return parts
 
     def _later(
-        self, fill: Callable[[Any, Schema, Resolver], None], node: Node, schema: Schema, resolver: Resolver
+        self, fill: Callable[[Any, Schema, Place], None], node: Node, schema: Schema, place: Place
     ) -> Node:
-        self._todo.append((fill, node, schema, resolver))
+        self._todo.append((fill, node, schema, place))
         return node
 
-    def _combination(self, criterion: str, schemas: list[Json], resolver: Resolver) -> Node:
-        return self._later(self._combine, Combined(criterion), {criterion: schemas}, resolver)
+    def _combination(self, criterion: str, schemas: list[Json], place: Place) -> Node:
+        return self._later(self._combine, Combined(criterion), {criterion: schemas}, place)
 
-    def _typed(self, schema: Schema, resolver: Resolver, taken: set[str]) -> Node:
+    def _typed(self, schema: Schema, place: Place, taken: set[str]) -> Node:
         named = schema["type"]
         types = named if type(named) is list else [named]
         taken.update("number" if each == "integer" else each for each in types)
         if len(types) == 1:
-            return self._of_type(types[0], schema, resolver)
-        return _combined("anyOf", [self._of_type(each, schema, resolver) for each in types], list(types))
+            return self._of_type(types[0], schema, place)
+        return _combined("anyOf", [self._of_type(each, schema, place) for each in types], list(types))
 
-    def _of_type(self, named: str, schema: Schema, resolver: Resolver) -> Node:
+    def _of_type(self, named: str, schema: Schema, place: Place) -> Node:
         match named:
             case "string":
                 return families.string(schema)
             case "number" | "integer":
                 return families.number(schema, is_integer=named == "integer")
             case "object":
-                return self._later(self._fill_object, Object(), schema, resolver)
+                return self._later(self._fill_object, Object(), schema, place)
             case "array":
-                return self._later(self._fill_array, Array(), schema, resolver)
+                return self._later(self._fill_array, Array(), schema, place)
         return Node(named)
 
-    def _refer(self, node: Reference, schema: Schema, resolver: Resolver) -> None:
+    def _refer(self, node: Reference, schema: Schema, place: Place) -> None:
         [reference] = schema.values()
         if type(reference) is not str:
             raise InvalidSchema("Invalid JSON Schema: #/$ref: a reference is a string")
-        found, there = self._documents.find(reference, resolver)
+        found, there = self._documents.find(reference, place)
         node.target = self._node(found, there)
         self._references.append(node)
 
-    def _combine(self, node: Combined, schema: Schema, resolver: Resolver) -> None:
+    def _combine(self, node: Combined, schema: Schema, place: Place) -> None:
         schemas = schema[node.criterion]
-        branches = [self._node(each, resolver) for each in schemas]
+        branches = [self._node(each, place) for each in schemas]
         _put(node, branches, [self._sameness.key(each) for each in schemas])
 
-    def _negate(self, node: Not, schema: Schema, resolver: Resolver) -> None:
-        node.inner = self._node(schema["not"], resolver)
+    def _read_conditions(self, node: Node, schema: Schema, place: Place) -> None:
+        for name in ("if", "then", "else"):
+            self._maybe(schema, name, place)
 
-    def _fill_object(self, node: Object, schema: Schema, resolver: Resolver) -> None:
+    def _negate(self, node: Not, schema: Schema, place: Place) -> None:
+        node.inner = self._node(schema["not"], place)
+
+    def _fill_object(self, node: Object, schema: Schema, place: Place) -> None:
         families.limit_object(node, schema)
-        node.properties = self._named(schema.get("properties", {}), resolver)
-        node.patterns = self._named(schema.get("patternProperties", {}), resolver)
+        node.properties = self._named(schema.get("properties", {}), place)
+        node.patterns = self._named(schema.get("patternProperties", {}), place)
         additional = schema.get("additionalProperties", True)
         if type(additional) is bool:
             node.permits_additional = additional
         else:
-            node.additional = self._node(additional, resolver)
-        if "propertyNames" in schema and self._draft is not DRAFT_4:
-            self._node(schema["propertyNames"], resolver)
-        if self._draft.modern:
+            node.additional = self._node(additional, place)
+        if "propertyNames" in schema and place.draft is not DRAFT_4:
+            self._node(schema["propertyNames"], place)
+        if place.draft.modern:
             node.dependent_names = _name_sets(schema.get("dependentRequired", {}))
-            node.dependent_schemas = self._named(schema.get("dependentSchemas", {}), resolver)
-            node.unevaluated = self._maybe(schema, "unevaluatedProperties", resolver)
+            node.dependent_schemas = self._named(schema.get("dependentSchemas", {}), place)
+            node.unevaluated = self._maybe(schema, "unevaluatedProperties", place)
         else:
             dependencies = schema.get("dependencies", {})
             node.dependent_names = _name_sets(dependencies)
             schemas = {name: each for name, each in dependencies.items() if type(each) is not list}
-            node.dependent_schemas = self._named(schemas, resolver)
+            node.dependent_schemas = self._named(schemas, place)
 
-    def _fill_array(self, node: Array, schema: Schema, resolver: Resolver) -> None:
-        families.limit_array(node, schema, self._draft)
-        if self._draft is not DRAFT_4:
-            self._maybe(schema, "contains", resolver)
-        if self._draft.modern:
-            node.unevaluated = self._maybe(schema, "unevaluatedItems", resolver)
-        first, rest, every = families.items(schema, self._draft)
-        node.items = [self._node(each, resolver) for each in first]
+    def _fill_array(self, node: Array, schema: Schema, place: Place) -> None:
+        families.limit_array(node, schema, place.draft)
+        if place.draft is not DRAFT_4:
+            self._maybe(schema, "contains", place)
+        if place.draft.modern:
+            node.unevaluated = self._maybe(schema, "unevaluatedItems", place)
+        first, rest, every = families.items(schema, place.draft)
+        node.items = [self._node(each, place) for each in first]
         if every is not None:
-            node.all_items = self._node(every, resolver)
+            node.all_items = self._node(every, place)
         if type(rest) is bool:
             node.permits_additional = rest
         else:
-            node.additional = self._node(rest, resolver)
+            node.additional = self._node(rest, place)
 
-    def _named(self, schemas: dict[str, Json], resolver: Resolver) -> dict[str, Node]:
-        return {name: self._node(each, resolver) for name, each in schemas.items()}
+    def _named(self, schemas: dict[str, Json], place: Place) -> dict[str, Node]:
+        return {name: self._node(each, place) for name, each in schemas.items()}
 
-    def _maybe(self, schema: Schema, name: str, resolver: Resolver) -> Node | None:
-        return self._node(schema[name], resolver) if name in schema else None
+    def _maybe(self, schema: Schema, name: str, place: Place) -> Node | None:
+        return self._node(schema[name], place) if name in schema else None
 
     def _follow_references(self) -> None:
         """Let every reference lead to something else than a reference."""
