@@ -408,7 +408,7 @@ def test_texts_that_differ_in_order_are_two_schemas_unless_normal():
     ("text", "message"),
     [
         ("hello", "Could not parse Protobuf - Syntax error in :1:6: unexpected label: hello"),
-        ('syntax = "proto3";\nmessage M { string a = 1 }', ":2:26: expected ';' but was '}'"),
+        ('syntax = "proto3";\nmessage M { string a = 1 }', ":2:25: expected ';' but was '}'"),
         ('syntax = "proto4";', "unexpected syntax: proto4"),
         ('edition = "2023";', "edition is not currently supported"),
         ('message M {} syntax = "proto3";', "'syntax' element must be the first declaration in a file"),
@@ -425,6 +425,8 @@ def test_texts_that_differ_in_order_are_two_schemas_unless_normal():
         ("message M { reserved 1 bis 2; }", "expected ',', ';', or 'to'"),
         ("message M {", "unexpected end of file"),
         ('option a = "x', "unterminated string"),
+        ('option a = "x\\"', "unterminated string"),
+        ("option a = 'x\\';", "unterminated string"),
         ('option a = "\\xg";', "expected a digit"),
         ("/* x", "unterminated comment"),
         ("/", "unexpected '/'"),

@@ -11,7 +11,7 @@ from registry.domain.schemas.contract import Budget, Dependency, Difference, Inv
 
 from .compatibility import differences
 from .model import File
-from .names import Names
+from .names import Names, unknown_type
 from .parser import parse
 from .text import canonical_text, normal_text, text_without_extensions
 
@@ -96,7 +96,9 @@ class ProtobufFormat:
         if new:
             if not schema.canonical:
                 raise InvalidSchema("Empty schema")
-            schema.normalized  # noqa: B018 (printing it is the check)
+            unknown = unknown_type(schema.file, schema.names)
+            if unknown is not None:
+                raise InvalidSchema(f"Could not resolve type: {unknown}")
         return schema
 
     def differences(

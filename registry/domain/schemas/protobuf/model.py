@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 TAG_MAX: Final = 536_870_911
 """The highest number of a field, which a range calls ``max``."""
@@ -59,9 +59,8 @@ class MapType:
 FieldType: TypeAlias = str | MapType
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a message, of a oneof or of an extension."""
+class Field(NamedTuple):
+    """A field of a message, of a oneof or of an extension. A tuple, because there are so many of them."""
 
     label: str
     """``required``, ``optional``, ``repeated`` or nothing."""
@@ -140,9 +139,17 @@ class Message:
         for oneof in self.oneofs:
             yield from oneof.fields
 
+    def all_groups(self) -> Iterator[Group]:
+        """The groups of the message itself, then those of its oneofs."""
+        yield from self.groups
+        for oneof in self.oneofs:
+            yield from oneof.groups
+
     def map_type(self) -> MapType | None:
         """What a message that only stands for the entries of a map says; ``None`` for any other."""
-        if not any(option.name == "map_entry" and option.value == Word("true") for option in self.options):
+        if not self.options or not any(
+            option.name == "map_entry" and option.value == Word("true") for option in self.options
+        ):
             return None
         named = {field.name: field.type for field in self.fields}
         return MapType(str(named["key"]), str(named["value"])) if {"key", "value"} <= named.keys() else None

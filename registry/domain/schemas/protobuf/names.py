@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from .model import EnumType, Extend, Field, File, Message
+from .model import SCALARS, EnumType, Extend, Field, File, MapType, Message
 
 _BUNDLED_PACKAGES: Final = ("google.", "confluent.")
 
@@ -84,6 +84,32 @@ class Names:
 
             found = TYPES.get(full_name)
         return found
+
+
+def unknown_type(file: File, names: Names) -> str | None:
+    """A type that the file names in a field, a method or an ``extend``, and that is nowhere declared."""
+    return next((name for name, scope in _named(file) if names.type(name, scope) is None), None)
+
+
+def _named(file: File) -> Iterator[tuple[str, str]]:
+    for scope, declared in declarations(file):
+        if isinstance(declared, Message):
+            yield from _named_by(declared.all_fields(), scope)
+            for group in declared.all_groups():
+                yield from _named_by(group.fields, scope)
+    for scope, extend in extends(file):
+        yield extend.name, scope
+        yield from _named_by(extend.fields, scope)
+    for service in file.services:
+        for rpc in service.rpcs:
+            yield from ((name, file.package) for name in (rpc.request, rpc.response))
+
+
+def _named_by(fields: Iterable[Field], scope: str) -> Iterator[tuple[str, str]]:
+    for field in fields:
+        name = field.type.value if isinstance(field.type, MapType) else field.type
+        if name not in SCALARS:
+            yield name, scope
 
 
 def _candidates(name: str, scope: str) -> Iterator[str]:

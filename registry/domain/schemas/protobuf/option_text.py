@@ -48,6 +48,8 @@ class OptionText:
 
     def chosen(self, options: Sequence[Option], scope: str) -> Sequence[Option]:
         """The options that are printed, in their order."""
+        if not options:
+            return options
         if self._ignore_custom:
             options = [each for each in options if not each.custom or each.name.startswith(_KEPT)]
         return options if self._names is None else self._normal(options, scope, self._names)

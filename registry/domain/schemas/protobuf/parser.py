@@ -173,6 +173,8 @@ class _Parser:
         tag = source.integer()
         options = in_brackets(source)
         source.need(";")
+        if not options:
+            return Field(label, type_, name, tag)
         default, json_name = self._scalar("default", options), self._scalar("json_name", options)
         rest = tuple(each for each in options if each.name not in ("default", "json_name"))
         return Field(label, type_, name, tag, default, json_name, rest)

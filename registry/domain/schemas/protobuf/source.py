@@ -13,15 +13,20 @@ from registry.domain.schemas.contract import InvalidSchema
 
 from .model import MapType
 
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*")
-_WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")
-_PLAIN: Final = {quote: re.compile(rf"[^{quote}\\]*") for quote in "\"'"}
-_OCTAL: Final = re.compile("[0-7]{1,3}")
-_HEX: Final = re.compile("[0-9A-Fa-f]{1,2}")
+_BLANK: Final = r"(?>(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*)"
+# What is not closed takes all the rest, so that nothing is looked for twice.
+_TOKEN: Final = re.compile(
+    _BLANK + r"([A-Za-z0-9_.\-]+"
+    r'|"(?:[^"\\]++|\\[\s\S])*+"|' + r"'(?:[^'\\]++|\\[\s\S])*+'"
+    r"""|[/"'][\s\S]*|[\s\S]|\Z)"""
+)
+_ESCAPE: Final = re.compile(r"\\(?:[xX]([0-9A-Fa-f]{0,2})|([0-7]{1,3})|([\s\S]))")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _INT: Final = re.compile("-?[0-9]+|0[xX][0-9A-Fa-f]+")
 _DIGITS_MAX: Final = 1000
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+_QUOTES: Final = frozenset("'\"")
 
 
 class Source:
@@ -29,37 +34,37 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._tokens: list[str] = _TOKEN.findall(text)
+        self._tokens.append("")
         self._at = 0
 
     def peek(self) -> str:
         """The next character, which stays; empty at the end."""
-        self._at = at = _end(_BLANK, self._text, self._at)
-        next_one = self._text[at : at + 1]
-        if next_one == "/":
-            closed = not self._text.startswith("/*", at)
-            raise self.error("unexpected '/'" if closed else "unterminated comment")
-        return next_one
+        token = self._tokens[self._at]
+        if token[:1] == "/":
+            raise self.error("unterminated comment" if token[1:2] == "*" else "unexpected '/'")
+        return token[:1]
 
     def take(self, mark: str) -> bool:
         """Whether the next character is ``mark``; if so, it is behind now."""
-        if self.peek() != mark:
+        if self._tokens[self._at] != mark:
             return False
         self._at += 1
         return True
 
     def need(self, mark: str) -> None:
         """Read exactly ``mark``."""
-        if not self.take(mark):
+        if self._tokens[self._at] != mark:
             raise self.unexpected(f"expected '{mark}'")
+        self._at += 1
 
     def word(self) -> str:
         """Letters, digits, dots, dashes and underscores."""
-        self.peek()
-        found = _WORD.match(self._text, self._at)
-        if found is None:
+        token = self._tokens[self._at]
+        if token[:1] not in _WORD:
             raise self.unexpected("expected a word")
-        self._at = found.end()
-        return found.group()
+        self._at += 1
+        return token
 
     def name(self) -> str:
         """A word that does not start with a digit."""
@@ -93,39 +98,26 @@ class Source:
     def string(self) -> str:
         """A quoted string; several in a row are one."""
         parts: list[str] = []
-        if self.peek() not in ("'", '"'):
+        while self.peek() in _QUOTES:
+            token = self._tokens[self._at]
+            if self._tokens[self._at + 1] == "":
+                raise self.error("unterminated string")  # or the end, where no string may be the last
+            self._at += 1
+            inner = token[1:-1]
+            parts.append(_ESCAPE.sub(self._unescaped, inner) if "\\" in inner else inner)
+        if not parts:
             raise self.unexpected("expected a string")
-        while self.peek() in ("'", '"'):
-            self._quoted(parts)
         return "".join(parts)
 
-    def _quoted(self, parts: list[str]) -> None:
-        quote, text = self._text[self._at], self._text
-        self._at += 1
-        while True:
-            end = _end(_PLAIN[quote], text, self._at)
-            parts.append(text[self._at : end])
-            self._at = end + 1
-            if end == len(text):
-                raise self.error("unterminated string")
-            if text[end] == quote:
-                return
-            parts.append(self._escape())
-
-    def _escape(self) -> str:
-        escaped = self._text[self._at : self._at + 1]
-        if escaped in "xX" and escaped:
-            digits, base, start = _HEX, 16, self._at + 1
-        elif escaped in "01234567" and escaped:
-            digits, base, start = _OCTAL, 8, self._at
-        else:
-            self._at += 1
-            return _ESCAPES.get(escaped, escaped)
-        found = digits.match(self._text, start)
-        if found is None:
+    def _unescaped(self, found: re.Match[str]) -> str:
+        hexadecimal, octal, other = found.groups()
+        if other is not None:
+            return _ESCAPES.get(other, other)
+        if octal is not None:
+            return chr(int(octal, 8))
+        if not hexadecimal:
             raise self.error("expected a digit after \\x or \\X")
-        self._at = found.end()
-        return chr(int(found.group(), base))
+        return chr(int(hexadecimal, 16))
 
     def unexpected(self, wanted: str) -> InvalidSchema:
         """The refusal of what comes next."""
@@ -134,14 +126,12 @@ class Source:
 
     def error(self, message: str) -> InvalidSchema:
         """A refusal that names the line and the column, both counted from 1."""
-        return InvalidSchema(f"Syntax error in {self.place()}: {message}")
+        return InvalidSchema(f"Syntax error in {self._place()}: {message}")
 
-    def place(self) -> str:
-        """``:line:column`` of the position."""
-        before = self._text[: self._at]
-        return f":{before.count(chr(10)) + 1}:{self._at - before.rfind(chr(10))}"
-
-
-def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    return start if found is None else found.end()
+    def _place(self) -> str:
+        """``:line:column`` of the end of what was read last."""
+        end = 0
+        for _, found in zip(range(self._at), _TOKEN.finditer(self._text), strict=False):
+            end = found.end()
+        before = self._text[:end]
+        return f":{before.count(chr(10)) + 1}:{end - before.rfind(chr(10))}"

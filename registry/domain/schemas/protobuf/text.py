@@ -166,6 +166,8 @@ class _Text:
             type_ = self._normal_type(type_, scope)
             if isinstance(type_, MapType):
                 label = ""
+        if not field.options and field.default is None and field.json_name is None:
+            return f"{f'{label} ' if label else ''}{type_} {field.name} = {field.tag};\n"
         options = list(field.options)
         if field.default is not None:
             options.append(Option("default", _default(type_, field.default)))
