@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from .errors import RegistryError
 from .model import Metadata, Reference, RuleSet
 
 
@@ -127,6 +128,11 @@ class NotPrimary(msgspec.Struct, frozen=True, tag=True):
 
 
 Outcome = Done | Refused | Unknown | NotPrimary
+
+
+def refused(error: RegistryError) -> Refused:
+    """The outcome that says ``error``."""
+    return Refused(error.code, error.message)
 
 
 def repeatable(command: Command) -> bool:

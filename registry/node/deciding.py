@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from registry.domain.commands import Command, Refused
+from registry.domain.commands import Command, Refused, refused
 from registry.domain.decide import Decision, decide
 from registry.domain.errors import SCHEMA_TOO_LARGE, ErrorKind, RegistryError
 from registry.domain.fold import apply
@@ -98,8 +98,3 @@ class Decider:
             if len(entry.key) + len(entry.value or b"") > bytes_max:
                 raise SCHEMA_TOO_LARGE()
         return decision
-
-
-def refused(error: RegistryError) -> Refused:
-    """The outcome that says ``error``."""
-    return Refused(error.code, error.message)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from registry.domain.commands import Command, NotPrimary, Outcome, Refused
-from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
+from registry.domain.commands import Command, NotPrimary, Outcome, refused
+from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
 
 from .node import Node
 from .waiting import Answer
@@ -74,8 +74,3 @@ class Alone:
             answer(refused(NOT_STARTED()))
         elif not self._node.submit(command, decided):
             answer(refused(TOO_MANY_WRITES()))
-
-
-def refused(error: RegistryError) -> Refused:
-    """The outcome that says ``error``."""
-    return Refused(error.code, error.message)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from registry.domain.commands import Command, NotPrimary, Outcome, Refused
+from registry.domain.commands import Command, NotPrimary, Outcome, refused
 from registry.domain.errors import FORWARD_FAILED
 
 NEXT_LOOK_S = 0.75
@@ -116,5 +116,5 @@ class Queue:
         late = [each for each in commands if each.until < now]
         if late:
             why = FORWARD_FAILED(f"Nothing was written: the write has waited too long. {reason}".rstrip())
-            self.tell(late, [Refused(why.code, why.message)] * len(late))
+            self.tell(late, [refused(why)] * len(late))
         return [each for each in commands if each.until >= now]

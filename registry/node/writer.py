@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown
+from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, refused
 from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, ErrorKind, RegistryError
 from registry.domain.records import NOOP_KEY, Entry
 from registry.domain.rows import View
@@ -34,7 +34,7 @@ from registry.log.contract import (
 from registry.store.layout import StoreError
 
 from .claiming import newest_barrier
-from .deciding import Batch, Decider, Plan, Planned, refused
+from .deciding import Batch, Decider, Plan, Planned
 from .waiting import Answer, Deliver, Queue, Waiting
 
 COMMANDS_MAX = 1000

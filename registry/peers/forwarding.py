@@ -11,8 +11,8 @@ import ssl
 from typing import NamedTuple
 
 from election.contract import Identity
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, repeatable
-from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, RegistryError
+from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, refused, repeatable
+from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES
 
 from .host import Answer, Host
 from .line import Line, Unsent
@@ -77,7 +77,7 @@ class Forwarding:
                 self._begin(asked, answer, outcome)
 
         if not self._host.submit(command, decided, deadline - self._loop.time()):
-            answer(Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template))
+            answer(refused(TOO_MANY_WRITES()))
 
     async def submit(
         self, command: Command, deadline: float, *, request_id: str = "", forwarded: bool = False
@@ -164,7 +164,7 @@ class Forwarding:
                     return outcome
                 unknown = outcome
             if asked.forwarded and self._other_is_primary():
-                return unknown or _refused(NO_PRIMARY())
+                return unknown or refused(NO_PRIMARY())
             left = asked.deadline - self._loop.time()
             # Where nobody is known there is nobody to ask again before that changes.
             known = self._line is not None or self._host.role == "primary"
@@ -180,7 +180,7 @@ class Forwarding:
 
     def _in_vain(self) -> Refused:
         trouble = "" if self._line is None else self._line.trouble
-        return _refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
+        return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
     async def _try(self, asked: _Asked) -> Outcome:
         if self._host.role == "primary":
@@ -206,7 +206,7 @@ class Forwarding:
                 decided.set_result(outcome)
 
         if not self._host.submit(asked.command, answer, asked.deadline - self._loop.time()):
-            return Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template)
+            return refused(TOO_MANY_WRITES())
         return await decided
 
 
@@ -216,7 +216,3 @@ async def _wait(changed: asyncio.Event, pause: float) -> None:
             await changed.wait()
     except TimeoutError:
         return
-
-
-def _refused(error: RegistryError) -> Refused:
-    return Refused(error.code, error.message)

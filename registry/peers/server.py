@@ -22,7 +22,7 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
-from registry.domain.commands import NotPrimary, Outcome, Refused, Unknown
+from registry.domain.commands import NotPrimary, Outcome, Unknown, refused
 from registry.domain.errors import TOO_MANY_WRITES
 
 from .host import Host
@@ -190,7 +190,7 @@ class PeerServer:
         for place, each in enumerate(batch.wanted):
             self._note(batch.node, each)
             if not self._host.submit(each.command, partial(decided, place), each.remaining_s):
-                decided(place, Refused(TOO_MANY_WRITES.code, TOO_MANY_WRITES.template))
+                decided(place, refused(TOO_MANY_WRITES()))
         if left:
             await asyncio.wait((all_decided,), timeout=max(each.remaining_s for each in batch.wanted))
         return [Unknown(_LATE) if outcome is None else outcome for outcome in outcomes]
