@@ -163,11 +163,11 @@ def read(
         schema = parser.parse(schema_type, request.schema, dependencies, new=new)
         if fields:
             schema.check_fields()
+        text = schema.normalized if normalize else schema.canonical
     except InvalidSchema as error:
         raise invalid(request, str(error)) from None
     if normalize:
         listed = sorted(set(listed), key=lambda each: (each.name, each.subject, each.version))
-    text = schema.normalized if normalize else schema.canonical
     return Content(schema_type, text, listed, dependencies, request.metadata, request.rule_set)
 
 

@@ -83,7 +83,7 @@ def test_an_unknown_guid(api: Api, guid: str) -> None:
 
 
 def test_types_are_those_that_can_be_registered(api: Api) -> None:
-    assert api.get("/schemas/types").json == ["JSON", "AVRO"]
+    assert api.get("/schemas/types").json == ["JSON", "PROTOBUF", "AVRO"]
 
 
 def test_what_is_read_by_id_or_guid_has_an_etag(api: Api) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from .avro.format import AvroFormat
 from .contract import STEPS_MAX, Budget, Dependency, Difference, Exhausted, Format, InvalidSchema, Schema
 from .json_schema.format import JsonFormat
+from .protobuf.format import ProtobufFormat
 
 __all__ = [
     "FORMATS",
@@ -20,4 +21,6 @@ __all__ = [
     "Schema",
 ]
 
-FORMATS: Final[dict[str, Format]] = {"AVRO": AvroFormat(), "JSON": JsonFormat()}
+FORMATS: Final[dict[str, Format]] = {
+    each.name: each for each in (AvroFormat(), JsonFormat(), ProtobufFormat())
+}

@@ -66,13 +66,16 @@ class Schema(Protocol):
 
     @property
     def normalized(self) -> str:
-        """The text that is stored when normalisation is asked for."""
+        """The text that is stored when normalisation is asked for. Raises :class:`InvalidSchema`."""
 
     def equivalent(self, other: Schema) -> bool:
         """Whether both say the same, attributes in any order (Confluent 8.x: lookup's tolerant match)."""
 
     def formatted(self, format: str) -> str:
-        """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical."""
+        """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical.
+
+        Raises :class:`InvalidSchema`.
+        """
 
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields; empty where the schema has no fields."""
