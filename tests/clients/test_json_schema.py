@@ -1,4 +1,4 @@
-"""JSON schemas by confluent-kafka's serializer and deserializer, blocking and asyncio."""
+"""JSON schemas by Confluent's serializers: Python's, blocking and asyncio, and JavaScript's."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from confluent_kafka.schema_registry._async.json_schema import AsyncJSONDeserial
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 
+from tests.clients.javascript import JavaScript, JavaScriptError
 from tests.running import Served
 
 USER = {
@@ -142,3 +143,25 @@ def test_asyncio_clients_go_round(client: SchemaRegistryClient, registry: Served
             return await reader(message, value_of(topic))
 
     assert asyncio.run(round_trip()) == EVE
+
+
+def test_javascript_and_python_read_each_other(
+    client: SchemaRegistryClient, confluent_javascript: JavaScript, topic: str
+) -> None:
+    person = register_person(client, topic)
+    message = JSONSerializer(person, client)(EVE, value_of(topic))
+    confluent_javascript.forget()
+    assert confluent_javascript.deserializeJson(topic, message) == EVE
+    written = confluent_javascript.serializeJson(topic, EVE, {"useLatestVersion": True})
+    assert written[:5] == message[:5]
+    assert JSONDeserializer(None, schema_registry_client=client)(written, value_of(topic)) == EVE
+
+
+def test_javascript_validates(confluent_javascript: JavaScript, topic: str) -> None:
+    schema = {"schemaType": "JSON", "schema": json.dumps(USER)}
+    assert confluent_javascript.register(f"{topic}-value", schema) > 0
+    conf = {"useLatestVersion": True, "validate": True}
+    message = confluent_javascript.serializeJson(topic, ADA, conf)
+    assert confluent_javascript.deserializeJson(topic, message) == ADA
+    with pytest.raises(JavaScriptError):
+        confluent_javascript.serializeJson(topic, {"id": "seven"}, conf)

@@ -1,7 +1,9 @@
 'use strict';
 // @confluentinc/schemaregistry, called by test_javascript.py.
 
-const { SchemaRegistryClient, AvroSerializer, AvroDeserializer, SerdeType } = require('@confluentinc/schemaregistry');
+const {
+  SchemaRegistryClient, AvroSerializer, AvroDeserializer, JsonSerializer, JsonDeserializer, SerdeType,
+} = require('@confluentinc/schemaregistry');
 const serve = require('./bridge');
 
 const config = { baseURLs: [process.argv[2]], maxRetries: 0 };
@@ -19,4 +21,6 @@ serve({
   forget: async () => { client = new SchemaRegistryClient(config); },
   serialize: (topic, message, conf) => new AvroSerializer(client, SerdeType.VALUE, conf).serialize(topic, message),
   deserialize: (topic, bytes, conf) => new AvroDeserializer(client, SerdeType.VALUE, conf ?? {}).deserialize(topic, bytes),
+  serializeJson: (topic, message, conf) => new JsonSerializer(client, SerdeType.VALUE, conf).serialize(topic, message),
+  deserializeJson: (topic, bytes) => new JsonDeserializer(client, SerdeType.VALUE, {}).deserialize(topic, bytes),
 });
