@@ -212,7 +212,7 @@ class Settings:
         "BACKWARD", choice(*_LEVELS, fold=str.upper), "rules", "Compatibility level where none is configured"
     )
     validate_new_schemas: bool = _setting(
-        True, SWITCH, "rules", "Hold new schemas to what Avro demands of names and defaults"
+        True, SWITCH, "rules", "Hold new schemas to all rules of their type (Avro: names, defaults)"
     )
     validate_fields: bool = _setting(False, SWITCH, "rules", "Refuse fields whose names begin with $$")
     mode_mutability: bool = _setting(True, SWITCH, "rules", "Let PUT and DELETE on /mode change modes")

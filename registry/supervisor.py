@@ -265,7 +265,7 @@ def _banner(settings: Settings) -> str:
     processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     return f"""\
-Registrar {VERSION} serves a schema registry (Confluent's REST API, Avro) on {url}
+Registrar {VERSION} serves a schema registry (Confluent's REST API) on {url}
   data      {settings.data.resolve()}{log}
   processes {processes}; one signal (Ctrl-C) stops all
 
