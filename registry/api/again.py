@@ -41,7 +41,6 @@ class _Said(NamedTuple):
 
 
 _NOTHING = _Said(b"", b"")
-_KINDS = {name: b'"%b"' % name.encode() for name in FORMATS}
 
 
 class Bodies:
@@ -73,7 +72,7 @@ def _said(body: bytes) -> _Said:
         if request.references or kind not in FORMATS or not request.schema.strip():
             return _NOTHING
         # Read as a lookup reads it: what is registered need not be valid as new.
-        return _Said(identity(FORMATS[kind].parse(request.schema).canonical), _KINDS[kind])
+        return _Said(identity(FORMATS[kind].parse(request.schema).canonical), b'"%b"' % kind.encode())
     except (RegistryError, InvalidSchema):
         return _NOTHING
 

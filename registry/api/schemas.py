@@ -119,7 +119,7 @@ def list_ids_of_guid(call: Call, view: View) -> Answer:
 
 def list_types(call: Call, view: View) -> Answer:
     """``GET /schemas/types``: the formats that can be registered."""
-    return json_answer([name for name in _TYPES if name in FORMATS])
+    return json_answer([*(name for name in _TYPES if name in FORMATS), *sorted(FORMATS.keys() - {*_TYPES})])
 
 
 def etag(body: bytes) -> bytes:

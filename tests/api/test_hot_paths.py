@@ -25,10 +25,13 @@ SCHEMAS = (
     "nonsense",
     "",
 )
+TYPELESS = '{"type":"string","logicalType":"uuid"}'  # canonical as either type, so that the guids are equal
 BODIES = (
     *(orjson.dumps({"schema": schema}) for schema in SCHEMAS),
     orjson.dumps({"schema": '"string"', "schemaType": "AVRO", "references": [], "metadata": None, "more": 1}),
     orjson.dumps({"schema": '"string"', "schemaType": "JSON"}),
+    orjson.dumps({"schema": TYPELESS, "schemaType": "JSON"}),
+    orjson.dumps({"schema": TYPELESS, "schemaType": "AVRO"}),
     orjson.dumps({"schema": '"string"', "metadata": {}}),
     orjson.dumps({"schema": '"string"', "metadata": {"properties": {"p": "1"}}}),
     orjson.dumps({"schema": '"string"', "ruleSet": {}}),

@@ -50,6 +50,10 @@ SCHEMAS = st.sampled_from(
         '{"type":"record","name":"U","fields":[{"name":"r","type":"R"},{"name":"x","type":"int"}]}',
         '{"type":"enum"}',
         '"R"',
+        "true",
+        '{"type":"object","properties":{"a":{"type":"string"}}}',
+        '{"type":"object","properties":{"a":{"$ref":"R"}},"additionalProperties":false}',
+        '{"anyOf":[{"$ref":"#"},{"type":["integer","null"],"maximum":1e400}]}',
     ]
 )
 
