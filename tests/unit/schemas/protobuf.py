@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from registry.domain.schemas import Dependency
-from registry.domain.schemas.protobuf.format import ProtobufFormat, ProtobufSchema
+from registry.domain.schemas.protobuf.format import ProtobufFormat
+from registry.domain.schemas.protobuf.schema import ProtobufSchema
 
 PROTOBUF = ProtobufFormat()
 

@@ -7,7 +7,6 @@ Confluent's checks: oneofs, then fields by number, then what is declared inside.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Difference
@@ -309,8 +308,7 @@ class _Comparison:
                 self._add("FIELD_NAMED_TYPE_CHANGED", at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Members:
+class _Members(NamedTuple):
     """The fields of a message by number, wherever they stand, and the oneof of those in one."""
 
     fields: dict[int, Field]

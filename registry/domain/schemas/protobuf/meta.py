@@ -6,7 +6,6 @@ Written from the public description of Confluent's tags and logical types.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -82,7 +81,7 @@ _VALUE_FIRST: Final = frozenset({"precision", "scale"})
 
 @cache
 def _meta_class() -> type[AnyMessage]:
-    messages = replace(parse(META), imports=(), extends=())
+    messages = parse(META)._replace(imports=(), extends=())
     pool = DescriptorPool()
     proto = bare_descriptor(messages, Names(messages, bundled=False), "meta.proto")
     pool.AddSerializedFile(proto.SerializeToString())

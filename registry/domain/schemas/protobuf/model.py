@@ -1,4 +1,7 @@
-"""What a ``.proto`` text declares, in the order in which it declares it. Comments are not kept."""
+"""What a ``.proto`` text declares, in the order in which it declares it. Comments are not kept.
+
+Tuples, because there are many of them; but not the values of options, where a tuple is a list.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,7 @@ Span: TypeAlias = str | int | tuple[int, int]
 """What is reserved or open for extensions: a name, one number, or a range with both ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapType:
+class MapType(NamedTuple):
     """``map<key, value>``."""
 
     key: str
@@ -60,7 +62,7 @@ FieldType: TypeAlias = str | MapType
 
 
 class Field(NamedTuple):
-    """A field of a message, of a oneof or of an extension. A tuple, because there are so many of them."""
+    """A field of a message, of a oneof or of an extension."""
 
     label: str
     """``required``, ``optional``, ``repeated`` or nothing."""
@@ -72,8 +74,7 @@ class Field(NamedTuple):
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """A field of proto2 that declares its message in place."""
 
     label: str
@@ -82,8 +83,7 @@ class Group:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     """Fields of which at most one is set."""
 
     name: str
@@ -92,16 +92,14 @@ class OneOf:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Extend:
+class Extend(NamedTuple):
     """Fields that are added to a message from outside."""
 
     name: str
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(NamedTuple):
     """One name of an enum."""
 
     name: str
@@ -109,8 +107,7 @@ class Constant:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EnumType:
+class EnumType(NamedTuple):
     """An enum."""
 
     name: str
@@ -119,8 +116,7 @@ class EnumType:
     reserved: tuple[tuple[Span, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A message; ``extensions`` and ``reserved`` hold one entry for each statement."""
 
     name: str
@@ -155,8 +151,7 @@ class Message:
         return MapType(str(named["key"]), str(named["value"])) if {"key", "value"} <= named.keys() else None
 
 
-@dataclass(frozen=True, slots=True)
-class Rpc:
+class Rpc(NamedTuple):
     """A method of a service."""
 
     name: str
@@ -167,8 +162,7 @@ class Rpc:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """A service."""
 
     name: str
@@ -176,8 +170,7 @@ class Service:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """A whole text. ``syntax`` is empty where the text names none."""
 
     syntax: str

@@ -7,7 +7,6 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from .model import SCALARS, EnumType, Extend, Field, File, MapType, Message
@@ -15,8 +14,7 @@ from .model import SCALARS, EnumType, Extend, Field, File, MapType, Message
 _BUNDLED_PACKAGES: Final = ("google.", "confluent.")
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(NamedTuple):
     """A message or an enum and where it stands."""
 
     full_name: str

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Final, TypeVar
 
@@ -112,7 +111,7 @@ class _Text:
     def _oneofs(self, oneofs: Sequence[OneOf], scope: str) -> list[str]:
         if self._names:
             filled = [
-                replace(each, fields=tuple(self._by_tag(each.fields))) for each in oneofs if each.fields
+                each._replace(fields=tuple(self._by_tag(each.fields))) for each in oneofs if each.fields
             ]
             oneofs = sorted(filled, key=lambda each: each.fields[0].tag)
         return [self._oneof(each, scope) for each in oneofs]
