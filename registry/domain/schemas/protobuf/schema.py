@@ -1,0 +1,123 @@
+"""A parsed Protobuf schema, and how one is read from text or from a descriptor."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
+from typing import Final
+
+from registry.domain.schemas.contract import Dependency, InvalidSchema, Schema
+
+from .model import File
+from .names import Names, unknown_type
+from .parser import parse
+from .text import canonical_text, normal_text, text_without_extensions
+
+
+def read(text: str, dependencies: Sequence[Dependency], *, new: bool) -> ProtobufSchema:
+    """The schema that ``text`` says; ``new``: its types must be known. Raises :class:`InvalidSchema`."""
+    schema = ProtobufSchema(_file(text), [(each.name, _dependency(each)) for each in dependencies])
+    if new:
+        if not schema.canonical:
+            raise InvalidSchema("Empty schema")
+        unknown = unknown_type(schema.file, schema.names)
+        if unknown is not None:
+            raise InvalidSchema(f"Could not resolve type: {unknown}")
+    return schema
+
+
+class ProtobufSchema:
+    """A parsed file; texts are made when first asked for."""
+
+    __slots__ = ("_canonical", "_dependencies", "_names", "_normalized", "file")
+
+    def __init__(self, file: File, dependencies: Sequence[tuple[str, File]]) -> None:
+        self.file: Final = file
+        self._dependencies = dependencies
+        self._names: Names | None = None
+        self._canonical: str | None = None
+        self._normalized: str | None = None
+
+    @property
+    def names(self) -> Names:
+        """All that the file can name."""
+        if self._names is None:
+            self._names = Names(self.file, self._dependencies)
+        return self._names
+
+    @property
+    def canonical(self) -> str:
+        """The text as Confluent prints it."""
+        if self._canonical is None:
+            self._canonical = canonical_text(self.file)
+        return self._canonical
+
+    @property
+    def normalized(self) -> str:
+        """The text of the normal form. Raises :class:`InvalidSchema` where a type is not known."""
+        if self._normalized is None:
+            self._normalized = normal_text(self.file, self.names)
+        return self._normalized
+
+    def equivalent(self, other: Schema) -> bool:
+        """Equal canonical texts."""
+        return isinstance(other, ProtobufSchema) and self.canonical == other.canonical
+
+    def formatted(self, format: str) -> str:
+        """``serialized``: the descriptor in Base64. ``ignore_extensions``: without custom options."""
+        match format.strip().lower():
+            case "serialized":
+                from .pool import Pools  # noqa: PLC0415 (protobuf is loaded where descriptors are asked for)
+
+                proto = Pools(self.file, self.names, self._dependencies).descriptor()
+                return b64encode(proto.SerializeToString(deterministic=True)).decode()
+            case "ignore_extensions":
+                return text_without_extensions(self.file)
+            case _:
+                return self.canonical
+
+    def check_fields(self) -> None:
+        """Protobuf itself must take the file, with its rules for numbers and names."""
+        from .pool import Pools  # noqa: PLC0415 (as above)
+
+        Pools(self.file, self.names, self._dependencies).check()
+
+    def field_names(self) -> frozenset[str]:
+        """The fields of the first message."""
+        first = next(self.file.messages(), None)
+        return frozenset([field.name for field in first.all_fields()] if first else ())
+
+
+def _dependency(dependency: Dependency) -> File:
+    try:
+        return parse(dependency.text)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"Could not parse Protobuf reference {dependency.name} - {error}") from None
+
+
+def _file(text: str) -> File:
+    try:
+        return parse(text)
+    except InvalidSchema as error:
+        file = _from_base64(text)
+        if file is None:
+            raise InvalidSchema(f"Could not parse Protobuf - {error}") from None
+        return file
+
+
+def _from_base64(text: str) -> File | None:
+    try:
+        data = b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (NotBase64, ValueError):
+        return None
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto  # noqa: PLC0415 (as above)
+    from google.protobuf.message import DecodeError  # noqa: PLC0415
+
+    from .from_descriptor import file_of  # noqa: PLC0415
+
+    try:
+        # Names in a descriptor can be anything: only what its text says counts.
+        return parse(canonical_text(file_of(FileDescriptorProto.FromString(data))))
+    except (DecodeError, UnicodeError):
+        return None
