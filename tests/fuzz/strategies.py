@@ -54,6 +54,10 @@ SCHEMAS = st.sampled_from(
         '{"type":"object","properties":{"a":{"type":"string"}}}',
         '{"type":"object","properties":{"a":{"$ref":"R"}},"additionalProperties":false}',
         '{"anyOf":[{"$ref":"#"},{"type":["integer","null"],"maximum":1e400}]}',
+        'syntax = "proto3"; message M { string a = 1; }',
+        'syntax = "proto3"; message M { int32 a = 1; google.type.Money m = 2; }',
+        'syntax = "proto3"; import "R"; message M { map<string, R> r = 1 [(x).y = {}]; }',
+        "CgFhIgMKAU0=",
     ]
 )
 
@@ -91,7 +95,7 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
     flags = st.booleans() | junk
     schema = _some(
         schema=SCHEMAS | SCHEMAS | junk,
-        schemaType=st.sampled_from(["AVRO", "AVRO", "JSON", "JSON", "avro"]) | junk,
+        schemaType=st.sampled_from(["AVRO", "AVRO", "JSON", "PROTOBUF", "PROTOBUF", "avro"]) | junk,
         references=st.lists(complete | reference | junk, max_size=2) | junk,
         metadata=metadata | junk,
         ruleSet=rules | junk,
