@@ -138,3 +138,21 @@ def test_thousands_of_messages_and_fields_are_read_at_once():
     schema = parse(f'syntax = "proto3"; package p; {messages}', new=True)
 
     assert schema.canonical.count("message ") == 300
+
+
+def test_much_of_the_same_is_read_at_once():
+    tags = ", ".join(f'(confluent.field_meta).tags = "t{at}"' for at in range(20_000))
+    members = " ".join(f"m: {at}" for at in range(100_000))
+    text = f'syntax = "proto3"; option (a) = {{ {members} }}; message M {{ string s = 1 [{tags}]; }}'
+
+    normal = parse(text).normalized
+
+    assert normal.count('"t') == 20_000
+    assert normal.count("(confluent.field_meta)") == 1
+
+
+def test_short_lines_that_would_grow_without_end_are_refused():
+    deep = "{a:" * 95 + "{" + "b:1 " * 100_000 + "}" * 96
+
+    with pytest.raises(InvalidSchema, match="when it is printed"):
+        parse(f"option (o) = {deep};", new=True)

@@ -319,6 +319,29 @@ def test_the_normal_form_sorts_and_names_in_full():
     )
 
 
+def test_an_option_said_in_parts_is_one_where_normal():
+    text = """
+    message M {
+      optional string a = 1 [
+        (confluent.field_meta).tags = "x", (confluent.field_meta) = { tags: ["y", "x"] doc: "d" }
+      ];
+    }
+    """
+
+    assert parse(text).normalized == lines(
+        "",
+        "message M {",
+        "  optional string a = 1 [(confluent.field_meta) = {",
+        '    doc: "d",',
+        "    tags: [",
+        '      "x",',
+        '      "y"',
+        "    ]",
+        "  }];",
+        "}",
+    )
+
+
 def test_maps_written_as_messages_become_maps_where_normal():
     entry = "message DEntry { option map_entry = true; string key = 1; .p.M value = 2; }"
     text = f'syntax = "proto3"; package p; message M {{ repeated .p.M.DEntry d = 1; {entry} }}'

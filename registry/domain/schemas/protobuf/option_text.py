@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+from registry.domain.schemas.contract import InvalidSchema
+
 from .model import Option, Value, Word
 from .names import Names
 from .numbers import normal
@@ -27,6 +29,7 @@ _ESCAPES: Final = {
 }
 _ESCAPED: Final = re.compile("[\a\b\f\n\r\t\v\\\\'\"]")
 _KEPT: Final = "confluent."
+_TEXT_MAX: Final = 16 * 1024 * 1024
 
 
 def quoted(text: str) -> str:
@@ -35,7 +38,12 @@ def quoted(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Each line, empty ones too, two blanks further to the right."""
+    """Each line, empty ones too, two blanks further to the right. Raises :class:`InvalidSchema`.
+
+    Short lines that are nested deep could grow a hundredfold, so there is an end to it.
+    """
+    if len(text) > _TEXT_MAX:
+        raise InvalidSchema(f"The schema is longer than {_TEXT_MAX} characters when it is printed")
     return "  " + text.rstrip("\n").replace("\n", "\n  ") + "\n"
 
 
@@ -127,24 +135,23 @@ def _as_message(nested: Option) -> Mapping[str, Value]:
 
 def _merged(same: Sequence[Option]) -> Option:
     """One option of several with one name: messages grow together, of other values the last one counts."""
-    merged = same[0]
-    for each in same[1:]:
-        before, added = merged.value, each.value
-        if isinstance(before, Mapping) and isinstance(added, Mapping):
-            united = dict(before)
-            for name, value in added.items():
-                united[name] = _united(united[name], value) if name in united else value
-            merged = replace(each, value=united)
-        else:
-            merged = each
-    return merged
+    from_here = max((at for at, each in enumerate(same) if not isinstance(each.value, Mapping)), default=0)
+    if from_here == len(same) - 1:
+        return same[-1]
+    if not isinstance(same[from_here].value, Mapping):
+        from_here += 1
+    found: dict[str, list[Value]] = {}
+    for each in same[from_here:]:
+        for name, value in each.value.items() if isinstance(each.value, Mapping) else ():
+            found.setdefault(name, []).append(value)
+    united = {name: values[0] if len(values) == 1 else _united(values) for name, values in found.items()}
+    return replace(same[-1], value=united)
 
 
-def _united(before: Value, added: Value) -> Value:
-    values: list[Value] = []
-    for each in (before, added):
-        values += [one for one in (each if isinstance(each, tuple) else (each,)) if one not in values]
-    return tuple(values)
+def _united(values: Iterable[Value]) -> Value:
+    """Each value once; their texts are compared, because they can be many."""
+    listed = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
+    return tuple({repr(one): one for one in listed}.values())
 
 
 def _sorted(members: Mapping[str, Value], scope: str, names: Names) -> Mapping[str, Value]:

@@ -85,6 +85,7 @@ def _message(source: Source, depth: int) -> Value:
     """Members of one name become a list, as a repeated field's do."""
     source.need("{")
     members: dict[str, Value] = {}
+    several: dict[str, list[Value]] = {}
     while not source.take("}"):
         name, _, nested = _name(source)
         if source.peek() != "{":
@@ -92,12 +93,14 @@ def _message(source: Source, depth: int) -> Value:
         value = _value(source, depth)
         if nested:
             value = {nested: value}
-        members[name] = _together(members[name], value) if name in members else value
+        if name not in members:
+            members[name] = value
+        else:
+            several.setdefault(name, _listed(members[name])).extend(_listed(value))
         if not source.take(","):
             source.take(";")
-    return members
+    return members | {name: tuple(values) for name, values in several.items()}
 
 
-def _together(before: Value, added: Value) -> Value:
-    first = before if isinstance(before, tuple) else (before,)
-    return first + (added if isinstance(added, tuple) else (added,))
+def _listed(value: Value) -> list[Value]:
+    return list(value) if isinstance(value, tuple) else [value]

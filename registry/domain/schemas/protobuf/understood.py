@@ -43,7 +43,7 @@ class Understanding:
             if full_name is None or into is None or not self._put(into, text):
                 _leave(options, option, text)
         if extended is not None:
-            options.MergeFromString(extended.SerializeToString(deterministic=True))
+            options.MergeFromString(extended.SerializePartialToString(deterministic=True))
 
     def _extended(self, options: AnyMessage) -> AnyMessage | None:
         """An empty message of the same kind, to which the extensions are known."""
