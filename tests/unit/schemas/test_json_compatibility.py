@@ -169,6 +169,22 @@ def test_parts_that_share_parts_are_compared_once():
     assert budget.left > 50_000
 
 
+def test_harmless_changes_are_not_gone_through_where_others_are_told():
+    def shared(leaf, other):
+        levels = {
+            f"l{i}": {
+                "allOf": [{"items": {"$ref": f"#/definitions/l{i + 1}"}}, {"$ref": f"#/definitions/l{i + 1}"}]
+            }
+            for i in range(60)
+        }
+        properties = {"a": {"$ref": "#/definitions/l0"}, "b": other}
+        return {**CLOSED, "properties": properties, "definitions": {**levels, "l60": leaf}}
+
+    one, other = parsed(shared(INTEGER, STRING)), parsed(shared({"type": "number"}, INTEGER))
+    told = JSON.differences(other, one, "new", Budget(100_000))
+    assert [(each.type, each.path) for each in told] == [("TYPE_CHANGED", "#/properties/b")]
+
+
 def test_no_more_than_a_thousand_differences_are_told():
     def many(leaf):
         return {**OPEN, "properties": {f"p{i}": leaf for i in range(3000)}}

@@ -84,7 +84,7 @@ class Documents:
             raise InvalidSchema(f"Invalid JSON Schema: '{named}' is no URI") from None
 
     def find(self, reference: str, there: Place) -> tuple[Json, Place]:
-        """The schema that a ``$ref`` names, and where it stands. Raises :class:`InvalidSchema`."""
+        """The schema that a ``$ref`` names, and where its contents stand. Raises :class:`InvalidSchema`."""
         for resolver, wanted in self._candidates(reference, there.resolver):
             try:
                 found = resolver.lookup(wanted)

@@ -41,22 +41,26 @@ class _Loader:
         self._sameness = Sameness()
 
     def load(self, schema: Json) -> Node:
-        top = self._node(schema, self._documents.top)
+        top = self._node(schema, self._documents.top, entered=True)
         while self._todo:
             fill, node, raw, place = self._todo.pop()
             fill(node, raw, place)
         self._follow_references()
         return top
 
-    def _node(self, schema: Json, place: Place) -> Node:
-        """The node of a schema, whose contents may still have to be filled in."""
+    def _node(self, schema: Json, place: Place, *, entered: bool = False) -> Node:
+        """The node of a schema, whose contents may still have to be filled in.
+
+        ``entered``: ``place`` is that of its contents, an id of its own is counted in.
+        """
         if type(schema) is bool:
             return Node("empty" if schema else "false")
         if type(schema) is not dict:
             raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
         node = self._nodes.get(id(schema))
         if node is None:
-            node = self._nodes[id(schema)] = self._made(schema, self._documents.inside(schema, place))
+            inside = place if entered else self._documents.inside(schema, place)
+            node = self._nodes[id(schema)] = self._made(schema, inside)
         return node
 
     def _made(self, schema: Schema, place: Place) -> Node:
@@ -133,7 +137,7 @@ class _Loader:
         if type(reference) is not str:
             raise InvalidSchema("Invalid JSON Schema: #/$ref: a reference is a string")
         found, there = self._documents.find(reference, place)
-        node.target = self._node(found, there)
+        node.target = self._node(found, there, entered=True)
         self._references.append(node)
 
     def _combine(self, node: Combined, schema: Schema, place: Place) -> None:
