@@ -68,7 +68,8 @@ def test_a_stored_large_schema_is_parsed_aside_too(served: Registry) -> None:
 def test_too_many_large_schemas_at_once_are_refused(served: Registry) -> None:
     clients = [RawClient(served.port, 60).__enter__() for _ in range(40)]
     try:
-        requests = [post("/subjects/known", large(10_000, f"Large{number}")) for number in range(len(clients))]
+        numbers = range(len(clients))
+        requests = [post("/subjects/known", large(10_000, f"Large{number}")) for number in numbers]
         for each, request in zip(clients, requests, strict=True):
             each.send(request[:-1])
         # Only now is any of them complete, so that they come together however slow this process is.
