@@ -222,4 +222,4 @@ def test_the_requirements_are_what_is_imported() -> None:
 
 def _requirement(name: str) -> str:
     named = (requirement for module, requirement in REQUIREMENTS.items() if within(name, module))
-    return next(named, name.split(".")[0])
+    return next(named, name.partition(".")[0])

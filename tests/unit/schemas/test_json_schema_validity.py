@@ -278,6 +278,11 @@ def test_a_dependency_that_is_no_json_is_refused():
         JSON.parse('{"$ref":"a"}', [Dependency("a", "{")], new=True)
 
 
+def test_types_that_are_listed_again_are_one():
+    schema = {"type": ["object", "null"] * 20_000, "properties": {f"p{i}": {} for i in range(200)}}
+    assert len(parse(schema).node().branches) == 2
+
+
 def test_many_references_by_name_are_found_quickly():
     names = [f"n{i}" for i in range(3000)]
     schema = {

@@ -85,6 +85,9 @@ _NOTES: Final = frozenset(
 )  # fmt: skip
 """Keywords that Confluent's parsers leave alone."""
 
+_KEPT_MAX: Final = 100
+"""Characters of a value whose verdict is remembered."""
+
 _TEXTS: Final = frozenset({"$id", "$ref", "$schema", "description", "format", "id", "pattern", "title"})
 
 
@@ -114,6 +117,8 @@ def check(schema: Json, draft: Draft) -> None:
             error = None if _is_plain(name, value) else _error(draft, name, value)
         elif name in _TEXTS and type(value) is str:
             error = None
+        elif type(value) is str and len(value) > _KEPT_MAX:
+            error = _error(draft, name, value)
         else:
             error = _kept_error(draft, name, type(value).__name__, value)
         if error is not None:

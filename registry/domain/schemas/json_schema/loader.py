@@ -114,11 +114,11 @@ class _Loader:
 
     def _typed(self, schema: Schema, place: Place, taken: set[str]) -> Node:
         named = schema["type"]
-        types = named if type(named) is list else [named]
+        types = list(dict.fromkeys(named)) if type(named) is list else [named]
         taken.update("number" if each == "integer" else each for each in types)
         if len(types) == 1:
             return self._of_type(types[0], schema, place)
-        return _combined("anyOf", [self._of_type(each, schema, place) for each in types], list(types))
+        return _combined("anyOf", [self._of_type(each, schema, place) for each in types], types)
 
     def _of_type(self, named: str, schema: Schema, place: Place) -> Node:
         match named:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import re2
 
+_PATTERN_MAX: Final = 10_000
+_MEMORY_MAX: Final = 1 << 20
 _LENGTH_MAX: Final = 200
 _REPEATS_MAX: Final = 2
 _NESTED: Final = re.compile(r"\)[*+{]")
@@ -20,16 +22,18 @@ def is_found(pattern: str, name: str) -> bool:
     RE2 does it, as it never takes long. What it does not know, such as looking ahead, Python's own engine
     does for short names, where hardly anything is repeated.
     """
+    if len(pattern) > _PATTERN_MAX:
+        return False
     compiled = _compiled(pattern)
     if compiled is None or (isinstance(compiled, re.Pattern) and len(name) > _LENGTH_MAX):
         return False
     return compiled.search(name) is not None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
-    options.log_errors = False
+    options.log_errors, options.max_mem = False, _MEMORY_MAX
     try:
         return re2.compile(pattern, options)
     except re2.error:
