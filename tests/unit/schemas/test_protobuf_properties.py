@@ -101,6 +101,19 @@ def test_bytes_are_descriptors_or_refused(data):
     assert parse(schema.canonical).canonical == schema.canonical
 
 
+@given(SEEDS, st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=4))
+def test_damaged_descriptors_are_schemas_or_refused(seed, changes):
+    data = bytearray(base64.b64decode(parse(Files(seed).text()).formatted("serialized")))
+    for at, byte in changes:
+        data[at % len(data)] = byte
+    try:
+        schema = parse(base64.b64encode(data).decode())
+        schema.formatted("serialized")
+    except InvalidSchema:
+        return
+    assert parse(schema.canonical).canonical == schema.canonical
+
+
 @pytest.mark.parametrize(
     "text",
     [

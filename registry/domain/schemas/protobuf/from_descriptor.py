@@ -71,7 +71,8 @@ _TYPES: Final = {
 
 
 def file_of(proto: FileDescriptorProto) -> File:
-    """The file that a descriptor describes. Raises :class:`InvalidSchema` for one of an edition."""
+    """The file that a descriptor describes. Raises :class:`InvalidSchema`, also for one of an edition."""
+    _check_texts(proto)
     if proto.syntax not in ("", "proto2", "proto3"):
         raise InvalidSchema("edition is not currently supported")
     public = set(proto.public_dependency)
@@ -88,6 +89,18 @@ def file_of(proto: FileDescriptorProto) -> File:
         extends=_extends(proto.syntax, proto.extension),
         services=tuple(map(_service, proto.service)),
     )
+
+
+def _check_texts(proto: AnyMessage) -> None:
+    """The library gives what is no UTF-8 as bytes."""
+    todo = [proto]
+    while todo:
+        for field, value in todo.pop().ListFields():
+            many: Any = [value] if isinstance(value, str | bytes | AnyMessage) else value
+            if field.type == field.TYPE_MESSAGE:
+                todo += many
+            elif field.type == field.TYPE_STRING and not all(isinstance(each, str) for each in many):
+                raise InvalidSchema(f"The descriptor's {field.name} is no UTF-8")
 
 
 def _options(options: AnyMessage, names: Sequence[str], meta: str = "") -> tuple[Option, ...]:

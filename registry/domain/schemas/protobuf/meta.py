@@ -93,7 +93,7 @@ def meta_of(options: AnyMessage) -> Mapping[str, Value] | None:
 
     Read from the bytes, because whether the library knows the extension depends on who else is loaded.
     """
-    data = options.SerializeToString()
+    data = options.SerializePartialToString()
     if _TAG not in data:
         return None
     fields: Any = UnknownFieldSet(Empty.FromString(data))
