@@ -169,6 +169,28 @@ def test_parts_that_share_parts_are_compared_once():
     assert budget.left > 50_000
 
 
+def test_recursive_unions_of_many_types_are_compared():
+    def resources(count, leaf):
+        kinds = {
+            f"K{i}": {
+                **CLOSED,
+                "properties": {
+                    "kind": {"const": f"K{i}"},
+                    "value": leaf,
+                    **{f"r{j}": {"$ref": f"#/definitions/K{(i + j) % count}"} for j in range(5)},
+                    "contained": {"type": "array", "items": {"$ref": "#/definitions/any"}},
+                },
+            }
+            for i in range(count)
+        }
+        listed = [{"$ref": f"#/definitions/{name}"} for name in reversed(kinds)]
+        return {"$ref": "#/definitions/any", "definitions": {**kinds, "any": {"oneOf": listed}}}
+
+    one, other = parsed(resources(200, INTEGER)), parsed(resources(200, {"type": "number"}))
+    budget = Budget(50_000)
+    assert JSON.differences(one, one, "new", budget) == JSON.differences(other, one, "new", budget) == []
+
+
 def test_harmless_changes_are_not_gone_through_where_others_are_told():
     def shared(leaf, other):
         levels = {

@@ -147,20 +147,43 @@ class Comparison:
             found.add("PRODUCT_TYPE_EXTENDED" if new.criterion == "allOf" else "SUM_TYPE_EXTENDED")
         elif len(before) > len(after):
             found.add("SUM_TYPE_NARROWED" if old.criterion in _SUMS else "PRODUCT_TYPE_NARROWED")
-        edges: list[dict[int, Found]] = []
-        for branch in before:
-            suitable: dict[int, Found] = {}
-            for index, other in enumerate(after):
-                inner: Found = yield self.compare(branch, other)
-                if inner.compatible:
-                    suitable[index] = inner
-            edges.append(suitable)
-        partners = largest_matching([list(suitable) for suitable in edges], self.budget)
+        smaller = min(len(before), len(after))
+        # Most branches have stayed what they were. Where those pairs will do, the others need no look: there
+        # are recursive unions of hundreds of types, and all their pairs are too many.
+        edges: list[dict[int, Found]] = [{} for _ in before]
+        tried = _likely(before, after)
+        for index, other in tried.items():
+            inner: Found = yield self.compare(before[index], after[other])
+            if inner.compatible:
+                edges[index][other] = inner
+        if sum(map(len, edges)) < smaller:
+            for index, branch in enumerate(before):
+                for other, candidate in enumerate(after):
+                    if tried.get(index) != other:
+                        inner = yield self.compare(branch, candidate)
+                        if inner.compatible:
+                            edges[index][other] = inner
+        partners = largest_matching([sorted(suitable) for suitable in edges], self.budget)
         for index, partner in enumerate(partners):
             if partner >= 0:
                 found.include(edges[index][partner], f"{old.criterion}/{index}")
-        if len(before) - partners.count(-1) < min(len(before), len(after)):
+        if len(before) - partners.count(-1) < smaller:
             found.add("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
+
+
+def _likely(before: list[Node], after: list[Node]) -> dict[int, int]:
+    """For each old branch the new one that is probably the same, by name, else by place; none twice."""
+    named = {_label(branch): index for index, branch in reversed(list(enumerate(after)))}
+    likely = {index: named.pop(_label(branch), -1) for index, branch in enumerate(before)}
+    taken = set(likely.values())
+    for index in range(min(len(before), len(after))):
+        if likely[index] < 0 and index not in taken:
+            likely[index] = index
+    return {index: other for index, other in likely.items() if other >= 0}
+
+
+def _label(node: Node) -> tuple[Any, ...]:
+    return ("reference", node.name) if isinstance(node, Reference) else (node.kind, node.title)
 
 
 def _target(node: Node) -> Node:

@@ -136,6 +136,7 @@ class _Loader:
         [reference] = schema.values()
         if type(reference) is not str:
             raise InvalidSchema("Invalid JSON Schema: #/$ref: a reference is a string")
+        node.name = reference
         found, there = self._documents.find(reference, place)
         node.target = self._node(found, there, entered=True)
         self._references.append(node)

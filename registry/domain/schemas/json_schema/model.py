@@ -95,10 +95,12 @@ class Combined(Node):
 class Reference(Node):
     """A ``$ref``."""
 
-    __slots__ = ("target",)
+    __slots__ = ("name", "target")
 
     def __init__(self) -> None:
         super().__init__("reference")
+        self.name = ""
+        """As it is written."""
         self.target: Node
 
 
