@@ -92,10 +92,12 @@ def file_of(proto: FileDescriptorProto) -> File:
 
 
 def _check_texts(proto: AnyMessage) -> None:
-    """The library gives what is no UTF-8 as bytes."""
+    """The library gives what is no UTF-8 as bytes. Extensions, if this process knows any, are read apart."""
     todo = [proto]
     while todo:
         for field, value in todo.pop().ListFields():
+            if field.is_extension:
+                continue
             many: Any = [value] if isinstance(value, str | bytes | AnyMessage) else value
             if field.type == field.TYPE_MESSAGE:
                 todo += many
