@@ -35,7 +35,7 @@ from deploy.local.cluster import Cluster
 from deploy.local.node import Node
 from deploy.local.process import until
 from registry.log.kafka.connection import Security
-from registry.log.kafka.log import open_kafka_log
+from registry.log.kafka.log import KafkaLog
 from tests.faults.history import History, Kind, Request
 from tests.faults.load import Line
 
@@ -226,7 +226,7 @@ def loads(cluster: Cluster, given: argparse.Namespace, folder: Path) -> None:
 def start(folder: Path, records: int) -> None:
     """A node with an empty store over a long log."""
     with Broker(folder / "kafka") as broker:
-        log = open_kafka_log(
+        log = KafkaLog(
             Security(), broker.address, "_schemas", transactional_id="bench", append_timeout_s=30.0
         )
         build(log, records, 400)

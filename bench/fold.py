@@ -30,7 +30,7 @@ from registry.domain.records import Entry
 from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog
 from registry.log.kafka.connection import Security
-from registry.log.kafka.log import open_kafka_log
+from registry.log.kafka.log import KafkaLog
 from registry.node.follower import FAR_BEHIND, Follower
 from registry.store.opening import open_store
 
@@ -62,7 +62,7 @@ def kafka_log(folder: Path) -> Iterator[Log]:
     """A topic of a broker of its own."""
     broker = Broker(folder / "kafka").start().wait()
     try:
-        log = open_kafka_log(
+        log = KafkaLog(
             Security(), broker.address, "_schemas", transactional_id="bench", append_timeout_s=30.0
         )
         yield log

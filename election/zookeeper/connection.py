@@ -73,7 +73,8 @@ class Connection:
         """End the session: its ephemeral nodes go at once, if ZooKeeper can be reached."""
         if self._loop is not None:
             self._client.remove_listener(self._state_is)
-            with contextlib.suppress(Exception):
+            # Without a connection there is no socket to say it on; the session then ends by its time.
+            with contextlib.suppress(AttributeError, OSError, KazooException):
                 await asyncio.to_thread(self._client.stop)
             await asyncio.to_thread(self._client.close)
 

@@ -198,7 +198,6 @@ def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
     return [Registered(subject, number, row) for number, row in found if row is not None]
 
 
-
 def by_guid(view: View, md5: bytes) -> Registered | None:
     """A version of this content: in the default context, else in the first other one that has it."""
     for context in (DEFAULT_CONTEXT, *contexts_known(view)):

@@ -7,10 +7,10 @@ import asyncio
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED
+from registry.peers.host import Asked, Offer, decided
 from registry.store.view import StoreView
 
 from .node import Node
-from .offering import Offer
 
 
 class NodeBackend:
@@ -34,15 +34,8 @@ class NodeBackend:
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         """Decided by the own writer, or by the primary's."""
-        decided: asyncio.Future[Outcome] = self._loop.create_future()
-
-        def answer(outcome: Outcome) -> None:
-            if not decided.done():
-                decided.set_result(outcome)
-
         deadline = self._loop.time() + self._timeout_s
-        self._offer(command, deadline, answer, request_id=request_id, forwarded=forwarded)
-        return await decided
+        return await decided(self._offer, Asked(command, deadline, request_id, forwarded))
 
     async def confirm(self) -> bool:
         """Ask the log; in time or not."""

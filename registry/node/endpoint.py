@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.domain.commands import Outcome
+from registry.peers.host import Asked, Offer
 
 from .messages import (
     AskStatus,
@@ -26,7 +27,6 @@ from .messages import (
     decode_from_reader,
 )
 from .node import Node
-from .offering import Offer
 
 WATCH_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
@@ -135,13 +135,8 @@ class ReaderCall(Framed):
         match decode_from_reader(message):
             case Submit(number, command, remaining_s, request_id, forwarded):
                 endpoint = self._endpoint
-                endpoint.offer(
-                    command,
-                    endpoint.loop.time() + remaining_s,
-                    lambda outcome: self._decided(number, outcome),
-                    request_id=request_id,
-                    forwarded=forwarded,
-                )
+                asked = Asked(command, endpoint.loop.time() + remaining_s, request_id, forwarded)
+                endpoint.offer(asked, lambda outcome: self._decided(number, outcome))
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))
             case AskStatus(number):

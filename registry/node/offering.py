@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from registry.domain.commands import Command, NotPrimary, Outcome, refused
+from registry.domain.commands import NotPrimary, Outcome, refused
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
+from registry.peers.host import Answer, Asked, Offer
 
 from .node import Node
-from .waiting import Answer
-
-
-class Offer(Protocol):
-    """Takes a command; ``answer`` is called once, with anything but ``NotPrimary``."""
-
-    def __call__(
-        self,
-        command: Command,
-        deadline: float,
-        answer: Answer,
-        *,
-        request_id: str = "",
-        forwarded: bool = False,
-    ) -> None:
-        """``deadline`` is event-loop time. ``forwarded``: another node sent it."""
-        ...
 
 
 class Attached:
@@ -34,20 +16,12 @@ class Attached:
         self._following = node.following
         self._offer = offer
 
-    def offer(
-        self,
-        command: Command,
-        deadline: float,
-        answer: Answer,
-        *,
-        request_id: str = "",
-        forwarded: bool = False,
-    ) -> None:
-        """See :class:`Offer`."""
+    def offer(self, asked: Asked, answer: Answer) -> None:
+        """See :data:`registry.peers.host.Offer`."""
         if self._following.foreign:
             answer(refused(UNAVAILABLE(self._following.foreign)))
             return
-        self._offer(command, deadline, answer, request_id=request_id, forwarded=forwarded)
+        self._offer(asked, answer)
 
 
 class Alone:
@@ -56,21 +30,13 @@ class Alone:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def offer(
-        self,
-        command: Command,
-        deadline: float,
-        answer: Answer,
-        *,
-        request_id: str = "",
-        forwarded: bool = False,
-    ) -> None:
-        """See :class:`Offer`."""
+    def offer(self, asked: Asked, answer: Answer) -> None:
+        """See :data:`registry.peers.host.Offer`."""
 
         def decided(outcome: Outcome) -> None:
             answer(refused(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
 
         if not self._node.started:
             answer(refused(NOT_STARTED()))
-        elif not self._node.submit(command, decided):
+        elif not self._node.submit(asked.command, decided):
             answer(refused(TOO_MANY_WRITES()))

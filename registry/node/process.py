@@ -10,11 +10,12 @@ from registry import VERSION
 from registry.child import REFUSED, Parent
 from registry.listening import listen
 from registry.log.contract import LogError
+from registry.peers.host import Offer
 from registry.store.layout import StoreError
 
 from .endpoint import Endpoint
 from .node import Node
-from .offering import Alone, Attached, Offer
+from .offering import Alone, Attached
 from .opening import Opened
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 from starlette.types import ASGIApp
 
+from registry.accepting import Accepting
 from registry.config import Settings
 from registry.http1.limits import Limits
 from registry.observe.observed import Observed
@@ -34,7 +35,6 @@ from .exchange import Border, Standing
 _LIMITS = Limits()
 _BACKLOG = 1024
 _READ_BYTES = 65536
-_log = logging.getLogger(__name__)
 
 
 class Public:
@@ -47,48 +47,29 @@ class Public:
         terminated = self._context.terminated.is_set
         border = Border(app, observed=observed, standing=standing, stopping=terminated)
         self._app = ASGIWrapper(cast("Any", border))
-        self._connections: set[asyncio.Task[None]] = set()
-        self._listener: asyncio.Server | None = None
+        self._accepting = Accepting(
+            self._connected, connections_max=settings.connections_max, whose="a client's"
+        )
 
     @property
     def connections(self) -> int:
         """How many are open."""
-        return len(self._connections)
+        return len(self._accepting)
 
     async def start(self, listener: socket.socket) -> None:
         """Serve what connects to ``listener``, a bound socket."""
-        self._listener = await asyncio.start_server(self._connected, sock=listener, backlog=_BACKLOG)
+        await self._accepting.start(listener, backlog=_BACKLOG)
 
     async def stop(self, grace_s: float) -> None:
         """Take no more connections, finish what is under way for at most ``grace_s``, then drop the rest."""
-        if self._listener is not None:
-            self._listener.close()
+        self._accepting.refuse()
         await self._context.terminated.set()
-        if self._connections:
-            _, late = await asyncio.wait(self._connections, timeout=grace_s)
-            for connection in late:
-                connection.cancel()
+        await self._accepting.end(grace_s)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._connections) >= self._settings.connections_max or self._context.terminated.is_set():
-            writer.close()
-            return
-        self._connections.add(task)
-        try:
-            await _Connection(
-                self._app, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
-            ).limited(self._settings.body_timeout_s)
-        except asyncio.CancelledError:  # by stop alone; asyncio's streams would log it as an error
-            return
-        except Exception as error:
-            # The fault or the loss of the connection's client; what fails in the application is told there.
-            cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            _log.warning("a connection was given up: %r", cause)
-        finally:
-            self._connections.discard(task)
-            writer.transport.abort()
+        await _Connection(
+            self._app, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
+        ).limited(self._settings.body_timeout_s)
 
 
 class _Connection(TCPServer):

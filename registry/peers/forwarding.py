@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import NamedTuple
 
 from election.contract import Identity
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, refused, repeatable
+from registry.domain.commands import Done, NotPrimary, Outcome, Refused, Unknown, refused, repeatable
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES
 
-from .host import Answer, Host
+from .host import Answer, Asked, Host, decided
 from .line import Line, Unsent
 from .messages import Wanted
 from .plain import PlainPrimary
@@ -26,15 +25,6 @@ _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 _TRY_S = 0.05
 """With less time left, nothing is sent any more: its outcome would most likely be unknown."""
 _NOT_THERE = "The primary cannot be reached; nothing was written"
-
-
-class _Asked(NamedTuple):
-    """A command, and all that travels with it."""
-
-    command: Command
-    deadline: float
-    request_id: str
-    forwarded: bool
 
 
 class Forwarding:
@@ -55,47 +45,24 @@ class Forwarding:
         host.when_role_changes(self._role_changed)
         self._role_changed()
 
-    def offer(
-        self,
-        command: Command,
-        deadline: float,
-        answer: Answer,
-        *,
-        request_id: str = "",
-        forwarded: bool = False,
-    ) -> None:
-        """As :meth:`submit`; ``answer`` is called once, with anything but ``NotPrimary``."""
-        asked = _Asked(command, deadline, request_id, forwarded)
+    def offer(self, asked: Asked, answer: Answer) -> None:
+        """See :data:`.host.Offer`; the effect of a write is then visible in the own store.
+
+        Refused with 50004 when no primary was found in time, or another node is it and the command was
+        forwarded; with 50003 when the primary could not be reached.
+        """
         if self._host.role != "primary":
             self._begin(asked, answer)
             return
 
-        def decided(outcome: Outcome) -> None:
+        def told(outcome: Outcome) -> None:
             if isinstance(outcome, Done | Refused):
                 answer(outcome)
             else:
                 self._begin(asked, answer, outcome)
 
-        if not self._host.submit(command, decided, deadline - self._loop.time()):
+        if not self._host.submit(asked.command, told, asked.deadline - self._loop.time()):
             answer(refused(TOO_MANY_WRITES()))
-
-    async def submit(
-        self, command: Command, deadline: float, *, request_id: str = "", forwarded: bool = False
-    ) -> Outcome:
-        """The outcome, with the effect of a write visible in the own store. Never ``NotPrimary``.
-
-        ``deadline`` is event-loop time. ``forwarded``: another node sent it because it takes this one for the
-        primary; then it is not handed on, and refused when another node is known to be primary.
-        Refused with 50004 when no primary was found in time, with 50003 when it could not be reached.
-        """
-        answered: asyncio.Future[Outcome] = self._loop.create_future()
-
-        def answer(outcome: Outcome) -> None:
-            if not answered.done():
-                answered.set_result(outcome)
-
-        self.offer(command, deadline, answer, request_id=request_id, forwarded=forwarded)
-        return await answered
 
     @property
     def under_way(self) -> int:
@@ -132,21 +99,21 @@ class Forwarding:
 
     # --- one command
 
-    def _begin(self, asked: _Asked, answer: Answer, outcome: Outcome | None = None) -> None:
+    def _begin(self, asked: Asked, answer: Answer, outcome: Outcome | None = None) -> None:
         self._keep(self._loop.create_task(self._see_through(asked, answer, outcome)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _see_through(self, asked: _Asked, answer: Answer, outcome: Outcome | None) -> None:
+    async def _see_through(self, asked: Asked, answer: Answer, outcome: Outcome | None) -> None:
         self._under_way += 1
         try:
             answer(await self._decided(asked, outcome))
         finally:
             self._under_way -= 1
 
-    async def _decided(self, asked: _Asked, outcome: Outcome | None) -> Outcome:
+    async def _decided(self, asked: Asked, outcome: Outcome | None) -> Outcome:
         """Try until it is decided; ``outcome`` is what a first try brought."""
         unknown: Unknown | None = None
         tries = 0
@@ -182,7 +149,7 @@ class Forwarding:
         trouble = "" if self._line is None else self._line.trouble
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
-    async def _try(self, asked: _Asked) -> Outcome:
+    async def _try(self, asked: Asked) -> Outcome:
         if self._host.role == "primary":
             return await self._own(asked)
         line = self._line
@@ -198,16 +165,12 @@ class Forwarding:
             await self._host.reach_async(outcome.offset, asked.deadline - self._loop.time())
         return outcome
 
-    async def _own(self, asked: _Asked) -> Outcome:
-        decided: asyncio.Future[Outcome] = self._loop.create_future()
+    async def _own(self, asked: Asked) -> Outcome:
+        def offer(asked: Asked, answer: Answer) -> None:
+            if not self._host.submit(asked.command, answer, asked.deadline - self._loop.time()):
+                answer(refused(TOO_MANY_WRITES()))
 
-        def answer(outcome: Outcome) -> None:
-            if not decided.done():
-                decided.set_result(outcome)
-
-        if not self._host.submit(asked.command, answer, asked.deadline - self._loop.time()):
-            return refused(TOO_MANY_WRITES())
-        return await decided
+        return await decided(offer, asked)
 
 
 async def _wait(changed: asyncio.Event, pause: float) -> None:

@@ -1,14 +1,42 @@
-"""What the peers ask of the node whose part they are."""
+"""What the peers ask of the node whose part they are, and how a command is handed to whoever decides it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from election.contract import Identity
 from registry.domain.commands import Command, Outcome
 
 Answer = Callable[[Outcome], None]
+
+
+class Asked(NamedTuple):
+    """A command, and all that travels with it."""
+
+    command: Command
+    deadline: float
+    """Event-loop time."""
+    request_id: str = ""
+    forwarded: bool = False
+    """Another node sent it because it takes this one for the primary: it is not handed on."""
+
+
+Offer = Callable[[Asked, Answer], None]
+"""Takes a command and does not wait; the answer is called once, with anything but ``NotPrimary``."""
+
+
+async def decided(offer: Offer, asked: Asked) -> Outcome:
+    """What ``offer`` answers."""
+    answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def answer(outcome: Outcome) -> None:
+        if not answered.done():
+            answered.set_result(outcome)
+
+    offer(asked, answer)
+    return await answered
 
 
 class Host(Protocol):

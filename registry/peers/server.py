@@ -22,6 +22,7 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
+from registry.accepting import Accepting
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused
 from registry.domain.errors import TOO_MANY_WRITES
 
@@ -61,49 +62,27 @@ class PeerServer:
         self._context = WorkerContext(None)
         self._config = _configured()
         self._wrapped = ASGIWrapper(cast("Any", self._serve))
-        self._connections: set[asyncio.Task[None]] = set()
-        self._listener: asyncio.Server | None = None
+        self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX, whose="a peer's")
         self._changed = asyncio.Event()
         self._stopped = False
         host.when_role_changes(self._role_changed)
 
     async def start(self, listener: socket.socket) -> None:
         """Serve what connects to ``listener``, a bound socket."""
-        self._listener = await asyncio.start_server(
-            self._connected, sock=listener, backlog=_BACKLOG, ssl=self._tls
-        )
+        await self._accepting.start(listener, backlog=_BACKLOG, tls=self._tls)
 
     async def stop(self, grace_s: float) -> None:
         """Take no more connections, give what is under way ``grace_s`` to end, then drop the rest."""
         self._stopped = True
-        if self._listener is not None:
-            self._listener.close()
+        self._accepting.refuse()
         self._role_changed()
         await self._context.terminated.set()
-        if self._connections:
-            _, late = await asyncio.wait(self._connections, timeout=grace_s)
-            for connection in late:
-                connection.cancel()
+        await self._accepting.end(grace_s)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._connections) >= CONNECTIONS_MAX or self._stopped:
-            writer.close()
-            return
-        self._connections.add(task)
-        try:
-            await _Connection(
-                self._wrapped, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
-            )
-        except asyncio.CancelledError:  # by stop alone; asyncio's streams would log it as an error
-            return
-        except Exception as error:
-            cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            _log.warning("a peer's connection was given up: %r", cause)
-        finally:
-            self._connections.discard(task)
-            writer.transport.abort()
+        await _Connection(
+            self._wrapped, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
+        )
 
     # --- one request
 

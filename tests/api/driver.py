@@ -213,3 +213,26 @@ def record(name: str, *fields: str) -> str:
     """The canonical text of a record of optional strings."""
     each = (f'{{"name":"{field}","type":"string","default":""}}' for field in fields)
     return f'{{"type":"record","name":"{name}","fields":[{",".join(each)}]}}'
+
+
+class Requests:
+    """What is asked with schemas of one type; each call fails where the answer is none of success."""
+
+    def __init__(self, schema_type: str) -> None:
+        self.schema_type = schema_type
+
+    def body(self, schema: str, **members: Any) -> dict[str, Any]:
+        return {"schema": schema, "schemaType": self.schema_type, **members}
+
+    def register(self, api: Api, subject: str, schema: str, **members: Any) -> dict[str, Any]:
+        reply = api.post(f"/subjects/{subject}/versions", self.body(schema, **members))
+        assert reply.status == 200, reply.body
+        return dict(reply.json)
+
+    def check(self, api: Api, subject: str, schema: str, **members: Any) -> list[str]:
+        """The messages of a verbose compatibility check."""
+        target = f"/compatibility/subjects/{subject}/versions?verbose=true"
+        reply = api.post(target, self.body(schema, **members))
+        assert reply.status == 200, reply.body
+        assert reply.json["is_compatible"] is not bool(reply.json["messages"])
+        return list(reply.json["messages"])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from tests.api.driver import Api
+from tests.api.driver import Api, Requests
 
 SENT = """syntax="proto3"; package p; /* a user */
 message User { string name=1; repeated Role roles=2; enum Role { NONE=0; } }"""
@@ -41,21 +40,8 @@ message Person {
 USED = [{"name": "a/address.proto", "subject": "address", "version": 1}]
 
 
-def body(schema: str, **members: Any) -> dict[str, Any]:
-    return {"schema": schema, "schemaType": "PROTOBUF", **members}
-
-
-def register(api: Api, subject: str, schema: str, **members: Any) -> dict[str, Any]:
-    reply = api.post(f"/subjects/{subject}/versions", body(schema, **members))
-    assert reply.status == 200, reply.body
-    return dict(reply.json)
-
-
-def check(api: Api, subject: str, schema: str, **members: Any) -> list[str]:
-    reply = api.post(f"/compatibility/subjects/{subject}/versions?verbose=true", body(schema, **members))
-    assert reply.status == 200, reply.body
-    assert reply.json["is_compatible"] is not bool(reply.json["messages"])
-    return list(reply.json["messages"])
+PROTOBUF = Requests("PROTOBUF")
+body, register, check = PROTOBUF.body, PROTOBUF.register, PROTOBUF.check
 
 
 def test_what_is_registered_is_read_everywhere(api: Api) -> None:

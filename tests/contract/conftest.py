@@ -11,7 +11,7 @@ import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.log.kafka.connection import Security
-from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.log.kafka.log import KafkaLog
 from tests.contract.lost_answers import LosingProxy
 from tests.running import free_port
 
@@ -117,7 +117,7 @@ def opened() -> Iterator[Opened]:
 
     def open_one(servers: str, topic: str, security: Security | None = None, **settings: Any) -> KafkaLog:
         given = {"transactional_id": f"registrar.{topic}", "append_timeout_s": 30.0} | settings
-        logs.append(open_kafka_log(security or Security(), servers, topic, **given))
+        logs.append(KafkaLog(security or Security(), servers, topic, **given))
         return logs[-1]
 
     yield open_one

@@ -18,8 +18,8 @@ from confluent_kafka.admin import (
 from deploy.local.broker import Broker
 from registry.domain.records import Entry
 from registry.log.contract import Claim, ForeignLog, LogError, OutcomeUnknown, Unreachable
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import Wanted
 from tests.contract.conftest import LIMITED_USER, OddBroker, Opened
 from tests.contract.kafka_topics import admin, delete_topic, make_topic
 from tests.running import free_port, until
@@ -76,11 +76,11 @@ def test_a_topic_that_is_no_log_is_refused_in_words(kafka: Broker, opened: Opene
         topic = make_topic(kafka.address, {"cleanup.policy": policy})
         with pytest.raises(LogError, match=r"kafka-configs\.sh .* --add-config cleanup\.policy=compact"):
             opened(kafka.address, topic)
-        opened(kafka.address, topic, allow_delete_policy=True).claim()
+        opened(kafka.address, topic, wanted=Wanted(allow_delete_policy=True)).claim()
     with pytest.raises(LogError, match="cannot be"):
         opened(kafka.address, "no/topic")
     with pytest.raises(LogError, match="does not exist"):
-        KafkaLog(Security(), kafka.address, "missing", transactional_id="x", append_timeout_s=1.0)
+        opened(kafka.address, "missing", wanted=Wanted(make=False))
 
 
 def test_settings_that_are_too_short_are_warned_about_with_the_command(kafka: Broker, opened: Opened) -> None:
@@ -142,7 +142,7 @@ def test_a_store_that_is_ahead_of_the_log_is_told_that_it_was_cut(kafka: Broker,
 
 def test_a_head_that_is_gone_is_told_to_who_needs_it(kafka: Broker, opened: Opened) -> None:
     topic = make_topic(kafka.address, {"cleanup.policy": "compact,delete"})
-    log = opened(kafka.address, topic, allow_delete_policy=True)
+    log = opened(kafka.address, topic, wanted=Wanted(allow_delete_policy=True))
     log.claim()
     for _ in range(10):
         log.append(ONE)

@@ -14,6 +14,7 @@ import pytest
 
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
 from registry.peers.connection import connect
+from registry.peers.host import Asked, decided
 from registry.peers.messages import COMMANDS
 from registry.peers.security import Security
 from registry.peers.signing import Signing
@@ -43,7 +44,7 @@ def under_way(nodes: Group) -> int:
 
 
 def submit(member: Member, command: Any, seconds: float = 5.0, **options: Any) -> Any:
-    return member.peers.forwarding.submit(command, in_s(seconds), **options)
+    return decided(member.peers.forwarding.offer, Asked(command, in_s(seconds), **options))
 
 
 @running

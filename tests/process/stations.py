@@ -11,7 +11,8 @@ from registry.domain.records import Record
 from registry.domain.scope import Defaults
 from registry.log.contract import Log
 from registry.log.kafka.connection import Security
-from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import Wanted
 from registry.node.claiming import Claimant, claim_log
 from registry.node.follower import Follower
 from registry.node.writer import Writer, Writing
@@ -84,11 +85,11 @@ class Station:
 
 
 def on_kafka(address: str, topic: str, *, transactional_id: str = "registrar.test") -> KafkaLog:
-    return open_kafka_log(
+    return KafkaLog(
         Security(),
         address,
         topic,
         transactional_id=f"{transactional_id}.{topic}",
         append_timeout_s=20.0,
-        replication_factor=1,
+        wanted=Wanted(replication_factor=1),
     )

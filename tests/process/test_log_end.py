@@ -10,7 +10,8 @@ import pytest
 from deploy.local.broker import Broker
 from registry.domain.records import Entry
 from registry.log.kafka.connection import Security
-from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import Wanted
 from registry.reader.asking import LogEnd
 
 TOPIC = "log-end"
@@ -18,13 +19,13 @@ TOPIC = "log-end"
 
 @pytest.fixture
 def log(kafka: Broker) -> Iterator[KafkaLog]:
-    found = open_kafka_log(
+    found = KafkaLog(
         Security(),
         kafka.address,
         TOPIC,
         transactional_id="log-end",
         append_timeout_s=10,
-        replication_factor=1,
+        wanted=Wanted(replication_factor=1),
     )
     found.claim()
     yield found

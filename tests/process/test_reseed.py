@@ -23,7 +23,7 @@ from registry.domain.records import Entry, Record
 from registry.domain.views import DictView
 from registry.log.contract import Fenced
 from registry.log.kafka.connection import Security
-from registry.log.kafka.log import KafkaLog, open_kafka_log
+from registry.log.kafka.log import KafkaLog
 from registry.store.opening import known_log, open_store
 from tests.running import ROOT, Registry, until
 from tests.unit.random_logs import fold
@@ -66,7 +66,7 @@ def run(kafka: Broker, topic: str, data: Path, *flags: str) -> subprocess.Comple
 
 
 def opened(kafka: Broker, topic: str) -> KafkaLog:
-    return open_kafka_log(
+    return KafkaLog(
         Security(), kafka.address, topic,
         transactional_id=f"registrar.schema-registry.{topic}", append_timeout_s=30,
     )  # fmt: skip

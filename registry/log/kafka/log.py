@@ -27,13 +27,14 @@ T = TypeVar("T")
 
 
 class KafkaLog:
-    """The log in ``topic`` of the brokers ``servers`` (``HOST:PORT,…``), which exists.
+    """The log in ``topic`` of the brokers ``servers`` (``HOST:PORT,…``).
 
     ``transactional_id`` is the same for all nodes of a cluster: claims of one end those of others.
     ``append_timeout_s``: for one append, claim or fence. ``fencing=False`` is for brokers that deny
     ``InitProducerId``: nothing then keeps a former primary from writing, a claim is ``Claim(-1, -1)``, and an
     append without an answer is :class:`.contract.OutcomeUnknown` at once.
-    ``now_ms`` gives records their time, ms since the epoch.
+    ``wanted`` says whether a missing topic is made, and how. ``now_ms`` gives records their time, ms since
+    the epoch.
 
     One thread at a time reads and waits; all other calls may come from any thread. Raises
     :class:`.contract.Unreachable` and :class:`.contract.LogError` when it cannot be opened.
@@ -48,7 +49,7 @@ class KafkaLog:
         transactional_id: str,
         append_timeout_s: float,
         fencing: bool = True,
-        wanted: Wanted = Wanted(make=False),  # noqa: B008 (it is immutable)
+        wanted: Wanted = Wanted(),  # noqa: B008 (it is immutable)
         start_timeout_s: float = _START_TIMEOUT_S,
         now_ms: Callable[[], int] = wall_ms,
     ) -> None:
@@ -185,32 +186,3 @@ class KafkaLog:
     def _alive(self) -> None:
         if self._closed:
             raise LogError("the log is closed")
-
-
-def open_kafka_log(
-    security: Security,
-    servers: str,
-    topic: str,
-    *,
-    transactional_id: str,
-    append_timeout_s: float,
-    replication_factor: int = 3,
-    allow_delete_policy: bool = False,
-    fencing: bool = True,
-    start_timeout_s: float = _START_TIMEOUT_S,
-) -> KafkaLog:
-    """The log in ``topic``, which is made when it is missing, with ``replication_factor`` replicas.
-
-    Where there are fewer brokers, with as many as there are.
-    :meth:`KafkaLog.check_topic` says what should be otherwise. Raises as :class:`KafkaLog`.
-    """
-    return KafkaLog(
-        security,
-        servers,
-        topic,
-        transactional_id=transactional_id,
-        append_timeout_s=append_timeout_s,
-        fencing=fencing,
-        wanted=Wanted(replication_factor, allow_delete_policy),
-        start_timeout_s=start_timeout_s,
-    )

@@ -48,9 +48,7 @@ def _removed(comparison: Comparison, before: Node, new: Array, path: str, found:
         found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
     elif covering is not None:
         inner: Found = yield comparison.compare(before, covering)
-        found.include(inner, path)
-        is_covered = "IS" if inner.compatible else "NOT"
-        found.add(f"ITEM_REMOVED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        found.include_covered(inner, "ITEM_REMOVED", path)
     elif before.kind == "false":
         found.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
     else:
@@ -64,9 +62,7 @@ def _added(comparison: Comparison, old: Array, after: Node, path: str, found: Fo
         found.add(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
     elif covering is not None:
         inner: Found = yield comparison.compare(covering, after)
-        found.include(inner, path)
-        is_covered = "IS" if inner.compatible else "NOT"
-        found.add(f"ITEM_ADDED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        found.include_covered(inner, "ITEM_ADDED", path)
     else:
         found.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
 

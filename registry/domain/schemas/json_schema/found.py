@@ -38,6 +38,12 @@ class Found:
             self.parts.append((path, other))
             self.compatible = self.compatible and other.compatible
 
+    def include_covered(self, other: Found, change: str, path: str) -> None:
+        """As :meth:`include`, and what it means for a part that an additional schema covers, or does not."""
+        self.include(other, path)
+        covered = "IS" if other.compatible else "NOT"
+        self.add(f"{change}_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+
     def changes(self, budget: Budget, *, harmless: bool = True) -> list[tuple[str, str]]:
         """Changes and their paths from the top, such as ``#/properties/a``; not necessarily all."""
         told: list[tuple[str, str]] = []

@@ -61,9 +61,7 @@ def _removed(comparison: Comparison, before: Node, new: Object, name: str, found
     covering = _covering(comparison, new, name)
     if covering is not None:
         inner: Found = yield comparison.compare(before, covering)
-        found.include(inner, path)
-        is_covered = "IS" if inner.compatible else "NOT"
-        found.add(f"PROPERTY_REMOVED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        found.include_covered(inner, "PROPERTY_REMOVED", path)
     elif before.kind == "false":
         found.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
     else:
@@ -81,9 +79,7 @@ def _added(comparison: Comparison, old: Object, new: Object, name: str, found: F
     covering = _covering(comparison, old, name)
     if covering is not None:
         inner: Found = yield comparison.compare(covering, after)
-        found.include(inner, path)
-        is_covered = "IS" if inner.compatible else "NOT"
-        found.add(f"PROPERTY_ADDED_{is_covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        found.include_covered(inner, "PROPERTY_ADDED", path)
     found.add(f"{kind}_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
 
 

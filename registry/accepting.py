@@ -1,0 +1,70 @@
+"""Accepting connections where hypercorn's ``serve`` does not: a bounded number, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Serves one connection until it ends."""
+_log = logging.getLogger(__name__)
+
+
+class Accepting:
+    """Has ``serve`` serve what connects, at most ``connections_max`` at a time; one more is closed at once.
+
+    ``whose`` names the connections in log lines.
+    """
+
+    def __init__(self, serve: Serve, *, connections_max: int, whose: str) -> None:
+        self._serve = serve
+        self._connections_max = connections_max
+        self._whose = whose
+        self._connections: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.Server | None = None
+        self._stopped = False
+
+    def __len__(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
+    async def start(
+        self, listener: socket.socket, *, backlog: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Accept what connects to ``listener``, a bound socket."""
+        self._listener = await asyncio.start_server(self._connected, sock=listener, backlog=backlog, ssl=tls)
+
+    def refuse(self) -> None:
+        """Accept nothing more; what is open goes on."""
+        self._stopped = True
+        if self._listener is not None:
+            self._listener.close()
+
+    async def end(self, grace_s: float) -> None:
+        """Give what is open ``grace_s`` to end, then drop the rest."""
+        if self._connections:
+            _, late = await asyncio.wait(self._connections, timeout=grace_s)
+            for connection in late:
+                connection.cancel()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= self._connections_max or self._stopped:
+            writer.close()
+            return
+        self._connections.add(task)
+        try:
+            await self._serve(reader, writer)
+        except asyncio.CancelledError:  # by end alone; asyncio's streams would log it as an error
+            return
+        except Exception as error:
+            # The fault or the loss of the other side; what fails in the application is told there.
+            cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            _log.warning("%s connection was given up: %r", self._whose, cause)
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort()
