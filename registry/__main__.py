@@ -35,6 +35,7 @@ _GROUPS = {
     "rules": "rules for schemas",
     "limits": "limits",
     "storage": "storage",
+    "snapshots": "snapshots",
     "answers": "answers and log lines",
 }
 

@@ -3,7 +3,7 @@
 Later sources win: defaults, file, environment, flags. A name that nobody knows, a value that is not allowed
 or one that does not go with another is an error that says where it stands and what is allowed; all of them
 are told at once. The Kafka client's settings may also stand in a table ``[kafka]`` of the file, by the names
-that Kafka gives them.
+that Kafka gives them, and those of snapshots in a table ``[snapshots]``, without their common beginning.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", 
 CONFIG_VARIABLE = PREFIX + "CONFIG"
 _SERVERS = "bootstrap.servers"
 _TABLE = "kafka"
+_SNAPSHOTS = "snapshots"
+_LOCATION = "location"
+"""The name in the table ``[snapshots]`` of the setting that is called like the table."""
 
 # Kubernetes sets these for a service named "registrar"; they are not meant for us.
 _SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
 
 _SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
+_PASSWORD_IN_URI = re.compile(r"(://[^/]*:)[^/]*(?=@)")
 _OTHER_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
     "sasl.jaas.config": "sasl.username and sasl.password",
@@ -101,6 +105,8 @@ def _all_given(
         for name, value in _read_file(file, problems).items():
             if name == _TABLE and isinstance(value, dict):
                 yield from _kafka_table(value, f"file {file}", problems)
+            elif name == _SNAPSHOTS and isinstance(value, dict):
+                yield from _snapshots_table(value, f"file {file}", problems)
             else:
                 yield _Given(name, value, f"file {file}")
     for variable, word in sorted(environment.items()):
@@ -126,14 +132,28 @@ def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
 
 def _kafka_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
     """The table ``[kafka]``: the client's settings by Kafka's names, quoted or not."""
-    known = {**SECURITY, _SERVERS: "kafka"}
+    return _named_table(_TABLE, {**SECURITY, _SERVERS: "kafka"}, members, origin, problems)
+
+
+def _snapshots_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
+    """The table ``[snapshots]``: ``every`` for ``snapshots_every`` and so on; dots for underscores too."""
+    prefix = f"{_SNAPSHOTS}_"
+    shorter = [setting.name.removeprefix(prefix) for setting in table() if setting.name.startswith(prefix)]
+    known = {spelled: prefix + name for name in shorter for spelled in (name, name.replace("_", "."))}
+    return _named_table(_SNAPSHOTS, {**known, _LOCATION: _SNAPSHOTS}, members, origin, problems)
+
+
+def _named_table(
+    title: str, known: Mapping[str, str], members: dict[str, Any], origin: str, problems: list[str]
+) -> Iterator[_Given]:
+    """The members of a table of the file, whose names ``known`` leads to those of the settings."""
     for name, value in _flat(members):
         if name in known:
-            yield _Given(known[name], value, f"{origin}, [{_TABLE}] {name}")
+            yield _Given(known[name], value, f"{origin}, [{title}] {name}")
             continue
         other = _OTHER_NAMES.get(name) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
         hint = f"write {other}" if other else f"known: {', '.join(sorted(known))}"
-        problems.append(f"{name} ({origin}, [{_TABLE}]) is no setting; {hint}")
+        problems.append(f"{name} ({origin}, [{title}]) is no setting; {hint}")
 
 
 def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -157,6 +177,8 @@ def _shown(name: str, value: object) -> str:
     """``value`` for a message; a misspelt secret is a secret too."""
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
         return quoted(HIDDEN)
+    if isinstance(value, str):
+        value = _PASSWORD_IN_URI.sub(rf"\1{HIDDEN}", value)
     word = quoted(value) if isinstance(value, str) else repr(value)
     return word if len(word) <= 80 else word[:77] + "..."
 

@@ -25,6 +25,7 @@ from .addresses import (
     split_address,
 )
 from .allowed import FILE, FOLDER, SWITCH, Kind, choice, quoted, seconds, secret, size, text, whole
+from .rhythm import RHYTHM
 
 PREFIX = "REGISTRAR_"
 _LEVELS = (
@@ -45,6 +46,11 @@ _NAME_CHECK = Kind(
     lambda value: choice("https", "").read("" if value == "none" else value),
     "https, or empty for no check",
     quoted,
+)
+_LOCATION = text(
+    r"(?![^/]*://[^/]*:[^/]*@)[^\0\r\n]{0,2000}",
+    "the path of a folder, or a URI as in s3://bucket/registrar or hdfs://host:9000/registrar, "
+    "without a password; or empty",
 )
 _DAY = 86_400
 _MIB = 2**20
@@ -265,6 +271,46 @@ class Settings:
         "Age at which a deletion's record may leave the log",
     )
 
+    snapshots: str = _setting(
+        "",
+        _LOCATION,
+        "snapshots",
+        "Where snapshots are kept, for nodes and builders alike; empty for a folder within data",
+    )
+    snapshots_builder: str = _setting(
+        "local",
+        choice("local", "spark", "none"),
+        "snapshots",
+        "Who builds what is asked for: the primary's host, with or without Spark, or nobody here",
+    )
+    snapshots_every: str = _setting(
+        "",
+        RHYTHM,
+        "snapshots",
+        "Records, or time, since the last snapshot after which the primary asks for another; empty for never",
+    )
+    snapshots_keep: int = _setting(
+        3, whole(1, 10_000), "snapshots", "Snapshots that are kept; older ones are deleted"
+    )
+    snapshots_load: str = _setting(
+        "on", choice("on", "off"), "snapshots", "Let a node start from a snapshot instead of the whole log"
+    )
+    snapshots_spark_master: str = _setting(
+        "local[*]", text(r"[^\0\s]{1,500}", "a master's URL as Spark takes it"), "snapshots", "Spark's master"
+    )
+    snapshots_spark_packages: str = _setting(
+        "",
+        text(r"[^\0\s]{0,2000}", "Maven coordinates with commas between them, or empty"),
+        "snapshots",
+        "Spark's Kafka connector, for a Spark of another version than PySpark's own here",
+    )
+    snapshots_spark_conf: str = _setting(
+        "",
+        text(r"[^\0]{0,4000}", "NAME=VALUE, several with blanks between them, or empty"),
+        "snapshots",
+        "Further settings of Spark's session",
+    )
+
     cache_max_age_s: int = _setting(
         0, whole(0, 365 * _DAY), "answers", "max-age of answers by id and guid; 0 sends none"
     )
@@ -296,6 +342,11 @@ class Settings:
             return self.advertise
         host = socket.getfqdn() if self.host in ANY_HOST else self.host
         return read_url(f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}")
+
+    @property
+    def snapshots_location(self) -> str:
+        """Where snapshots are kept: ``snapshots``, or the folder that stands for it."""
+        return self.snapshots or str(self.data / "snapshots")
 
     @property
     def peer_address(self) -> tuple[str, int]:

@@ -14,6 +14,7 @@ _GROUPS = {
     "rules": "Rules for schemas",
     "limits": "Limits",
     "storage": "Storage",
+    "snapshots": "Snapshots",
     "answers": "Answers and log lines",
 }
 

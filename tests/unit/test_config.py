@@ -12,6 +12,7 @@ import pytest
 
 from registry.__main__ import main
 from registry.config import Settings, SettingsError, as_toml, load, table
+from registry.rhythm import Rhythm
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 
@@ -331,6 +332,44 @@ def test_other_clients_names_lead_to_the_right_ones(file: Path) -> None:
     assert problem(file=file).endswith("write security.protocol")
     file.write_text("[kafka]\nlinger = 1\n")
     assert "known: bootstrap.servers, client.id" in problem(file=file)
+
+
+def test_the_settings_of_snapshots_may_stand_in_a_table(file: Path) -> None:
+    file.write_text('[snapshots]\nlocation = "s3://b/r"\nevery = 100000\nkeep = 5\nspark.master = "yarn"\n')
+    settings = load(file=file).settings
+    assert (settings.snapshots, settings.snapshots_every, settings.snapshots_keep) == (
+        "s3://b/r",
+        "100000",
+        5,
+    )
+    assert (settings.snapshots_spark_master, settings.snapshots_location) == ("yarn", "s3://b/r")
+    file.write_text('[snapshots]\nbuildr = "none"\n')
+    assert problem(file=file) == f"buildr (file {file}, [snapshots]) is no setting; write builder"
+
+
+def test_without_a_location_snapshots_are_within_the_data() -> None:
+    assert load({"data": "/var/lib/registrar"}).settings.snapshots_location == "/var/lib/registrar/snapshots"
+
+
+@pytest.mark.parametrize("word", ["100000", "6h", "100000,6h", "6h, 100000", "90s", "1d", "", 250])
+def test_rhythms_that_are_allowed(word: object) -> None:
+    assert load({"snapshots_every": word}).settings.snapshots_every == str(word)  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("word", ["0", "0h", "6w", "h", "-1", "1.5h", "1h,2h", "5,6", "6h 5", True, 1.5])
+def test_rhythms_that_are_not(word: object) -> None:
+    assert "a number of records" in problem(flags={"snapshots_every": word})
+
+
+def test_a_rhythm_counts_records_and_seconds() -> None:
+    assert Rhythm.read("100000, 6h") == (100_000, 21_600)
+    assert Rhythm.read("30m") == (0, 1800)
+    assert Rhythm.read("") == (0, 0)
+
+
+def test_a_password_in_a_location_is_refused_and_not_printed() -> None:
+    told = problem(flags={"snapshots": "s3://key:hunter2@bucket/registrar"})
+    assert told.startswith('snapshots = "s3://key:***@bucket/registrar" (flag --snapshots) is not allowed')
 
 
 def test_secrets_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
