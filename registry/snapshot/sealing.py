@@ -1,0 +1,95 @@
+"""Writing a snapshot: the parts first, the manifest last, so that what is half written is no snapshot.
+
+A job of several tasks writes the parts of each task's rows (:func:`write_run`), brings together what was
+written (:func:`unite`) and publishes it (:func:`publish`). For the same parts as of one run over all rows,
+every task's rows must begin with a key that begins a part (:func:`.parts.begins_part`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from registry.domain import digest
+
+from .location import Location
+from .manifest import FORMAT, MANIFEST, Manifest, Part
+from .parts import PartWriter, Row
+
+
+class About(NamedTuple):
+    """What a manifest says besides its rows; see :class:`.manifest.Manifest`."""
+
+    id: str
+    fold: int
+    log: str
+    offset: int
+    comparable_from: int
+    at_end_ms: int
+    created_ms: int
+    engine: str
+    base: str = ""
+
+
+class Written(NamedTuple):
+    """What the parts of some rows hold."""
+
+    parts: list[Part]
+    counts: dict[str, int]
+    """Rows by the letter of their table."""
+    digest: int
+
+
+class Overlapping(Exception):
+    """Two runs have rows in common, or lie among one another: what split them is broken."""
+
+
+def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> Written:
+    """Write the parts of rows in key order, given in batches. May be done again: the files are the same.
+
+    Raises :class:`.location.LocationUnreachable`.
+    """
+    writer = PartWriter(lambda name, content: location.write(f"{id}/{name}", content))
+    counts: Counter[bytes] = Counter()
+    total = digest.EMPTY
+    for batch in rows:
+        writer.add(batch)
+        counts.update([key[:1] for key, _ in batch])
+        total = (total + digest.total(batch)) % digest.MODULUS
+    return Written(writer.finish(), {table.decode(): count for table, count in counts.items()}, total)
+
+
+def unite(runs: Iterable[Written]) -> Written:
+    """What several runs hold together, in whatever order they come. Raises :class:`Overlapping`."""
+    counts: Counter[str] = Counter()
+    parts: list[Part] = []
+    digests: list[int] = []
+    for run in runs:
+        counts.update(run.counts)
+        parts += run.parts
+        digests.append(run.digest)
+    parts.sort(key=lambda part: part.first)
+    for before, after in pairwise(parts):
+        if before.last >= after.first:
+            raise Overlapping(f"{before.name} and {after.name} have keys among one another")
+    return Written(parts, dict(counts), digest.united(digests))
+
+
+def publish(location: Location, about: About, written: Written) -> Manifest:
+    """Write the manifest over parts that are there. Raises :class:`.location.LocationUnreachable`."""
+    manifest = Manifest(
+        **about._asdict(),
+        format=FORMAT,
+        counts=dict(sorted(written.counts.items())),
+        digest=written.digest,
+        parts=tuple(written.parts),
+    )
+    location.write(f"{about.id}/{MANIFEST}", manifest.dumps())
+    return manifest
+
+
+def seal(location: Location, about: About, rows: Iterable[Sequence[Row]]) -> Manifest:
+    """Write a whole snapshot from rows in key order. Raises :class:`.location.LocationUnreachable`."""
+    return publish(location, about, write_run(location, about.id, rows))
