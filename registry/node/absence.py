@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from registry.domain.retention import too_long
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 
@@ -24,22 +25,6 @@ _LOOK_EVERY_MIN_S = 0.2
 
 class StaleStore(StoreError):
     """The store was away from the log's end for longer than the log keeps deletions: build it anew."""
-
-
-def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: int) -> str:
-    """Why a store that was last at the log's end at ``at_end_ms`` cannot go on; empty when it can.
-
-    ``retention_ms``: how long the log keeps deletions at least; ``None``: for this store, for ever.
-    """
-    if retention_ms is None:
-        return ""
-    away_ms = now_ms - at_end_ms
-    if away_ms < -margin_ms:
-        return "it was last at the log's end at a time that is yet to come, so the clock was set back"
-    if away_ms <= max(0, retention_ms - margin_ms):
-        return ""
-    away_s, kept_s = away_ms // 1000, retention_ms // 1000
-    return f"it was last at the log's end {away_s} s ago, and the log keeps deletions for {kept_s} s"
 
 
 class Moment(NamedTuple):

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import orjson
 
 from registry.domain.records import RESEED_KEY, Record
+from registry.domain.retention import too_long
 from registry.log.contract import ForeignLog, Log, Unreachable
 
-from .absence import StaleStore, too_long
+from .absence import StaleStore
 
 _RECORDS_MAX = 10_000
 _BYTES_MAX = 8 << 20
