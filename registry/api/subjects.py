@@ -138,10 +138,10 @@ def _parsed(call: Call, request: Register) -> Register:
     if request.references or not request.schema.strip() or schema_type not in FORMATS:
         return request
     try:
-        schema = call.parser.parse(schema_type, request.schema, new=True)
+        text = call.parser.parse(schema_type, request.schema, new=True).canonical
     except InvalidSchema:
         return request
-    return msgspec.structs.replace(request, schema=schema.canonical, canonical=True)
+    return msgspec.structs.replace(request, schema=text, canonical=True)
 
 
 OPERATIONS = (

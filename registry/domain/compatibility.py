@@ -16,7 +16,7 @@ from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
 from .parsing import Content, Parser, TooMuchText
 from .rows import View
-from .schemas import FORMATS, Budget, Exhausted, InvalidSchema
+from .schemas import Budget, Exhausted, InvalidSchema
 from .scope import Config, Defaults, config_in_scope, validates_fields, validates_new_schemas
 from .versions import Registered
 
@@ -88,7 +88,7 @@ def _against(
 def _differences(
     view: View, parser: Parser, content: Content, old: Registered, level: str, budget: Budget
 ) -> list[str]:
-    compare = FORMATS[content.schema_type].differences
+    compare, too_long = parser.differences, _TOO_LONG % (old.version, old.subject.qualified)
     try:
         new_schema, old_schema = content.parsed(parser), parser.stored(view, old)
         found: list[str] = []
@@ -97,10 +97,11 @@ def _differences(
             found += [each.text for each in compare(*pair, reader_is=reader_is, budget=budget)]
     except InvalidSchema as error:
         return [f"Unexpected exception during compatibility check: {error}"]
+    except TooMuchText as too_much:
+        too_much.refusal = too_long
+        raise
     except Exhausted:
-        if parser.is_limited:
-            raise TooMuchText from None
-        raise errors.UNPROCESSABLE(_TOO_LONG % (old.version, old.subject.qualified)) from None
+        raise errors.UNPROCESSABLE(too_long) from None
     return found
 
 

@@ -1,111 +1,20 @@
-"""Parsed schemas, kept for a while, and the content of a registration as it would be stored."""
+"""The content of a registration as it would be stored."""
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import entities, errors, references
 from .commands import Register
 from .errors import RegistryError
 from .model import Metadata, Reference, RuleSet, Subject, identity
-from .rows import VersionRow, View
-from .schemas import FORMATS, STEPS_MAX, Budget, Dependency, InvalidSchema, Schema
-from .versions import Registered
+from .parser import Parser, Read, TooMuchText
+from .rows import View
+from .schemas import FORMATS, Dependency, InvalidSchema
 
-_BYTES_PER_CHARACTER = 16
-"""What a parsed schema takes in memory for each character of its text, generously."""
+__all__ = ["Content", "Parser", "TooMuchText", "invalid", "read"]
+
 _TEXT_SHOWN_MAX = 10_240
-
-_Key = tuple[str, str, tuple[Dependency, ...]]
-
-
-class TooMuchText(Exception):
-    """More would have to be parsed, or compared, than :meth:`Parser.allow` has allowed for."""
-
-
-class Parser:
-    """Parses schemas and remembers the last ones, about ``bytes_max`` bytes of them. For one thread."""
-
-    def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._kept: OrderedDict[_Key, tuple[Schema, bool]] = OrderedDict()
-        self._allowed = math.inf
-        self._steps: float = STEPS_MAX
-
-    def allow(self, characters: float, steps: float = STEPS_MAX) -> None:
-        """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing."""
-        self._allowed = characters
-        self._steps = min(steps, STEPS_MAX)
-
-    def budget(self) -> Budget:
-        """What one check of compatibility may take."""
-        return Budget(self._steps)
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether another parser may take more steps."""
-        return self._steps < STEPS_MAX
-
-    def parse(
-        self, schema_type: str, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
-    ) -> Schema:
-        """The schema that ``text`` says; ``new`` as in :class:`.schemas.Format`.
-
-        Raises :class:`InvalidSchema`, also for a type that is not served, and :class:`TooMuchText`.
-        """
-        key = (schema_type, text, tuple(dependencies))
-        kept = self._kept.get(key)
-        if kept is not None and (kept[1] or not new):
-            self._kept.move_to_end(key)
-            return kept[0]
-        served = FORMATS.get(schema_type)
-        if served is None:
-            raise InvalidSchema(f"Invalid schema type {schema_type}")
-        self._allowed -= _characters(key)
-        if self._allowed < 0:
-            raise TooMuchText
-        schema = served.parse(text, dependencies, new=new)
-        self._keep(key, schema, new)
-        if schema.canonical != text:
-            self._keep((schema_type, schema.canonical, key[2]), schema, new)
-        return schema
-
-    def _keep(self, key: _Key, schema: Schema, new: bool) -> None:
-        if key not in self._kept:
-            self._bytes += _weight(key)
-        self._kept[key] = (schema, new)
-        while self._bytes > self._bytes_max:
-            dropped, _ = self._kept.popitem(last=False)
-            self._bytes -= _weight(dropped)
-
-    def stored(self, view: View, registered: Registered) -> Schema:
-        """The schema of a stored version. Raises :class:`InvalidSchema` where it is none any more."""
-        row = registered.row
-        listed = entities.references(row)
-        _, dependencies = references.resolve(view, registered.subject, listed, deleted=True)
-        return self.parse(entities.schema_type(row), entities.text(row), dependencies)
-
-    def formatted(self, view: View, registered: Registered, wanted: str) -> VersionRow:
-        """The version's row with its text in a ``format`` of the API. Raises 42201."""
-        row = registered.row
-        if wanted.lower() in ("", "default") or entities.schema_type(row) not in FORMATS:
-            return row
-        try:
-            return entities.with_text(row, self.stored(view, registered).formatted(wanted))
-        except InvalidSchema as error:
-            raise errors.INVALID_SCHEMA(str(error)) from None
-
-
-def _characters(key: _Key) -> int:
-    return len(key[1]) + sum(len(each.text) for each in key[2])
-
-
-def _weight(key: _Key) -> int:
-    return 1000 + _characters(key) * _BYTES_PER_CHARACTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +42,7 @@ class Content:
             return self
         return Content(self.schema_type, self.text, self.references, self.dependencies, metadata, rules)
 
-    def parsed(self, parser: Parser) -> Schema:
+    def parsed(self, parser: Parser) -> Read:
         """The schema itself."""
         return parser.parse(self.schema_type, self.text, self.dependencies)
 

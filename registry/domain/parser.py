@@ -1,0 +1,244 @@
+"""Parsed schemas, kept for a while, and answers about those that are parsed elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from . import entities, errors, references
+from .questions import Known, Question, Source, What
+from .rows import VersionRow, View
+from .schemas import (
+    FORMATS,
+    STEPS_MAX,
+    Budget,
+    Dependency,
+    Difference,
+    Exhausted,
+    InvalidSchema,
+    Schema,
+)
+from .versions import Registered
+
+_BYTES_PER_CHARACTER = 16
+"""What a parsed schema takes in memory for each character of its text, generously."""
+
+_Key = tuple[str, str, tuple[Dependency, ...]]
+
+
+class TooMuchText(Exception):
+    """More would have to be parsed, or compared, than :meth:`Parser.allow` has allowed for.
+
+    What is begun anew once :meth:`Parser.learn` knows the answer to ``question`` gets further. ``refusal`` is
+    what to tell a client where that takes too long.
+    """
+
+    def __init__(self, question: Question, refusal: str = "The schema takes too long to read") -> None:
+        super().__init__(refusal)
+        self.question = question
+        self.refusal = refusal
+
+
+class Read:
+    """A schema as a parser has read it, or, where that was not allowed, as it knows it from elsewhere."""
+
+    __slots__ = ("_parser", "schema", "source")
+
+    def __init__(self, parser: Parser, source: Source, schema: Schema | None) -> None:
+        self._parser = parser
+        self.source = source
+        self.schema = schema
+        """``None``: it was not read here. What it says may then raise :class:`TooMuchText`."""
+
+    @property
+    def canonical(self) -> str:
+        """See :class:`.schemas.Schema`, as for what follows. Raises :class:`InvalidSchema` besides."""
+        return self.schema.canonical if self.schema is not None else cast("str", self._told("canonical"))
+
+    @property
+    def normalized(self) -> str:
+        """The text that is stored when normalisation is asked for."""
+        return self.schema.normalized if self.schema is not None else cast("str", self._told("normalized"))
+
+    def equivalent(self, other: Schema) -> bool:
+        """Whether both say the same; ``other`` was read by the same parser."""
+        assert isinstance(other, Read)
+        if self.schema is not None and other.schema is not None:
+            return self.schema.equivalent(other.schema)
+        return cast("bool", self._parser.told(Question("equivalent", self.source, other.source)))
+
+    def formatted(self, format: str) -> str:
+        """The text in a ``format`` of the API."""
+        if self.schema is not None:
+            return self.schema.formatted(format)
+        return cast("str", self._parser.told(Question("formatted", self.source, None, format)))
+
+    def field_names(self) -> frozenset[str]:
+        """Names of the top-level fields."""
+        if self.schema is not None:
+            return self.schema.field_names()
+        return cast("frozenset[str]", self._told("field_names"))
+
+    def check_fields(self) -> None:
+        """What ``validateFields`` demands besides."""
+        if self.schema is not None:
+            self.schema.check_fields()
+        else:
+            self._told("check_fields")
+
+    def _told(self, what: What) -> Any:
+        return self._parser.told(Question(what, self.source))
+
+
+class Parser:
+    """Parses schemas and remembers the last ones, about ``bytes_max`` bytes of them. For one thread."""
+
+    def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
+        self._kept: _Kept[_Key, tuple[Read, bool]] = _Kept(bytes_max)
+        self._known: _Kept[Question, Known] = _Kept(bytes_max)
+        self._allowed = math.inf
+        self._steps: float = STEPS_MAX
+
+    def allow(self, characters: float, steps: float = STEPS_MAX) -> None:
+        """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing."""
+        self._allowed = characters
+        self._steps = min(steps, STEPS_MAX)
+
+    def budget(self) -> Budget:
+        """What one check of compatibility may take."""
+        return Budget(self._steps)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether another parser may take more steps."""
+        return self._steps < STEPS_MAX
+
+    def parse(
+        self, schema_type: str, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
+    ) -> Read:
+        """The schema that ``text`` says; ``new`` as in :class:`.schemas.Format`.
+
+        Raises :class:`InvalidSchema`, also for a type that is not served. What is too much to parse is not
+        looked at before it is asked something.
+        """
+        key = (schema_type, text, tuple(dependencies))
+        kept = self._kept.get(key)
+        if kept is not None and (kept[1] or not new):
+            return kept[0]
+        served = FORMATS.get(schema_type)
+        if served is None:
+            raise InvalidSchema(f"Invalid schema type {schema_type}")
+        source = Source(*key, new)
+        if self._allowed < source.characters:
+            return Read(self, source, None)
+        self._allowed -= source.characters
+        schema = served.parse(text, dependencies, new=new)
+        read = Read(self, source, schema)
+        self._keep(key, read, new)
+        if schema.canonical != text:
+            self._keep((schema_type, schema.canonical, key[2]), read, new)
+        return read
+
+    def _keep(self, key: _Key, read: Read, new: bool) -> None:
+        self._kept.put(key, (read, new), 1000 + _characters(key) * _BYTES_PER_CHARACTER)
+
+    def differences(
+        self, reader: Schema, writer: Schema, *, reader_is: Literal["new", "old"], budget: Budget
+    ) -> Sequence[Difference]:
+        """See :class:`.schemas.Format`. Raises :class:`TooMuchText` besides."""
+        assert isinstance(reader, Read)
+        assert isinstance(writer, Read)
+        question = Question("differences", reader.source, writer.source, reader_is)
+        if self._known and question in self._known:
+            return cast("Sequence[Difference]", self.told(question))
+        if reader.schema is None or writer.schema is None:
+            raise TooMuchText(question)
+        compare = FORMATS[reader.source.schema_type].differences
+        try:
+            return compare(reader.schema, writer.schema, reader_is=reader_is, budget=budget)
+        except Exhausted:
+            if not self.is_limited:
+                raise
+            raise TooMuchText(question) from None
+
+    def told(self, question: Question) -> Any:
+        """The answer that was learnt. Raises :class:`TooMuchText`, and :class:`InvalidSchema` as learnt."""
+        known = self._known.get(question)
+        if known is None:
+            raise TooMuchText(question)
+        return known.told()
+
+    def learn(self, question: Question, known: Known) -> None:
+        """Take over an answer that was found elsewhere."""
+        weight = 1000 + 4 * (question.characters + _length(known))
+        self._known.put(question, known, weight)
+        source = question.source
+        if question.what == "canonical" and known.invalid is None and known.value != source.text:
+            # The canonical text is its own, and is read as what is stored from now on.
+            stored = Question("canonical", Source(source.schema_type, known.value, source.dependencies))
+            self._known.put(stored, known, weight)
+
+    def stored(self, view: View, registered: Registered) -> Read:
+        """The schema of a stored version. Raises :class:`InvalidSchema` where it is none any more."""
+        row = registered.row
+        listed = entities.references(row)
+        _, dependencies = references.resolve(view, registered.subject, listed, deleted=True)
+        return self.parse(entities.schema_type(row), entities.text(row), dependencies)
+
+    def formatted(self, view: View, registered: Registered, wanted: str) -> VersionRow:
+        """The version's row with its text in a ``format`` of the API. Raises 42201."""
+        row = registered.row
+        if wanted.lower() in ("", "default") or entities.schema_type(row) not in FORMATS:
+            return row
+        try:
+            return entities.with_text(row, self.stored(view, registered).formatted(wanted))
+        except InvalidSchema as error:
+            raise errors.INVALID_SCHEMA(str(error)) from None
+
+
+def _characters(key: _Key) -> int:
+    return len(key[1]) + sum(len(each.text) for each in key[2])
+
+
+def _length(known: Known) -> int:
+    said = known.value
+    if type(said) is list:
+        return sum(len(str(each)) for each in said)
+    return len(said) if type(said) is str else 0
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class _Kept(Generic[_K, _V]):
+    """The values used last, as many as ``bytes_max`` allows for."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._values: OrderedDict[_K, tuple[_V, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: _K) -> bool:
+        return key in self._values
+
+    def get(self, key: _K) -> _V | None:
+        found = self._values.get(key)
+        if found is None:
+            return None
+        self._values.move_to_end(key)
+        return found[0]
+
+    def put(self, key: _K, value: _V, weight: int) -> None:
+        """The newest value is kept even where it is heavier than all may be: whoever put it will ask."""
+        before = self._values.pop(key, None)
+        self._bytes += weight - (before[1] if before is not None else 0)
+        self._values[key] = value, weight
+        while self._bytes > self._bytes_max and len(self._values) > 1:
+            _, (_, dropped) = self._values.popitem(last=False)
+            self._bytes -= dropped
