@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from registry.domain.schemas.contract import Difference
+from registry.domain.schemas.contract import Budget, Difference
 from registry.domain.schemas.walk import Walk, run
 
 from .canonical import canonical_text
@@ -80,10 +80,15 @@ class _NoVerdictError(Exception):
     """The comparison cannot be finished: a field of the reader stands for two, or it takes too long."""
 
 
-def differences(reader: Node, writer: Node, reader_is: Literal["new", "old"]) -> list[Difference]:
-    """Every reason why ``reader`` cannot read data of ``writer``, in Java's order, with Confluent's texts."""
+def differences(
+    reader: Node, writer: Node, reader_is: Literal["new", "old"], budget: Budget | None = None
+) -> list[Difference]:
+    """Every reason why ``reader`` cannot read data of ``writer``, in Java's order, with Confluent's texts.
+
+    Raises :class:`~.contract.Exhausted`.
+    """
     try:
-        found = run(_Comparison().compare(reader, writer, _ROOT))
+        found = run(_Comparison(budget or Budget()).compare(reader, writer, _ROOT))
     except _NoVerdictError as error:
         text = f"Unexpected exception during compatibility check: {error}"
         return [Difference("UNEXPECTED_EXCEPTION", "", text)]
@@ -107,9 +112,10 @@ def _promoted(reader: Node, writer: Node) -> bool:
 class _Comparison:
     """One comparison of two schemas. It keeps its verdicts: recursion ends, shared types are judged once."""
 
-    __slots__ = ("_branches", "_fields", "_verdicts")
+    __slots__ = ("_branches", "_budget", "_fields", "_verdicts")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._verdicts: dict[tuple[int, int], list[_Found] | None] = {}
         self._fields: dict[int, dict[str, Field]] = {}
         self._branches: dict[int, dict[str, list[Node]]] = {}
@@ -117,6 +123,7 @@ class _Comparison:
     def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
         if type(reader) is Primitive and type(writer) is Primitive:
             return [] if _promoted(reader, writer) else [_mismatch(reader, writer, place)]
+        self._budget.spend()
         # Only the reader's named types can come back; what has no name is reached once from each place.
         if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
             judged: list[_Found] = yield self._judge(reader, writer, place)
@@ -194,6 +201,7 @@ class _Comparison:
         return branches.get("", [])
 
     def _records(self, reader: Record, writer: Record, place: _Place) -> Walk[list[_Found]]:
+        self._budget.spend(len(reader.fields) // 4)
         found: list[_Found] = []
         fields = _Place(place, "fields")
         for index, field in enumerate(reader.fields):

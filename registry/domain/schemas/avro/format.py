@@ -78,7 +78,7 @@ class AvroFormat:
         reader_is: Literal["new", "old"],
         budget: Budget | None = None,
     ) -> list[Difference]:
-        """Java's incompatibilities, in Java's order. The comparison bounds itself."""
+        """Java's incompatibilities, in Java's order."""
         if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
             raise InvalidSchema("Incompatible because of different schema type")
-        return differences(reader.node, writer.node, reader_is)
+        return differences(reader.node, writer.node, reader_is, budget)
