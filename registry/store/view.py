@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 
@@ -65,6 +66,13 @@ class StoreView:
         cursor = self._cursor or self._open_cursor()
         found = cursor.prev() if cursor.set_range(key) else cursor.last()
         return cursor.item() if found else None
+
+    def batches(self, rows_max: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All rows in the order of their keys, in lists of so many."""
+        with self._txn.cursor(self._rows) as cursor:
+            rows = iter(cursor)
+            while batch := list(islice(rows, rows_max)):
+                yield batch
 
     def _open_cursor(self) -> lmdb.Cursor[bytes]:
         self._cursor = self._txn.cursor(self._rows)

@@ -62,6 +62,11 @@ class Found(NamedTuple):
         return int(self.settings["delete.retention.ms"])
 
     @property
+    def lag_ms(self) -> int:
+        """For how long a record stays after the next one of its key was appended."""
+        return int(self.settings["min.compaction.lag.ms"])
+
+    @property
     def batch_bytes_max(self) -> int:
         """The most that the records of one batch may take."""
         return int(self.settings["max.message.bytes"]) - HEADER_BYTES

@@ -1,0 +1,100 @@
+"""The log as a builder of snapshots sees it: to be read, and how long it keeps what was replaced."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from registry.log.contract import Fetched, LogError
+from registry.log.embedded_reading import EmbeddedLogReader
+from registry.settings import Settings
+
+ASK_S = 30.0
+"""Time for the log to say where it ends."""
+_BACK = (1, 1_000, 1_000_000)
+
+
+class ReadableLog(Protocol):
+    """What a builder needs of a log; see :class:`registry.log.contract.Log`."""
+
+    @property
+    def identity(self) -> str:
+        """Names this very log."""
+        ...
+
+    def ask_end(self, timeout_s: float) -> int:
+        """The offset that the next record will get, as of some moment after the call."""
+        ...
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """What is at hand from ``offset`` on."""
+        ...
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Whether a read from ``offset`` would get on."""
+        ...
+
+    def close(self) -> None:
+        """Release the log."""
+        ...
+
+
+class Source(NamedTuple):
+    """An open log and its promises."""
+
+    log: ReadableLog
+    lag_ms: int
+    """A record stays for at least as long after the next one of its key was appended."""
+    retention_ms: int
+    """The record of a deletion stays for at least as long."""
+    margin_ms: int
+    """By how much clocks may differ."""
+
+    def end(self) -> int:
+        """Where the log ends now."""
+        return self.log.ask_end(ASK_S)
+
+
+def open_source(settings: Settings) -> Source:
+    """The log that the settings name, whether or not a node runs.
+
+    Raises :class:`registry.log.contract.LogError`, also for a topic that does not exist.
+    """
+    margin_ms = round(settings.end_age_margin_s * 1000)
+    if not settings.kafka:
+        return Source(
+            EmbeddedLogReader(settings.data / "log"),
+            round(settings.min_compaction_lag_s * 1000),
+            round(settings.tombstone_retention_s * 1000),
+            margin_ms,
+        )
+    from registry.commands.topic import open_topic  # noqa: PLC0415 - its client is not for a log alone
+
+    log = open_topic(settings, make=False)
+    if log is None:
+        raise LogError(f"the topic {settings.topic} does not exist at {settings.kafka}")
+    return Source(log, log.compaction_lag_ms, log.tombstone_retention_ms, margin_ms)
+
+
+def time_before(log: ReadableLog, offset: int) -> int:
+    """A time, ms since the epoch, before which nothing from ``offset`` on was appended; 0 when not known.
+
+    It is that of the last record before: all later ones stand behind it.
+    """
+    for back in _BACK:
+        start = max(0, offset - back)
+        ts = _last_time(log, start, offset)
+        if ts is not None or start == 0:
+            return ts or 0
+    return 0
+
+
+def _last_time(log: ReadableLog, start: int, end: int) -> int | None:
+    ts = None
+    while start < end and log.wait(start, ASK_S):
+        fetched = log.read(start, 1_000, 1 << 20)
+        times = [record.ts for record in fetched.records if record.offset < end]
+        ts = times[-1] if times else ts
+        if fetched.next == start:
+            break
+        start = fetched.next
+    return ts

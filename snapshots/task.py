@@ -1,0 +1,98 @@
+"""What an engine is given, and what it owes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from registry.domain.fold import FOLD_VERSION
+from registry.domain.retention import too_long
+from registry.log.embedded import now_ms
+from registry.settings import Settings
+from registry.snapshot.location import Location
+from registry.snapshot.manifest import Manifest
+from registry.snapshot.sealing import About
+
+from .sources import Source
+
+
+class Progress(Protocol):
+    """Told how far a build is; from one thread at a time."""
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """``done`` of ``total`` in the step with this name; another name begins another step."""
+        ...
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """The progress that nobody watches."""
+
+
+class NotInTime(Exception):
+    """Reading took longer than the log keeps deletions: what was read may be the rows of no moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One snapshot to be built: the fold of the log's records from ``base.offset``, or 0, up to ``end``."""
+
+    id: str
+    settings: Settings
+    """Where the log is, and how Spark is reached."""
+    source: Source
+    """The same log, open."""
+    end: int
+    """Exclusive: the offset of the snapshot. The log is known to go so far."""
+    base: Manifest | None
+    """A snapshot whose rows are to be extended; it may be."""
+    location: Location
+    at_end_ms: int
+    """When the log ended at ``end``, ms since the epoch, or earlier; nothing from there on is older."""
+    began_ms: int
+    """When the build began."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Further ones of an engine."""
+    clock: Callable[[], int] = now_ms
+
+    @property
+    def start(self) -> int:
+        """The offset from which the log is read."""
+        return self.base.offset if self.base else 0
+
+    def about(self, engine: str) -> About:
+        """What the manifest says; to be called when reading is finished, or later.
+
+        Where compaction may have taken records away while they were read, digests compare only from where
+        the log ends now. Raises :class:`NotInTime`, :class:`registry.log.contract.LogError`.
+        """
+        now, source = self.clock(), self.source
+        if self.base:
+            why = too_long(self.base.at_end_ms, now, source.retention_ms, source.margin_ms)
+        else:
+            why = too_long(self.began_ms, now, source.retention_ms, 0)
+        if why:
+            raise NotInTime(f"the log was read for too long: {why}")
+        exact = now - self.at_end_ms <= source.lag_ms - source.margin_ms
+        return About(
+            id=self.id,
+            fold=FOLD_VERSION,
+            log=source.log.identity,
+            offset=self.end,
+            comparable_from=self.end if exact else max(self.end, source.end()),
+            at_end_ms=self.at_end_ms,
+            created_ms=now,
+            engine=engine,
+            base=self.base.id if self.base else "",
+        )
+
+
+class Engine(Protocol):
+    """Builds what a task says: parts first, the manifest last."""
+
+    def __call__(self, task: Task, progress: Progress) -> Manifest:
+        """The manifest that was written.
+
+        Raises :class:`NotInTime`, and the errors of the log and the location; then there is no manifest.
+        """
+        ...
