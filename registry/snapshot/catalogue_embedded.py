@@ -1,0 +1,131 @@
+"""The catalogue beside an embedded log: a folder with one file for each entry.
+
+Files and not LMDB: a damaged file of LMDB kills whoever maps it, and entries are few and small. Any number
+of processes may use it: one lock makes reading what stands and replacing it one step, and a file is replaced
+by a rename, so that readers need no lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from registry.folders import sync
+
+from .catalogue import CatalogueError, Entry, follows
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_ENTRY = ".json"
+_MARKED = "marked"
+_LOCK = "lock"
+_log = logging.getLogger(__name__)
+
+
+class EmbeddedCatalogue:
+    """The catalogue in ``folder``, which is made with the first entry. See :class:`.catalogue.Catalogue`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._told: set[str] = set()
+
+    def entries(self) -> dict[str, Entry]:
+        """All entries as of now."""
+        with _told(self._folder):
+            try:
+                files = sorted(self._folder.iterdir())
+            except FileNotFoundError:
+                return {}
+            found = (self._read(file.stem) for file in files if file.suffix == _ENTRY)
+            return {entry.id: entry for entry in found if entry is not None}
+
+    def put(self, entry: Entry) -> Entry | None:
+        """See :meth:`.catalogue.Catalogue.put`."""
+        if not _ID.fullmatch(entry.id):
+            raise CatalogueError(f"{entry.id!r} cannot be the id of a snapshot")
+        with self._alone():
+            stands = self._read(entry.id)
+            if not follows(stands, entry):
+                return stands
+            self._write(entry.id + _ENTRY, entry.dumps())
+            return entry
+
+    def forget(self, id: str) -> None:
+        """See :meth:`.catalogue.Catalogue.forget`."""
+        if not _ID.fullmatch(id) or not (self._folder / (id + _ENTRY)).exists():
+            return
+        with self._alone():
+            (self._folder / (id + _ENTRY)).unlink(missing_ok=True)
+            sync(self._folder)
+
+    def marked(self, log: str) -> int:
+        """See :meth:`.catalogue.Catalogue.marked`."""
+        with _told(self._folder):
+            try:
+                return int(json.loads((self._folder / _MARKED).read_bytes()).get(log, -1))
+            except FileNotFoundError:
+                return -1
+            except (ValueError, TypeError, AttributeError):
+                return -1
+
+    def mark(self, log: str, offset: int) -> None:
+        """See :meth:`.catalogue.Catalogue.mark`."""
+        with self._alone():
+            self._write(_MARKED, json.dumps({log: offset}).encode())
+
+    def rest(self) -> None:
+        """Nothing is kept open."""
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with _told(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(lock)
+
+    def _write(self, name: str, data: bytes) -> None:
+        new = self._folder / f"{name}.new"
+        with new.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(self._folder / name)
+        sync(self._folder)
+
+    def _read(self, id: str) -> Entry | None:
+        try:
+            entry = Entry.loads((self._folder / (id + _ENTRY)).read_bytes())
+            if entry.id != id:
+                raise ValueError(f"it holds the entry {entry.id!r}")  # noqa: TRY301 (told as the others)
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            if id not in self._told:
+                self._told.add(id)
+                _log.warning(
+                    "the file %s is no entry of the catalogue: %s", self._folder / (id + _ENTRY), error
+                )
+            return None
+        return entry
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CatalogueError(
+            f"the catalogue in {folder} cannot be used: {error.strerror or error}"
+        ) from error
