@@ -60,7 +60,7 @@ from .rows import GUID, ID, QUARANTINE, VERSION, Change, VersionRow, View, numbe
 from .tombstones import written
 from .values import BadValue, SchemaContent
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
@@ -298,7 +298,21 @@ def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
 
 def _association(view: View, key: AssociationKey, record: Record) -> list[Change]:
     row_key = rows.association_key(key.subject, canonical_key(key))
-    return _single(view, record, row_key, lambda value: values.read_association(key, value, record.ts))
+    old = view.get(row_key)
+    changes = _single(view, record, row_key, lambda value: values.read_association(key, value, record.ts))
+    before = _resource_rows(key, row_key, old)
+    after = _resource_rows(key, row_key, dict(changes).get(row_key))
+    changes += [(each, None) for each in before if each not in after]
+    return changes + [(each, b"") for each in after if each not in before]
+
+
+def _resource_rows(key: AssociationKey, row_key: bytes, row: bytes | None) -> list[bytes]:
+    """The keys of the rows that lead from a resource to the row of its association."""
+    if row is None:
+        return []
+    found = [rows.resource_name_prefix(key.resource_name or "", key.resource_namespace or "") + row_key[1:]]
+    resource_id = orjson.loads(row).get("resourceId")
+    return [*found, rows.resource_id_prefix(resource_id) + row_key[1:]] if resource_id else found
 
 
 def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:

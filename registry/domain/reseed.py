@@ -9,7 +9,8 @@ before any version, so that no prefix of the records would give an id twice.
 The same again: every row of subjects, versions (ids, guids, texts, metadata, rules, references, soft
 deletion), configs, modes, contexts, reservations and associations, these with their ``createTs``. Different:
 
-* offsets, and with them the times of versions (``ts``), which are those of the new records;
+* offsets, and with them the times of versions (``ts``) and of changes of associations (``updateTs``), which
+  are those of the new records;
 * keys that others wrote in other bytes than ours are written in ours (table K is empty);
 * a version soft-deleted by a mark that a later, lower mark replaced says so itself (``own_deleted``);
 * records of the old log itself, barrier and snapshot, are not carried, nor are quarantined records, whose
@@ -37,7 +38,10 @@ from .versions import subject_at
 
 _OFFSET = 8
 _NO_ORDER = (rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE)
-_SAME = (rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE, rows.GUID, rows.REFERRER, rows.ASSOCIATION)
+_SAME = (
+    rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE, rows.GUID, rows.REFERRER,
+    rows.RESOURCE_NAME, rows.RESOURCE_ID,
+)  # fmt: skip
 
 
 def entries(view: View) -> Iterator[Entry]:
@@ -80,7 +84,7 @@ def left_out(view: View) -> dict[str, int]:
 
 def differences(old: View, new: View) -> Iterator[str]:
     """How the rows of a reseeded log differ from those it was made from, but for what always does."""
-    for table in (*_SAME, rows.ID, rows.VERSION, rows.DELETE_MARK, rows.CLEAR):
+    for table in (*_SAME, rows.ASSOCIATION, rows.ID, rows.VERSION, rows.DELETE_MARK, rows.CLEAR):
         for first, second in zip_longest(_comparable(old, table), _comparable(new, table)):
             if first != second:
                 told = [("nothing" if each is None else repr(each)[:400]) for each in (first, second)]
@@ -146,10 +150,17 @@ def _marked(view: View, key: bytes, offset: int) -> bool:
 
 
 def _association(value: bytes) -> Entry:
-    fields: dict[str, Any] = orjson.loads(value)
+    fields = _without_update(value)
     names = ("resourceName", "resourceNamespace", "resourceType", "associationType")
     key = AssociationKey(Subject.parse(fields.get("subject", "")), *(fields.get(name) for name in names))
-    return Entry(records.association_key(key), value)
+    return Entry(records.association_key(key), dumps(fields))
+
+
+def _without_update(value: bytes) -> dict[str, Any]:
+    """An association as its record says it: when that was written, it does not say."""
+    fields: dict[str, Any] = orjson.loads(value)
+    del fields["updateTs"]
+    return fields
 
 
 def _subject_of(view: View, key: bytes) -> Subject | None:
@@ -195,6 +206,8 @@ def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
             yield key, row._replace(offset=0, ts=0, own_deleted=own)
         elif table == rows.ID:
             yield rows.without_offset(key), value
+        elif table == rows.ASSOCIATION:
+            yield key, _without_update(value)
         elif table in _SAME and (table != rows.RESERVATION or _context_of(view, key) is not None):
             yield key, value
         elif table in (rows.DELETE_MARK, rows.CLEAR) and _subject_of(view, key) is not None:

@@ -18,6 +18,8 @@ table  key after the letter                 value
 ``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
 ``Q``  ``?`` hash(record key)               the same for a key that cannot be read
 ``R``  context subject version (referenced) empty; then context subject version of the referrer
+``S``  resource's name, namespace           empty; then the rest of the key of the association's row
+``U``  resource's id                        empty; then the rest of the key of the association's row
 ``V``  context subject version              version row, below
 ``X``  context                              the context exists; its full name where the key is cut, else empty
 ====== ==================================== ==================================================
@@ -52,6 +54,7 @@ _CUT_MARK = b"\x01\xff"
 ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
 GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N", b"Q"
 REFERRER, VERSION, CONTEXT = b"R", b"V", b"X"
+RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
 _UNREADABLE = b"?"
 
 
@@ -221,6 +224,22 @@ def association_key(subject: Subject, record_key: bytes) -> bytes:
     return scope_key(ASSOCIATION, subject) + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
+def resource_name_prefix(name: str, namespace: str | None = None) -> bytes:
+    """The prefix of the rows of a resource's associations by its name, in any namespace without one."""
+    return RESOURCE_NAME + part(name) + (b"" if namespace is None else part(namespace))
+
+
+def resource_id_prefix(resource_id: str) -> bytes:
+    """The prefix of the rows of a resource's associations by its id."""
+    return RESOURCE_ID + part(resource_id)
+
+
+def association_of(key: bytes) -> bytes:
+    """The key of the association's row to which a row of table S or U points."""
+    named = 2 if key.startswith(RESOURCE_NAME) else 1
+    return ASSOCIATION + key.split(b"\0", named)[named]
+
+
 def owner_of(key: bytes) -> bytes:
     """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster."""
     table, rest = key[:1], key[1:]
@@ -233,6 +252,8 @@ def owner_of(key: bytes) -> bytes:
         return context + b"\0\0"
     if table in (ID, GUID):
         return context + b"\0" + after_context[12 if table == ID else 16 : -4]
+    if table in (RESOURCE_NAME, RESOURCE_ID):
+        return owner_of(association_of(key))
     name, _, after_name = after_context.partition(b"\0")
     return after_name[4:-4] if table == REFERRER else context + b"\0" + name + b"\0"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import rows
-from .records import ConfigKey, ContextKey, Entry, Key, ModeKey, SchemaKey, canonical_key
+from .records import AssociationKey, ConfigKey, ContextKey, Entry, Key, ModeKey, SchemaKey, canonical_key
 from .rows import Change, View
 
 _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
@@ -20,6 +20,7 @@ _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
     ConfigKey: lambda key: rows.scope_key(rows.CONFIG, key.subject),
     ModeKey: lambda key: rows.scope_key(rows.MODE, key.subject),
     ContextKey: lambda key: rows.context_key(rows.CONTEXT, key.context),
+    AssociationKey: lambda key: rows.association_key(key.subject, canonical_key(key)),
 }
 """The kinds of keys for which this registry writes tombstones."""
 

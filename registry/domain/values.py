@@ -216,7 +216,10 @@ def read_config(subject: Subject, raw: bytes) -> bytes:
 
 
 def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
-    """The association as JSON in Confluent's order; without ``createTs`` it was made at its record's time."""
+    """The association as JSON in Confluent's order, with the time of its record as ``updateTs``.
+
+    Without ``createTs`` it was made at its record's time.
+    """
     fields = read_object(raw)
     out = {
         "guid": _optional_text(fields, "guid"),
@@ -230,6 +233,7 @@ def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
         "lifecycle": _one_of(*LIFECYCLES)(fields, "lifecycle"),
         "frozen": _optional_flag(fields, "frozen"),
         "createTs": ts if type(fields.get("createTs")) is not int else fields["createTs"],
+        "updateTs": ts,
     }
     return dumps({name: value for name, value in out.items() if value is not None and value != ""})
 

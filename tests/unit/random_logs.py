@@ -98,8 +98,16 @@ def _config_value(key: Key) -> st.SearchStrategy[bytes]:
     return level.map(lambda each: values.config_value(key.subject, {"compatibilityLevel": each}))
 
 
-def _association_key(subject: Subject) -> Key:
-    return AssociationKey(subject, "n", None, "topic", "value")
+def _association_key(subject: Subject) -> st.SearchStrategy[Key]:
+    names = st.sampled_from(["n", "l" * 130, None])
+    return st.builds(
+        AssociationKey,
+        st.just(subject),
+        names,
+        st.sampled_from([None, "ns"]),
+        st.just("topic"),
+        st.just("value"),
+    )
 
 
 schemas = _said(st.builds(SchemaKey, subjects, versions), _schema_value)
@@ -116,8 +124,10 @@ others = st.one_of(
     _said(st.builds(ClearSubjectKey, subjects), lambda key: st.just(b"{}")),
     _said(st.builds(ContextKey, st.sampled_from([".c", "." + "k" * 130])), lambda key: st.just(b"{}")),
     _said(
-        subjects.map(_association_key),
-        lambda key: st.sampled_from([b"{}", b'{"lifecycle":"WEAK","createTs":7}']),
+        subjects.flatmap(_association_key),
+        lambda key: st.sampled_from(
+            [b"{}", b'{"lifecycle":"WEAK","createTs":7}', b'{"resourceId":"r"}', b'{"resourceId":"s"}']
+        ),
     ),
     _said(st.sampled_from([NoopKey(None, None), NoopKey("later", None)]), lambda key: st.just(b"{}")),
     _said(

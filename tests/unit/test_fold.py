@@ -167,12 +167,26 @@ def test_an_id_of_two_contents_stays_with_both() -> None:
 def test_an_association_is_as_old_as_its_last_record() -> None:
     key = records.association_key(records.AssociationKey(IN_C, "n", "ns", "topic", "value"))
     view = fold((key, b"{}"), (key, b'{"guid":"g","lifecycle":"STRONG","frozen":true}'))
-    ((_, value),) = view.rows()
+    value = next(rows.scan(view, rows.ASSOCIATION))[1]
     assert orjson.loads(value) == {
         "guid": "g", "tenant": "default", "resourceName": "n", "resourceNamespace": "ns",
         "resourceType": "topic", "associationType": "value", "subject": ":.c:a",
-        "lifecycle": "STRONG", "frozen": True, "createTs": 1001,
+        "lifecycle": "STRONG", "frozen": True, "createTs": 1001, "updateTs": 1001,
     }  # fmt: skip
+
+
+def test_an_association_is_found_by_its_resource_as_its_last_record_says() -> None:
+    key = records.association_key(records.AssociationKey(IN_C, "n", "ns", "topic", "value"))
+    log = [(key, b'{"resourceId":"r"}'), (key, b'{"resourceId":"s","createTs":7}')]
+    row_key = rows.association_key(IN_C, key)
+    for view, resource_id in ((fold(*log[:1]), "r"), (fold(*log), "s")):
+        named = rows.scan(view, rows.resource_name_prefix("n", "ns"))
+        assert [rows.association_of(each) for each, _ in named] == [row_key]
+        listed = list(rows.scan(view, rows.RESOURCE_ID))
+        assert [each.startswith(rows.resource_id_prefix(resource_id)) for each, _ in listed] == [True]
+        assert rows.association_of(listed[0][0]) == row_key
+    assert tables(fold(*log, (key, b"{"))) == "Q"
+    assert tables(fold(*log, (key, None))) == ""
 
 
 def test_a_clear_touches_no_version_but_forgets_deleted_ones_when_they_are_read() -> None:

@@ -75,6 +75,8 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
         rows.guid_key(subject, version, md5): own,
         rows.referrer_key(other, -1, subject, version): own,
         rows.association_key(subject, b"key"): own,
+        rows.resource_name_prefix("\0" * 70, name) + rows.association_key(subject, b"key")[1:]: own,
+        rows.resource_id_prefix("\1" * 70) + rows.association_key(subject, b"key")[1:]: own,
         rows.context_key(rows.CONTEXT, context): contexts,
         rows.context_key(rows.RESERVATION, context): contexts,
         rows.cluster_key("barrier"): b"",
@@ -87,7 +89,9 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
     for key, owner in keys.items():
         assert rows.owner_of(key) == owner
         assert len(key) <= 511
-        if not key.startswith(rows.QUARANTINE):
+        if key[:1] in (rows.RESOURCE_NAME, rows.RESOURCE_ID):
+            assert rows.association_of(key) == rows.association_key(subject, b"key")
+        elif not key.startswith(rows.QUARANTINE):
             assert rows.owner_of(rows.quarantine_key(key)) == owner
             assert len(rows.quarantine_key(key)) <= 511 or key[:1] == rows.REFERRER
 
