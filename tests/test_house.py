@@ -37,7 +37,7 @@ ALLOWED = {
         "registry.snapshot",
         "registry.store",
     ),
-    "registry.snapshot.catalogue_kafka": ("registry.log.kafka", "registry.snapshot"),
+    "registry.snapshot.catalogue_kafka": ("registry.domain", "registry.log", "registry.snapshot"),
     "registry.snapshot.opening": ("registry.settings", "registry.log.kafka", "registry.snapshot"),
     "registry.store": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.store"),
     "registry.api": ("registry.__init__", "registry.domain", "registry.api"),

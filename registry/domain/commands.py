@@ -95,8 +95,25 @@ class DeleteContext(_Command, frozen=True):
     context: str
 
 
+class RequestSnapshot(_Command, frozen=True):
+    """Ask for a snapshot of the state at this place of the log."""
+
+    request: str
+    """Random hexadecimal digits, which tell requests apart."""
+    begun: int = -1
+    """Markers up to this offset do for no further request: given by the primary, which knows of builds."""
+
+
 Command = (
-    Register | DeleteSubject | DeleteVersion | PutConfig | DeleteConfig | PutMode | DeleteMode | DeleteContext
+    Register
+    | DeleteSubject
+    | DeleteVersion
+    | PutConfig
+    | DeleteConfig
+    | PutMode
+    | DeleteMode
+    | DeleteContext
+    | RequestSnapshot
 )
 
 
@@ -137,4 +154,6 @@ def refused(error: RegistryError) -> Refused:
 
 def repeatable(command: Command) -> bool:
     """Whether doing it twice is doing it once, so that one of unknown outcome may be sent again."""
-    return isinstance(command, Register) and command.version != -1
+    if isinstance(command, Register):
+        return command.version != -1
+    return isinstance(command, RequestSnapshot)

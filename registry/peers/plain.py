@@ -33,9 +33,11 @@ from registry.domain.commands import (
     PutMode,
     Refused,
     Register,
+    RequestSnapshot,
     Unknown,
+    refused,
 )
-from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN
+from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE
 from registry.domain.model import Subject
 
 from .host import Host
@@ -47,6 +49,7 @@ _KIND = "application/vnd.schemaregistry.v1+json"
 _DONE = (200, 204)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
+_NO_SNAPSHOTS = "The primary is no node of this project; run registrar snapshot build, which needs none"
 
 
 class PlainRequest(NamedTuple):
@@ -69,6 +72,8 @@ class PlainPrimary:
 
     async def ask(self, wanted: Wanted, deadline: float) -> Outcome:
         """As :meth:`.line.Line.ask`; returns once the effect is in the own store, too."""
+        if isinstance(wanted.command, RequestSnapshot):
+            return refused(UNAVAILABLE(_NO_SNAPSHOTS))
         loop = asyncio.get_running_loop()
         left = deadline - loop.time()
         call = partial(_call, self.identity, plain_request(wanted.command), wanted.request_id, left)
@@ -96,7 +101,7 @@ class PlainPrimary:
 
 
 def plain_request(command: Command) -> PlainRequest:
-    """The request that asks for ``command``."""
+    """The request that asks for ``command``, which is none for a snapshot."""
     match command:
         case Register(subject=subject):
             flags = {"normalize": command.normalize, "force": command.force}
@@ -121,6 +126,8 @@ def plain_request(command: Command) -> PlainRequest:
             return PlainRequest("DELETE", _target("mode", subject, recursive=recursive), b"")
         case DeleteContext(context):
             return PlainRequest("DELETE", _target("contexts", Subject(context, "").qualified), b"")
+        case RequestSnapshot():
+            raise ValueError(command)
 
 
 def _target(*segments: str | None, **flags: bool) -> str:

@@ -3,7 +3,7 @@
 An entry goes ``requested → building → ready``; a build that fails makes it ``failed``, from where it may be
 tried again, and ``deleting`` ends it. Several processes write at once, and nobody locks: what they write has
 one order, and each reader drops what does not follow from what stands (:func:`follows`). So of two that claim
-one request, all see the same one as the first, and what a builder says that was taken for dead counts no more.
+one request, all see the same one as the first, and what a builder says after it was taken for dead counts not.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from registry.domain.commands import (
     PutConfig,
     PutMode,
     Register,
+    RequestSnapshot,
 )
 from registry.domain.ids import Ids
 from registry.domain.model import Subject
@@ -27,6 +28,7 @@ from .decision import Decision
 from .deletes import delete_subject, delete_version
 from .mode import delete_mode, put_mode
 from .register import register
+from .snapshots import request_snapshot
 
 __all__ = ["Decision", "decide"]
 
@@ -58,6 +60,8 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
             return delete_mode(view, command, defaults)
         case DeleteContext():
             return delete_context(view, command)
+        case RequestSnapshot():
+            return request_snapshot(view, command)
 
 
 def _of_subject(view: View, command: _OfSubject) -> _OfSubject:
