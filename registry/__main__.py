@@ -1,4 +1,4 @@
-"""The command line: ``registrar serve``, ``registrar check-config`` and ``registrar log reseed``."""
+"""The command line: ``registrar serve``, ``check-config``, ``log reseed`` and ``snapshot …``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from . import VERSION
 from .allowed import SWITCH
+from .commands import snapshot
 from .config import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
 
 Run = Callable[[Loaded, dict[str, Any]], int]
@@ -24,6 +25,7 @@ A schema registry that speaks Confluent's REST API, so that producers and consum
   registrar serve --kafka HOST:PORT            be one of several nodes, whose log is a Kafka topic
   registrar check-config --config FILE.toml    say which settings hold and where each comes from
   registrar log reseed --kafka HOST:PORT       write what the store holds into a new, empty topic
+  registrar snapshot build                     seal what the log says now: a start, and a backup
 
 Every setting can stand in a TOML file, in the environment and on the command line; later ones win.
 """
@@ -102,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         ("where", "cluster", "security"),
     )
     reseed.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    snapshot.add_commands(commands, _add_command)
     return parser
 
 

@@ -26,7 +26,7 @@ from registry.store.lmdb import Store
 from registry.store.opening import open_store
 
 from .sources import ReadableLog
-from .task import Progress, Task
+from .task import BuildFailed, Progress, Task
 
 ENGINE = "local"
 READING, LOADING, WRITING = "reading the log", "loading the base", "writing the parts"
@@ -35,11 +35,11 @@ _ROWS = 1_000
 _WAIT_S = 60.0
 
 
-class Busy(Exception):
+class Busy(BuildFailed):
     """Another build goes on; the text says which."""
 
 
-class DamagedBase(Exception):
+class DamagedBase(BuildFailed):
     """The base's rows do not give the digest in its manifest."""
 
 

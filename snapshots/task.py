@@ -29,7 +29,11 @@ def silent(step: str, done: int, total: int) -> None:
     """The progress that nobody watches."""
 
 
-class NotInTime(Exception):
+class BuildFailed(Exception):
+    """An engine gave up; the text says why. There is no manifest."""
+
+
+class NotInTime(BuildFailed):
     """Reading took longer than the log keeps deletions: what was read may be the rows of no moment."""
 
 
@@ -93,6 +97,6 @@ class Engine(Protocol):
     def __call__(self, task: Task, progress: Progress) -> Manifest:
         """The manifest that was written.
 
-        Raises :class:`NotInTime`, and the errors of the log and the location; then there is no manifest.
+        Raises :class:`BuildFailed`, and the errors of the log and the location; then there is no manifest.
         """
         ...

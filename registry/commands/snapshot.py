@@ -1,0 +1,55 @@
+"""The words of ``registrar snapshot …``; what the commands do is imported when one of them is run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from registry.config import Loaded
+
+Run = Callable[[Loaded, dict[str, Any]], int]
+Add = Callable[..., argparse.ArgumentParser]
+
+_GROUPS = ("snapshots", "where", "cluster", "security", "storage")
+_SNAPSHOT = "its id as registrar snapshot list shows it, or latest"
+
+
+def add_commands(commands: Any, add: Add) -> None:
+    """Add the commands to ``commands``, each by ``add``: parent, name, what runs it, what it does, groups."""
+    does = "Snapshots of the registry: for nodes to start from, and as backups."
+    parser = commands.add_parser("snapshot", help=does, description=does)
+    within = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, does: str) -> argparse.ArgumentParser:
+        return add(within, name, partial(_run, name), does, _GROUPS)
+
+    _add_build(command)
+    _add_list(command)
+
+
+def _run(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
+    from snapshots.commands import run  # noqa: PLC0415 - a node that serves needs none of it
+
+    return run(command, loaded.settings, options)
+
+
+def _add_build(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    build = command(
+        "build",
+        "Build a snapshot of the log as it is now. No node needs to run, and those that do go on.",
+    )
+    build.add_argument(
+        "--engine", choices=("local", "spark"), help="what builds (default: snapshots_builder)"
+    )
+    build.add_argument("--offset", type=int, metavar="N", help="as the log was before its record N")
+    build.add_argument("--full", action="store_true", help="from the log alone, upon no earlier snapshot")
+    asked = build.add_mutually_exclusive_group()
+    asked.add_argument("--watch", action="store_true", help="build what the nodes ask for, until stopped")
+    asked.add_argument("--request", metavar="ID", help="build what the nodes asked for by this id")
+
+
+def _add_list(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    listed = command("list", "List the snapshots that there are, and those asked for, the newest first.")
+    listed.add_argument("--json", action="store_true", help="as JSON")

@@ -1,0 +1,243 @@
+"""Building a snapshot: at which offset, upon which base, by which engine, and what the catalogue hears of it.
+
+A build can be killed at any moment: parts are nobody's before their manifest, a request without a builder
+that is heard of is anybody's again, and one whose manifest is there only has to be said ready.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
+from secrets import randbits
+
+from registry.domain import digest
+from registry.domain.rows import VERSION
+from registry.log.contract import LogError
+from registry.log.embedded import now_ms
+from registry.settings import Settings
+from registry.snapshot.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, claim
+from registry.snapshot.choosing import Situation, newest_first, why_not
+from registry.snapshot.loading import Unusable
+from registry.snapshot.location import BadLocation, Location, LocationUnreachable
+from registry.snapshot.manifest import Manifest, new_id
+from registry.store.layout import StoreError
+
+from . import local, present
+from .sources import Source, open_source, time_before
+from .task import BuildFailed, Engine, Progress, Task
+
+LOCAL, SPARK = "local", "spark"
+FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, Unusable, OSError)
+"""What a build may end with: the text is for the user."""
+_BASE_FAILURES = (Unusable, local.DamagedBase)
+_log = logging.getLogger(__name__)
+
+
+class Refused(BuildFailed):
+    """Nothing was built; the text says why."""
+
+
+def builder_name() -> str:
+    """Names this process, for the catalogue."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def engine_named(name: str) -> Engine:
+    """The engine. Raises :class:`BuildFailed` where it is not installed."""
+    if name == LOCAL:
+        return local.build
+    try:
+        # By its name, because PySpark is not for everybody.
+        build: Engine = import_module("snapshots.spark.building").build
+    except ModuleNotFoundError as error:
+        raise BuildFailed(
+            f"{error}: the engine spark needs registrar[spark]; --engine local does not"
+        ) from error
+    return build
+
+
+def build_now(
+    settings: Settings,
+    catalogue: Catalogue | None,
+    engine: str,
+    progress: Progress,
+    *,
+    offset: int | None = None,
+    extend: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Build a snapshot without having been asked by the nodes: at ``offset``, or at the log's end.
+
+    ``extend``: upon an earlier one, where there is one that fits. Raises one of :data:`FAILURES`.
+    """
+    source = open_source(settings)
+    with closing(source.log):
+        asked_ms = now_ms()
+        end = source.end()
+        if offset is not None and offset > end:
+            raise Refused(f"the log ends at {end}, so there is no state at offset {offset} yet")
+        if offset is None or offset == end:
+            offset, at_end_ms = end, asked_ms
+        else:
+            at_end_ms = time_before(source.log, offset)
+        task = Task(
+            id=new_id(offset, asked_ms, randbits(24)),
+            settings=settings,
+            source=source,
+            end=offset,
+            base=None,
+            location=Location.parse(settings.snapshots_location),
+            at_end_ms=at_end_ms,
+            began_ms=asked_ms,
+            options=options or {},
+        )
+        entry = Entry(
+            id=task.id, state="building", log=source.log.identity, offset=offset, uri=task.location.uri,
+            requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(), attempts=1,
+        )  # fmt: skip
+        _put(catalogue, entry)
+        return _recorded(catalogue, entry, lambda: _build(task, engine, progress, catalogue, extend=extend))[
+            1
+        ]
+
+
+def build_request(
+    settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
+) -> Entry:
+    """Build what the entry asks for, which this process has claimed or claims now; the entry as it is then.
+
+    A build that fails leaves it ``failed`` with the reason. Raises
+    :class:`registry.snapshot.catalogue.CatalogueError`, and :class:`Refused` when another one builds it.
+    """
+    if entry.state != "building":
+        claimed = claim(catalogue, entry.id, builder_name(), now_ms())
+        if claimed is None:
+            raise Refused(f"{entry.id} is not to be built by this process: another one does, or it is gone")
+        entry = claimed
+    try:
+        return _recorded(catalogue, entry, lambda: _requested(settings, entry, engine, progress, catalogue))[
+            0
+        ]
+    except FAILURES as error:
+        _log.error("the snapshot %s was not built: %s", entry.id, error)
+        return catalogue.entries().get(entry.id, entry)
+
+
+def _requested(
+    settings: Settings, entry: Entry, engine: str, progress: Progress, catalogue: Catalogue
+) -> Manifest:
+    location = Location.parse(entry.uri)
+    with suppress(present.NoSnapshot):
+        manifest = present.read(location, entry.id)
+        if (manifest.log, manifest.offset) == (entry.log, entry.offset):
+            return manifest
+    source, began_ms = open_source(settings), now_ms()
+    with closing(source.log):
+        if source.log.identity != entry.log:
+            raise Refused(f"it was asked for the log {entry.log}, and this is the log {source.log.identity}")
+        if (end := source.end()) < entry.offset:
+            raise Refused(f"the log ends at {end}, before the offset {entry.offset} that was asked for")
+        location.delete(entry.id)
+        task = Task(
+            id=entry.id,
+            settings=settings,
+            source=source,
+            end=entry.offset,
+            base=None,
+            location=location,
+            at_end_ms=time_before(source.log, entry.offset) or entry.requested_ms,
+            began_ms=began_ms,
+        )
+        return _build(task, engine, progress, catalogue)
+
+
+def _build(
+    task: Task, engine: str, progress: Progress, catalogue: Catalogue | None, *, extend: bool = True
+) -> Manifest:
+    _sweep(task.location, catalogue)
+    build = engine_named(engine)
+    base = find_base(task.location, task.source, task.end) if extend else None
+    begin = f"upon {base.id}" if base else "from the log's beginning"
+    _log.info("snapshot %s: the log %s up to offset %d, %s, by the engine %s",
+              task.id, task.source.log.identity, task.end, begin, engine)  # fmt: skip
+    if base:
+        try:
+            return build(replace(task, base=base), progress)
+        except _BASE_FAILURES as error:
+            _log.warning("%s cannot be built upon: %s. The log is read from its beginning.", base.id, error)
+            task = replace(task, began_ms=now_ms())
+    return build(task, progress)
+
+
+def find_base(location: Location, source: Source, end: int) -> Manifest | None:
+    """The newest snapshot that one at ``end`` may be built upon; of the others a line says why not."""
+    situation = Situation(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
+    for manifest in newest_first(present.manifests(location)):
+        why = why_not(manifest, situation)
+        if not why:
+            return manifest
+        _log.info("%s cannot be built upon: %s", manifest.id, why)
+    return None
+
+
+def _sweep(location: Location, catalogue: Catalogue | None) -> None:
+    now = now_ms()
+    entries: Mapping[str, Entry] = {}
+    with suppress(CatalogueError):
+        entries = catalogue.entries() if catalogue else {}
+    building = {each.id for each in entries.values() if each.state == "building" and not each.is_silent(now)}
+    failed = {each.id for each in entries.values() if each.state == "failed"}
+    for gone in present.sweep(location, building, failed, now):
+        _log.info("removed what a build that has ended left of %s", gone)
+
+
+def _recorded(
+    catalogue: Catalogue | None, entry: Entry, build: Callable[[], Manifest]
+) -> tuple[Entry, Manifest]:
+    """Build while the catalogue hears that the builder is alive, then let it know what became of it."""
+    try:
+        with _heard_of(catalogue, entry):
+            manifest = build()
+    except BaseException as error:
+        _put(catalogue, entry.now("failed", now_ms(), reason=str(error) or type(error).__name__))
+        raise
+    ready = entry.now(
+        "ready", now_ms(), engine=manifest.engine, base=manifest.base, rows=manifest.rows, size=manifest.size,
+        schemas=manifest.counts.get(VERSION.decode(), 0), digest=digest.text(manifest.digest),
+        comparable_from=manifest.comparable_from, at_end_ms=manifest.at_end_ms, fold=manifest.fold,
+        format=manifest.format,
+    )  # fmt: skip
+    if catalogue is not None:
+        catalogue.put(ready)
+    return ready, manifest
+
+
+@contextmanager
+def _heard_of(catalogue: Catalogue | None, entry: Entry) -> Iterator[None]:
+    over = threading.Event()
+
+    def say() -> None:
+        while not over.wait(HEARTBEAT_S):
+            _put(catalogue, entry.now("building", now_ms()))
+
+    thread = threading.Thread(target=say, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _put(catalogue: Catalogue | None, entry: Entry) -> None:
+    try:
+        if catalogue is not None:
+            catalogue.put(entry)
+    except CatalogueError as error:
+        _log.warning("the catalogue does not know that %s is %s: %s", entry.id, entry.state, error)

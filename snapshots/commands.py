@@ -1,0 +1,68 @@
+"""``registrar snapshot …``: the commands; what they do stands in the modules beside this one."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from registry.settings import Settings
+from registry.snapshot.catalogue import CatalogueError
+from registry.snapshot.opening import open_catalogue
+
+from . import building, present
+from .steps import Steps
+
+_FAILURES = (*building.FAILURES, CatalogueError, present.NoSnapshot)
+
+
+def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
+    """Run the command; 0 when it did what was asked, else 1."""
+    _print_log_lines()
+    try:
+        return _COMMANDS[command](settings, options)
+    except _FAILURES as error:
+        print(f"registrar: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nregistrar: interrupted", file=sys.stderr)
+    return 1
+
+
+def _build(settings: Settings, options: dict[str, Any]) -> int:
+    engine = options["engine"] or (
+        building.SPARK if settings.snapshots_builder == "spark" else building.LOCAL
+    )
+    with closing(open_catalogue(settings)) as catalogue:
+        if options["request"]:
+            return _build_request(settings, options["request"], engine)
+        with Steps() as steps:
+            manifest = building.build_now(
+                settings, catalogue, engine, steps, offset=options["offset"], extend=not options["full"]
+            )
+    print(f"{manifest.id}: {manifest.rows} rows in {len(manifest.parts)} parts of {manifest.size} bytes")
+    return 0
+
+
+def _build_request(settings: Settings, id: str, engine: str) -> int:
+    with closing(open_catalogue(settings)) as catalogue:
+        entry = catalogue.entries().get(id)
+        if entry is None:
+            raise present.NoSnapshot(f"nobody has asked for a snapshot {id}")
+        with Steps() as steps:
+            entry = building.build_request(settings, catalogue, entry, engine, steps)
+    return 0 if entry.state == "ready" else 1
+
+
+def _print_log_lines() -> None:
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("snapshots")
+    log.setLevel(logging.INFO)
+    log.handlers = [handler]
+
+
+_COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
+    "build": _build,
+}
