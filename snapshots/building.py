@@ -102,9 +102,16 @@ def build_now(
             requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(), attempts=1,
         )  # fmt: skip
         _put(catalogue, entry)
-        return _recorded(catalogue, entry, lambda: _build(task, engine, progress, catalogue, extend=extend))[
-            1
-        ]
+        try:
+            return _recorded(
+                catalogue, entry, lambda: _build(task, engine, progress, catalogue, extend=extend)
+            )[1]
+        except BaseException:
+            # Nobody waits for it: an entry that has failed would be tried again.
+            with suppress(CatalogueError):
+                if catalogue is not None:
+                    catalogue.forget(entry.id)
+            raise
 
 
 def build_request(

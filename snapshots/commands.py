@@ -8,11 +8,14 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from registry.domain import digest
 from registry.settings import Settings
 from registry.snapshot.catalogue import CatalogueError
+from registry.snapshot.location import Location
 from registry.snapshot.opening import open_catalogue
+from registry.snapshot.verifying import verify
 
-from . import building, present
+from . import building, listing, present
 from .steps import Steps
 
 _FAILURES = (*building.FAILURES, CatalogueError, present.NoSnapshot)
@@ -55,6 +58,40 @@ def _build_request(settings: Settings, id: str, engine: str) -> int:
     return 0 if entry.state == "ready" else 1
 
 
+def _verify(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    named = _named(location, options["snapshot"])
+    with Steps() as steps:
+        findings = list(verify(location, named, lambda done, total: steps("verifying", done, total)))
+    for finding in findings:
+        print(f"registrar: {named}: {finding}", file=sys.stderr)
+    if not findings:
+        manifest = present.read(location, named)
+        print(f"{named} is sound: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
+    return 1 if findings else 0
+
+
+def _named(location: Location, name: str) -> str:
+    """The id of a snapshot, of which nothing is known yet, not even whether it can be read."""
+    if name == present.LATEST:
+        return present.find(location, name).id
+    if name not in present.names(location):
+        raise present.NoSnapshot(f"there is no snapshot {name} in {location}")
+    return name
+
+
+def _list(settings: Settings, options: dict[str, Any]) -> int:
+    with closing(open_catalogue(settings)) as catalogue:
+        try:
+            entries = catalogue.entries()
+        except CatalogueError as error:
+            print(f"registrar: {error}; listed is what lies in the location", file=sys.stderr)
+            entries = {}
+    listed = listing.listing(Location.parse(settings.snapshots_location), entries)
+    print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
+    return 0
+
+
 def _print_log_lines() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -65,4 +102,6 @@ def _print_log_lines() -> None:
 
 _COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
     "build": _build,
+    "list": _list,
+    "verify": _verify,
 }

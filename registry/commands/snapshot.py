@@ -27,6 +27,12 @@ def add_commands(commands: Any, add: Add) -> None:
 
     _add_build(command)
     _add_list(command)
+    verify = command("verify", "Hold a snapshot to its manifest: every hash, key and row. Needs no cluster.")
+    _name_snapshot(verify)
+
+
+def _name_snapshot(command: argparse.ArgumentParser) -> None:
+    command.add_argument("snapshot", nargs="?", default="latest", metavar="SNAPSHOT", help=_SNAPSHOT)
 
 
 def _run(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
