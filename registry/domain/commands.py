@@ -117,6 +117,18 @@ Command = (
 )
 
 
+class Ticket(msgspec.Struct, frozen=True):
+    """What makes a command the same command, however often it is sent."""
+
+    id: bytes
+    """Random, of :data:`TICKET_BYTES`, given where the command came in."""
+    since: int
+    """An offset below which no record of it can stand: where its sender knew the log to end before."""
+
+
+TICKET_BYTES = 16
+
+
 class Done(msgspec.Struct, frozen=True, tag=True):
     """A command was decided, appended and read back (or needed no record)."""
 
@@ -138,13 +150,22 @@ class Unknown(msgspec.Struct, frozen=True, tag=True):
     """A command may or may not have been done. A client that is told so is told 50002."""
 
     message: str
+    repeats: bool = False
+    """Whether it may be sent again with its ticket: then it is done once, or what came of it is answered."""
 
 
 class NotPrimary(msgspec.Struct, frozen=True, tag=True):
     """Nothing was done: whoever was asked does not write now. No client is told; another node is asked."""
 
 
-Outcome = Done | Refused | Unknown | NotPrimary
+class Forgotten(msgspec.Struct, frozen=True, tag=True):
+    """Nothing was done now, and whether the command was done before is not known here: its ticket is too old.
+
+    No client is told; a command that certainly was not done before is sent again with a newer ticket.
+    """
+
+
+Outcome = Done | Refused | Unknown | NotPrimary | Forgotten
 
 
 def refused(error: RegistryError) -> Refused:
@@ -153,7 +174,7 @@ def refused(error: RegistryError) -> Refused:
 
 
 def repeatable(command: Command) -> bool:
-    """Whether doing it twice is doing it once, so that one of unknown outcome may be sent again."""
+    """Whether doing it twice is doing it once, so that even without a ticket it may be sent again."""
     if isinstance(command, Register):
         return command.version != -1
     return isinstance(command, RequestSnapshot)

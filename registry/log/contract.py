@@ -9,7 +9,7 @@ ahead of that record; so a new primary appends a barrier and follows up to it be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from registry.domain.records import Entry, Record
@@ -58,6 +58,21 @@ class Fetched(NamedTuple):
     """Ascending; offsets may have holes, where compaction or control batches were."""
     next: int
     """The offset to read from next; as asked for when there was nothing."""
+    notes: Sequence[tuple[int, bytes]] = ()
+    """Offsets and notes of those records that have one; see :meth:`Log.append`."""
+
+
+class Noted(NamedTuple):
+    """The notes of a run of records."""
+
+    since: int
+    """No record from here on is missing."""
+    notes: Sequence[tuple[int, bytes]]
+
+
+NO_NOTES: Mapping[int, bytes] = {}
+NOTE_BYTES = 64
+"""A note of so many bytes always fits beside the largest record."""
 
 
 class Log(Protocol):
@@ -113,8 +128,17 @@ class Log(Protocol):
         """
         ...
 
-    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+    def notes_before(self, offset: int, records_max: int) -> Noted:
+        """The notes of the last records before ``offset``, of at most so many. Raises :class:`LogError`."""
+        ...
+
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
         """Append all or nothing, durable on return; the offset of the first.
+
+        ``notes``: bytes that go with records (by their index in ``entries``) and mean nothing to the log. A
+        key, its value and its note have at most :attr:`record_bytes_max` and :data:`NOTE_BYTES` together.
 
         What is too large for one piece (:attr:`record_bytes_max` of keys and values always fits one) is
         appended in several, one after another. A piece ends where ``cuts`` says that it may (an index into

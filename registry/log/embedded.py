@@ -16,7 +16,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,7 +28,7 @@ from registry.domain.records import Entry, Record
 from . import format as layout
 from .check import check
 from .compaction import Bounds, Compaction
-from .contract import Claim, DamagedLog, Fetched, LogError, OutcomeUnknown, RecordTooLarge
+from .contract import NO_NOTES, Claim, DamagedLog, Fetched, LogError, Noted, OutcomeUnknown, RecordTooLarge
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -145,8 +145,17 @@ class EmbeddedLog:
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
         return Fetched(found, found[-1].offset + 1)
 
-    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
-        """See :meth:`.contract.Log.append`. One synced transaction, whatever the number of entries."""
+    def notes_before(self, offset: int, records_max: int) -> Noted:
+        """See :meth:`.contract.Log.notes_before`: none."""
+        return Noted(offset, ())
+
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
+        """See :meth:`.contract.Log.append`. One synced transaction, whatever the number of entries.
+
+        Notes are dropped.
+        """
         for entry in entries:
             if len(entry.key) + len(entry.value or b"") > self.record_bytes_max:
                 raise RecordTooLarge(

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from registry.domain.records import Entry
-from registry.log.contract import Claim, Fetched, ForeignLog, Log, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import (
+    NO_NOTES,
+    Claim,
+    Fetched,
+    ForeignLog,
+    Log,
+    LogError,
+    Noted,
+    OutcomeUnknown,
+    Unreachable,
+)
 
 from .absence import StaleStore
 
@@ -109,9 +119,15 @@ class AttachedLog:
         """See :class:`.contract.Log`."""
         self._with(lambda log: log.fence(earlier))
 
-    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+    def notes_before(self, offset: int, records_max: int) -> Noted:
         """See :class:`.contract.Log`."""
-        return self._with(lambda log: log.append(entries, cuts))
+        return self._with(lambda log: log.notes_before(offset, records_max))
+
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
+        """See :class:`.contract.Log`."""
+        return self._with(lambda log: log.append(entries, cuts, notes))
 
     def check_topic(self) -> list[str]:
         """What is not as it should be with the topic, for people; nothing while there is no log."""

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from registry.domain.commands import Command, Refused, refused
-from registry.domain.decide import Decision, decide
+from registry.domain.commands import Command, Forgotten, Refused, Ticket, refused
+from registry.domain.decide import Decision, decide, repeated
 from registry.domain.errors import SCHEMA_TOO_LARGE, ErrorKind, RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
@@ -15,9 +15,15 @@ from registry.domain.parsing import Parser
 from registry.domain.records import Entry, Record
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
+from registry.domain.tickets import note_of
 from registry.domain.views import OverlayView
+from registry.log.contract import NOTE_BYTES
+
+from .memory import Memory
 
 BATCH_BYTES_MAX = 16 << 20
+BRIEF_BYTES_MAX = 64 << 10
+"""Of what a note says of a reply: the deletion of some ten thousand versions."""
 _UNEXPECTED = ErrorKind(500, "Internal Server Error")
 _TOO_MUCH = ErrorKind(503, "Too many large writes at once")
 _log = logging.getLogger(__name__)
@@ -36,7 +42,18 @@ class Planned(NamedTuple):
         return self.start < self.stop
 
 
-Plan = Planned | Refused
+class Doubtful(NamedTuple):
+    """What was done before, so that nothing is done now; the reply is lost."""
+
+
+Plan = Planned | Refused | Forgotten | Doubtful
+
+
+class Given(NamedTuple):
+    """A command to decide."""
+
+    command: Command
+    ticket: Ticket | None = None
 
 
 class Batch(NamedTuple):
@@ -44,6 +61,8 @@ class Batch(NamedTuple):
 
     entries: list[Entry]
     plans: list[Plan]
+    notes: dict[int, bytes]
+    """By their entry's index: of the last record of each command that has a ticket."""
 
     def cuts(self) -> list[int]:
         """Where in ``entries`` another command's begin."""
@@ -51,26 +70,34 @@ class Batch(NamedTuple):
 
 
 class Decider:
-    """Decides commands one after another, each over the rows and the records of those before it."""
+    """Decides commands one after another, each over the rows and the records of those before it.
 
-    def __init__(self, defaults: Defaults, id_batch: int) -> None:
+    With ``memory`` none is decided twice that has a ticket: its reply is given again, or, where it is too
+    old for the memory, :class:`Forgotten`.
+    """
+
+    def __init__(self, defaults: Defaults, id_batch: int, memory: Memory | None = None) -> None:
+        self._memory = memory
         self.ids = Ids(id_batch)
         self._defaults = defaults
         self._parser = Parser()
 
-    def decide(
-        self, view: View, commands: Iterable[Command], *, base: int, now: int, bytes_max: int
-    ) -> Batch:
+    def decide(self, view: View, given: Iterable[Given], *, base: int, now: int, bytes_max: int) -> Batch:
         """``base``: an offset that no row of ``view`` reaches. ``bytes_max``: of a record's key and value."""
-        batch = Batch([], [])
+        batch = Batch([], [], {})
         size = 0
         overlay = OverlayView(view)
-        for command in commands:
+        here: dict[bytes, Planned] = {}
+        for command, ticket in given:
             if size > BATCH_BYTES_MAX:
                 batch.plans.append(refused(_TOO_MUCH()))
                 continue
             ids = self.ids.saved()
             try:
+                before = None if ticket is None else self._before(overlay, command, ticket, here)
+                if before is not None:
+                    batch.plans.append(before)
+                    continue
                 decision = self._one(overlay, command, bytes_max)
             except RegistryError as error:
                 self.ids.restore(ids)
@@ -82,8 +109,31 @@ class Decider:
                 overlay.commit(apply(overlay, record))
                 batch.entries.append(entry)
                 size += len(entry.key) + len(entry.value or b"")
-            batch.plans.append(Planned(decision.reply, start, len(batch.entries)))
+            plan = Planned(decision.reply, start, len(batch.entries))
+            batch.plans.append(plan)
+            if ticket is not None and self._memory is not None and plan.writes:
+                here[ticket.id] = plan
+                batch.notes[plan.stop - 1] = _note(ticket, decision, bytes_max)
         return batch
+
+    def _before(
+        self, view: OverlayView, command: Command, ticket: Ticket, here: dict[bytes, Planned]
+    ) -> Plan | None:
+        """What stands of a command that was done before, ``here`` in this batch or earlier.
+
+        ``None``: it was not done. Raises ``RegistryError`` as :func:`.decide.repeated`.
+        """
+        if self._memory is None:
+            return None
+        if ticket.id in here:
+            return here[ticket.id]
+        # Asked first: what is forgotten in between was known to be done, or is said to be forgotten.
+        done = self._memory.find(ticket)
+        if done is None:
+            return None if self._memory.knows(ticket) else Forgotten()
+        if done.brief is None:
+            return Doubtful()
+        return Planned(repeated(view, command, done.brief, self._parser), 0, 0)
 
     def _one(self, view: OverlayView, command: Command, bytes_max: int) -> Decision:
         try:
@@ -98,3 +148,10 @@ class Decider:
             if len(entry.key) + len(entry.value or b"") > bytes_max:
                 raise SCHEMA_TOO_LARGE()
         return decision
+
+
+def _note(ticket: Ticket, decision: Decision, bytes_max: int) -> bytes:
+    brief = decision.reply if decision.brief is None else decision.brief
+    last = decision.entries[-1]
+    room = bytes_max - len(last.key) - len(last.value or b"") + NOTE_BYTES
+    return note_of(ticket.id, brief, min(room, BRIEF_BYTES_MAX))

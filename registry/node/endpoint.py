@@ -59,7 +59,7 @@ class Endpoint:
         """What readers must know to serve."""
         node = self.node
         asked = node.started and not node.alone and not node.following.trouble
-        return State(node.started, node.readable, node.log.identity if asked else "")
+        return State(node.started, node.readable, node.log.identity if asked else "", node.repeats)
 
     async def _watch(self) -> None:
         """Tell the readers what has become of the log."""
@@ -133,9 +133,10 @@ class ReaderCall(Framed):
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""
         match decode_from_reader(message):
-            case Submit(number, command, remaining_s, request_id, forwarded):
+            case Submit(number, command, remaining_s, request_id, forwarded, ticket, doubt):
                 endpoint = self._endpoint
-                asked = Asked(command, endpoint.loop.time() + remaining_s, request_id, forwarded)
+                deadline = endpoint.loop.time() + remaining_s
+                asked = Asked(command, deadline, request_id, forwarded, ticket, doubt)
                 endpoint.offer(asked, lambda outcome: self._decided(number, outcome))
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))

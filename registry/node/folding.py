@@ -12,6 +12,7 @@ import gc
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, NamedTuple, cast
@@ -22,7 +23,7 @@ from registry.domain.fold import apply_all
 from registry.domain.records import Record
 from registry.domain.rows import Change
 from registry.domain.views import OverlayView
-from registry.log.contract import Log
+from registry.log.contract import Fetched
 from registry.modules import module_command
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
@@ -61,10 +62,12 @@ _decode_folded = msgspec.msgpack.Decoder(Folded).decode
 
 
 class FoldingProcess:
-    """The node's side; one step commits one batch."""
+    """The node's side; one step commits one batch. ``read``: see :meth:`registry.log.contract.Log.read`."""
 
-    def __init__(self, log: Log, store: Store, records_max: int, bytes_max: int) -> None:
-        self._log, self._store = log, store
+    def __init__(
+        self, read: Callable[[int, int, int], Fetched], store: Store, records_max: int, bytes_max: int
+    ) -> None:
+        self._read, self._store = read, store
         self._bounds = records_max, bytes_max
         self._sent = store.applied
         self._under_way = 0
@@ -100,8 +103,8 @@ class FoldingProcess:
 
     def _send(self, pipe: IO[bytes]) -> None:
         # At the log's end an empty batch takes the turn.
-        fetched = self._log.read(self._sent, *self._bounds)
-        _send(pipe, _encode(Batch(*fetched)) if fetched.next > self._sent else b"")
+        fetched = self._read(self._sent, *self._bounds)
+        _send(pipe, _encode(Batch(fetched.records, fetched.next)) if fetched.next > self._sent else b"")
         self._sent = fetched.next
         self._under_way += 1
 

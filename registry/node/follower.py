@@ -16,11 +16,12 @@ from registry.domain import rows
 from registry.domain.fold import apply
 from registry.domain.records import BARRIER_KEY, Record
 from registry.domain.views import OverlayView
-from registry.log.contract import Log
+from registry.log.contract import Fetched, Log
 from registry.store.lmdb import Store
 
 from .claiming import Barrier, newest_barrier, read_barrier
 from .folding import FoldingEnded, FoldingProcess
+from .memory import Memory
 
 RECORDS_MAX = 4_000
 """Of one step: so many that pages are shared by many rows, so few that their copies stay under 100 MB."""
@@ -62,7 +63,8 @@ class Follower:
     """Keeps ``store`` the fold of ``log``. One thread at a time makes steps; any may ask for progress.
 
     ``far_behind``: records from which a second process is used; ``None`` never uses one.
-    ``barrier`` is called, by the stepping thread, with the newest barrier after it was applied.
+    ``barrier`` is called, by the stepping thread, with the newest barrier after it was applied. ``memory``
+    is given all that is read.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Follower:
         far_behind: int | None = FAR_BEHIND,
         clock: Callable[[], float] = time.monotonic,
         barrier: Callable[[Barrier], None] = lambda _: None,
+        memory: Memory | None = None,
     ) -> None:
         self._log = log
         self._store = store
@@ -80,6 +83,7 @@ class Follower:
         self._folding: FoldingProcess | None = None
         self._clock = clock
         self._barrier = barrier
+        self._memory = memory
         self._told = -1
         self._watch: list[Barrier] | None = None
         self._since: tuple[float, int] | None = None
@@ -115,7 +119,7 @@ class Follower:
             if behind < self._far_behind:
                 return False
             assert isinstance(store, Store)
-            self._folding = FoldingProcess(self._log, store, records_max, BYTES_MAX)
+            self._folding = FoldingProcess(self._read, store, records_max, BYTES_MAX)
         try:
             self._folding.step()
             self._tell_newest()
@@ -127,7 +131,7 @@ class Follower:
         return True
 
     def _step_here(self, records_max: int) -> None:
-        fetched = self._log.read(self._store.applied, records_max, BYTES_MAX)
+        fetched = self._read(self._store.applied, records_max, BYTES_MAX)
         if fetched.next <= self._store.applied:
             return
         changes: dict[bytes, bytes | None] = {}
@@ -139,6 +143,12 @@ class Follower:
         if any(record.key == BARRIER_KEY for record in fetched.records):
             self._watch_barriers(fetched.records)
             self._tell_newest()
+
+    def _read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        fetched = self._log.read(offset, records_max, bytes_max)
+        if self._memory is not None:
+            self._memory.read(offset, fetched)
+        return fetched
 
     def _watch_barriers(self, records: list[Record]) -> None:
         if self._watch is None:

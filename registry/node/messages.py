@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from registry.api.status import NodeStatus
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Command, Outcome, Ticket
 from registry.observe.requests import Tally
 
 
@@ -35,6 +35,9 @@ class Submit(msgspec.Struct, tag=True, frozen=True):
     """``X-Request-ID`` of the request that it came with."""
     forwarded: bool = False
     """Another node sent it, which takes this one for the primary."""
+    ticket: Ticket | None = None
+    doubt: bool = False
+    """It was sent before with this ticket, and may have been done."""
 
 
 class Confirm(msgspec.Struct, tag=True, frozen=True):
@@ -67,6 +70,8 @@ class State(msgspec.Struct, tag=True, frozen=True):
     """Whether it may be read without, because the log cannot be asked: nothing read so is confirmed."""
     log: str = ""
     """The identity of the log that readers may ask for its end; empty where they must ask the node."""
+    repeats: bool = False
+    """Whether a command that is sent again with its ticket is done only once."""
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):

@@ -20,7 +20,7 @@ from typing import Any
 from election.contract import Election, Identity
 from registry.api.status import NodeStatus
 from registry.config import Settings
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Command, Outcome, Ticket
 from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
@@ -37,6 +37,7 @@ from .freshness import Freshness
 from .given import defaults
 from .housekeeping import Housekeeping
 from .membership import Membership
+from .memory import Memory
 from .naming import own_identity
 from .role import Role, Stage
 from .telling import metrics, status
@@ -83,7 +84,9 @@ class Node:
             self.store, retention_ms=lambda: self.log.tombstone_retention_ms,
             margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms,
         )  # fmt: skip
-        self.follower = Follower(self.log, self.store, barrier=self._barrier_applied)
+        # Without fencing an append in doubt may come at any time: then no command is surely not done yet.
+        self._memory = None if self.alone or settings.fencing == "off" else Memory(self.store.applied)
+        self.follower = Follower(self.log, self.store, barrier=self._barrier_applied, memory=self._memory)
         self.following = Following(
             self.log, self.store, self.follower,
             caught_up=self._caught_up, advanced=self._advanced, absence=absence,
@@ -103,6 +106,7 @@ class Node:
             deliver=self._deliver,
             now=now_ms,
             clock=time.monotonic,
+            memory=self._memory,
         )  # fmt: skip
         self.membership = Membership(switched=self._switched, changed=self._role_changed)
         with self.store.view() as view:
@@ -212,13 +216,24 @@ class Node:
             if thread.name in names:
                 thread.join(max(0.0, until - time.monotonic()))
 
-    def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
+    @property
+    def repeats(self) -> bool:
+        """Whether a command that is sent again with its ticket is not done twice."""
+        return self._memory is not None
+
+    def submit(
+        self,
+        command: Command,
+        answer: Answer,
+        wait_s: float | None = None,
+        ticket: Ticket | None = None,
+    ) -> bool:
         """Queue a command for this node's writer; ``answer`` is called on the event loop.
 
         It says :class:`NotPrimary` at once where this node does not write, and later when it ceases to.
         ``wait_s``: how long the command may wait while the log is out of reach. ``False``: too many wait.
         """
-        return self.writer.offer(command, answer, wait_s)
+        return self.writer.offer(command, answer, wait_s, ticket)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
@@ -265,6 +280,8 @@ class Node:
             follow=self.following.reach,
             watching=self.follower.watching,
         )
+        if self._memory is not None:
+            self._memory.look_back(self.log)
         self._counting.claimed()
         return epoch
 

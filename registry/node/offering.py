@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.domain.commands import NotPrimary, Outcome, refused
+from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.peers.host import Answer, Asked, Offer
 
@@ -36,7 +36,9 @@ class Alone:
         def decided(outcome: Outcome) -> None:
             answer(refused(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
 
-        if not self._node.started:
+        if asked.doubt and not repeatable(asked.command):
+            answer(Unknown("The outcome of the write is unknown; it is safe to repeat it"))
+        elif not self._node.started:
             answer(refused(NOT_STARTED()))
         elif not self._node.submit(asked.command, decided):
             answer(refused(TOO_MANY_WRITES()))

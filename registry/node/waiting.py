@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from registry.domain.commands import Command, NotPrimary, Outcome, refused
+from registry.domain.commands import Command, NotPrimary, Outcome, Ticket, refused
 from registry.domain.errors import FORWARD_FAILED
 
 NEXT_LOOK_S = 0.75
@@ -24,6 +24,7 @@ class Waiting(NamedTuple):
     answer: Answer
     until: float
     """When it has waited too long for a log that is out of reach; by the queue's clock."""
+    ticket: Ticket | None = None
 
 
 class Queue:
@@ -68,14 +69,16 @@ class Queue:
             self._closed = True
             self._changed.notify_all()
 
-    def offer(self, command: Command, answer: Answer, wait_s: float | None) -> bool:
+    def offer(
+        self, command: Command, answer: Answer, wait_s: float | None, ticket: Ticket | None = None
+    ) -> bool:
         """Queue a command; ``False`` when too many wait, and ``answer`` will not be called."""
         with self._changed:
             if self._closed or len(self._commands) >= self._commands_max:
                 return False
             if self._open:
                 patience_s = self._patience_s if wait_s is None else min(wait_s, self._patience_s)
-                self._commands.append(Waiting(command, answer, self._clock() + patience_s))
+                self._commands.append(Waiting(command, answer, self._clock() + patience_s, ticket))
                 if len(self._commands) == 1:
                     self._changed.notify_all()
                 return True

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, refused
+from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Ticket, Unknown, refused
 from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, ErrorKind, RegistryError
 from registry.domain.records import NOOP_KEY, Entry
 from registry.domain.rows import View
@@ -34,7 +34,8 @@ from registry.log.contract import (
 from registry.store.layout import StoreError
 
 from .claiming import newest_barrier
-from .deciding import Batch, Decider, Plan, Planned
+from .deciding import Batch, Decider, Doubtful, Given, Plan, Planned
+from .memory import Memory
 from .waiting import Answer, Deliver, Queue, Waiting
 
 COMMANDS_MAX = 1000
@@ -43,6 +44,7 @@ ASK_S = 5.0
 """How long the log may take to say where it ends."""
 LOOK_S = 0.25
 """The same, for a log that was out of reach a moment ago."""
+_UNKNOWN = "The outcome of the write is unknown; it is safe to repeat it"
 _log = logging.getLogger(__name__)
 
 
@@ -84,6 +86,7 @@ class Writer:
 
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called from any of these
     threads with answers. ``now`` is the wall clock, ms since the epoch; ``clock`` runs evenly, in seconds.
+    ``memory``: of commands done before, so that none with a ticket is done twice; for a log that keeps notes.
     """
 
     def __init__(
@@ -96,13 +99,15 @@ class Writer:
         deliver: Deliver,
         now: Callable[[], int],
         clock: Callable[[], float],
+        memory: Memory | None = None,
     ) -> None:
         self._log = log
+        self._memory = memory
         self._store = store
         self._follow = follow
         self._now = now
         self._clock = clock
-        self._decider = Decider(writing.defaults, writing.id_batch)
+        self._decider = Decider(writing.defaults, writing.id_batch, memory)
         self._queue = Queue(deliver, clock, commands_max=writing.queue_max, patience_s=writing.patience_s)
         self._barrier: int | None = None
         self._away = False
@@ -124,12 +129,19 @@ class Writer:
         """Write no more until it is opened; what waits, and is not being decided, is told so."""
         self._queue.shut()
 
-    def offer(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
+    def offer(
+        self,
+        command: Command,
+        answer: Answer,
+        wait_s: float | None = None,
+        ticket: Ticket | None = None,
+    ) -> bool:
         """Queue a command; ``False`` when too many wait, and ``answer`` will not be called.
 
-        ``wait_s``: how long it may wait for a log that is out of reach, if less than usual.
+        ``wait_s``: how long it may wait for a log that is out of reach, if less than usual. ``ticket``: makes
+        it the same command as another one with the same; it may be answered with :class:`Forgotten`.
         """
-        return self._queue.offer(command, answer, wait_s)
+        return self._queue.offer(command, answer, wait_s, ticket)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for commands; ``False`` when the time is over, or the writer was shut or closed."""
@@ -203,13 +215,13 @@ class Writer:
             base = self._store.applied
             batch = self._decide(waiting, base)
             if not batch.entries:
-                return [_done(each, base) for each in batch.plans] if self._nothing_newer(base) else None
+                return [self._done(each, base) for each in batch.plans] if self._nothing_newer(base) else None
         except (Fenced, Unreachable):
             raise
         except LogError as error:
             raise _kind_of(error)(str(error)) from error
         try:
-            first = self._log.append(batch.entries, batch.cuts())
+            first = self._log.append(batch.entries, batch.cuts(), batch.notes)
         except (Fenced, Unreachable):
             raise
         except OutcomeUnknown as error:
@@ -237,9 +249,9 @@ class Writer:
         """``base`` was the applied offset before: the rows hold the log at least so far."""
         with self._store.view() as view:
             self._see_own_barrier(view)
-            commands = [each.command for each in waiting]
+            given = [Given(each.command, each.ticket) for each in waiting]
             return self._decider.decide(
-                view, commands, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
+                view, given, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
             )
 
     def _see_own_barrier(self, view: View) -> None:
@@ -259,15 +271,16 @@ class Writer:
         except (StoreError, LogError) as error:
             # The records will be applied; only when is not known.
             _log.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
-            return [_unseen(each, error) for each in batch.plans]
+            return [self._unseen(each, error) for each in batch.plans]
         # What has no record of its own may rest on those before it in the batch.
         return [
-            _done(each, first if isinstance(each, Planned) and each.stop else base) for each in batch.plans
+            self._done(each, first if isinstance(each, Planned) and each.stop else base)
+            for each in batch.plans
         ]
 
     def _in_doubt(self, plan: Plan, error: LogError) -> Outcome:
         if isinstance(plan, Planned) and plan.writes:
-            return Unknown(_unknown(error))
+            return self._unknown(str(error))
         return self._unproven(plan, NotPrimary())
 
     def _in_trouble(self, plans: Sequence[Plan], error: LogError) -> list[Outcome]:
@@ -279,6 +292,20 @@ class Writer:
     def _unproven(self, plan: Plan, instead: Outcome) -> Outcome:
         """A refusal stands where nobody else can write; what was planned may rest on the batch's records."""
         return plan if isinstance(plan, Refused) and self._barrier is None else instead
+
+    def _done(self, plan: Plan, first: int) -> Outcome:
+        match plan:
+            case Planned(reply, _, stop):
+                return Done(reply, first + stop)
+            case Doubtful():
+                return Unknown(f"{_UNKNOWN} (it was done before; what was answered is not known any more)")
+        return plan
+
+    def _unseen(self, plan: Plan, error: Exception) -> Outcome:
+        return self._unknown(str(error)) if isinstance(plan, Planned) else self._done(plan, 0)
+
+    def _unknown(self, why: str) -> Outcome:
+        return Unknown(f"{_UNKNOWN} ({why})", repeats=self._memory is not None)
 
     def _too_large(self, commands: int) -> list[Outcome] | None:
         """The log takes less than it said: tried one by one, only the command at fault is refused."""
@@ -305,18 +332,6 @@ class Writer:
 def _kind_of(error: LogError) -> ErrorKind:
     """503 is for conditions that only this registry has."""
     return UNAVAILABLE if isinstance(error, ForeignLog) else STORE_FAILED
-
-
-def _done(plan: Plan, first: int) -> Outcome:
-    return Done(plan.reply, first + plan.stop) if isinstance(plan, Planned) else plan
-
-
-def _unseen(plan: Plan, error: Exception) -> Outcome:
-    return Unknown(_unknown(error)) if isinstance(plan, Planned) else plan
-
-
-def _unknown(error: Exception) -> str:
-    return f"The outcome of the write is unknown; it is safe to repeat it ({error})"
 
 
 def _is_version(entry: Entry) -> bool:

@@ -1,16 +1,30 @@
 """Where a command is decided: by the own writer while this node is primary, else by whoever is.
 
-A command is tried until somebody has decided it or its time is over. What certainly was not done is tried
-again, at whoever is primary then; of what may have been done, only what does no harm twice.
+A command is tried until somebody has decided it or its time is over, at whoever is primary then. Each has a
+ticket, the same in every try, by which a primary knows what it or another before it has done. So what may
+have been done is tried again, too. Where a primary was asked that keeps to no tickets (an older one of ours
+or Confluent's), that holds only for what does no harm twice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 
 from election.contract import Identity
-from registry.domain.commands import Done, NotPrimary, Outcome, Refused, Unknown, refused, repeatable
+from registry.domain.commands import (
+    TICKET_BYTES,
+    Done,
+    Forgotten,
+    NotPrimary,
+    Outcome,
+    Refused,
+    Ticket,
+    Unknown,
+    refused,
+    repeatable,
+)
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES
 
 from .host import Answer, Asked, Host, decided
@@ -24,6 +38,7 @@ RETIRE_S = 0.3
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 _TRY_S = 0.05
 """With less time left, nothing is sent any more: its outcome would most likely be unknown."""
+_IN_DOUBT = "The outcome of the write is unknown; it is safe to repeat it"
 _NOT_THERE = "The primary cannot be reached; nothing was written"
 
 
@@ -51,7 +66,9 @@ class Forwarding:
         Refused with 50004 when no primary was found in time, or another node is it and the command was
         forwarded; with 50003 when the primary could not be reached.
         """
-        if self._host.role != "primary":
+        if asked.ticket is None:
+            asked = asked._replace(ticket=Ticket(os.urandom(TICKET_BYTES), self._host.applied()))
+        if self._host.role != "primary" or asked.doubt:
             self._begin(asked, answer)
             return
 
@@ -61,8 +78,12 @@ class Forwarding:
             else:
                 self._begin(asked, answer, outcome)
 
-        if not self._host.submit(asked.command, told, asked.deadline - self._loop.time()):
+        if not self._submit(asked, told):
             answer(refused(TOO_MANY_WRITES()))
+
+    def _submit(self, asked: Asked, answer: Answer) -> bool:
+        left = asked.deadline - self._loop.time()
+        return self._host.submit(asked.command, answer, left, asked.ticket)
 
     @property
     def under_way(self) -> int:
@@ -115,32 +136,40 @@ class Forwarding:
 
     async def _decided(self, asked: Asked, outcome: Outcome | None) -> Outcome:
         """Try until it is decided; ``outcome`` is what a first try brought."""
-        unknown: Unknown | None = None
+        doubt = Doubt(asked.doubt)
         tries = 0
         while True:
             changed = self._changed
             if outcome is None:
-                outcome = await self._try(asked)
-            if isinstance(outcome, Done):
-                return outcome
-            if isinstance(outcome, Refused):
-                # A refusal after a doubt says nothing about the try that was in doubt.
-                return unknown or outcome
-            if isinstance(outcome, Unknown):
-                if not repeatable(asked.command):
-                    return outcome
-                unknown = outcome
+                asked = self._anew(asked, doubt)
+                outcome = await self._try(asked, doubt)
+            told = doubt.weigh(asked, outcome, repeats=self._repeats())
+            if told is not None:
+                return told
             if asked.forwarded and self._other_is_primary():
-                return unknown or refused(NO_PRIMARY())
+                return doubt.unknown or refused(NO_PRIMARY())
             left = asked.deadline - self._loop.time()
             # Where nobody is known there is nobody to ask again before that changes.
             known = self._line is not None or self._host.role == "primary"
             pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)] if known else left
             tries += 1
             if left <= (pause + _TRY_S if known else 0):
-                return unknown or self._in_vain()
+                return doubt.unknown or self._in_vain()
             await _wait(changed, min(pause, left))
             outcome = None
+
+    def _anew(self, asked: Asked, doubt: Doubt) -> Asked:
+        """With a newer ticket of the same id, while it certainly was not done."""
+        if doubt.any or asked.ticket is None:
+            return asked
+        heard = 0 if self._line is None else self._line.end
+        since = max(asked.ticket.since, self._host.applied(), heard)
+        return asked._replace(ticket=Ticket(asked.ticket.id, since))
+
+    def _repeats(self) -> bool:
+        if self._host.role == "primary":
+            return self._host.repeats
+        return self._line is not None and self._line.repeats
 
     def _other_is_primary(self) -> bool:
         return self._host.role != "primary" and self._line is not None
@@ -149,15 +178,18 @@ class Forwarding:
         trouble = "" if self._line is None else self._line.trouble
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
-    async def _try(self, asked: Asked) -> Outcome:
+    async def _try(self, asked: Asked, doubt: Doubt) -> Outcome:
         if self._host.role == "primary":
+            if doubt.any and not (self._host.repeats or repeatable(asked.command)):
+                return doubt.unknown or Unknown(_IN_DOUBT)
             return await self._own(asked)
         line = self._line
         if line is None or asked.forwarded:
             return NotPrimary()
-        wanted = Wanted(asked.command, asked.deadline - self._loop.time(), asked.request_id)
+        left = asked.deadline - self._loop.time()
+        wanted = Wanted(asked.command, left, asked.request_id, asked.ticket)
         try:
-            outcome = await line.ask(wanted, asked.deadline)
+            outcome = await line.ask(wanted, asked.deadline, doubt=doubt.any)
         except Unsent:
             return NotPrimary()
         if isinstance(outcome, Done):
@@ -167,10 +199,43 @@ class Forwarding:
 
     async def _own(self, asked: Asked) -> Outcome:
         def offer(asked: Asked, answer: Answer) -> None:
-            if not self._host.submit(asked.command, answer, asked.deadline - self._loop.time()):
+            if not self._submit(asked, answer):
                 answer(refused(TOO_MANY_WRITES()))
 
         return await decided(offer, asked)
+
+
+class Doubt:
+    """Whether a command may have been done by the tries so far, and what its next outcome then means."""
+
+    def __init__(self, before: bool) -> None:
+        """``before``: it was sent before, to primaries that keep to tickets."""
+        self.unknown: Unknown | None = Unknown(_IN_DOUBT, repeats=True) if before else None
+        """What to answer when nobody says what came of it."""
+        self._blind = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a doubt."""
+        return self.unknown is not None
+
+    def weigh(self, asked: Asked, outcome: Outcome, *, repeats: bool) -> Outcome | None:
+        """What to answer; ``None``: try again. ``repeats``: whoever decided keeps to tickets."""
+        match outcome:
+            case Done():
+                return outcome
+            case Refused(code):
+                # Who keeps to tickets has looked whether it was done, unless it could not decide at all.
+                looked = repeats and not self._blind and not str(code).startswith("5")
+                return outcome if looked else self.unknown or outcome
+            case Unknown():
+                self.unknown = outcome
+                self._blind = self._blind or not outcome.repeats
+                return outcome if self._blind and not repeatable(asked.command) else None
+            case Forgotten():
+                return self.unknown
+            case NotPrimary():
+                return None
 
 
 async def _wait(changed: asyncio.Event, pause: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from election.contract import Identity
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Command, Outcome, Ticket
 
 Answer = Callable[[Outcome], None]
 
@@ -21,6 +21,10 @@ class Asked(NamedTuple):
     request_id: str = ""
     forwarded: bool = False
     """Another node sent it because it takes this one for the primary: it is not handed on."""
+    ticket: Ticket | None = None
+    """Given where it came in, if it was."""
+    doubt: bool = False
+    """Whether it was sent before with its ticket and may have been done, so that it needs the ticket."""
 
 
 Offer = Callable[[Asked, Answer], None]
@@ -52,7 +56,18 @@ class Host(Protocol):
         """The present primary, which may be this node itself; ``None`` while none is known."""
         ...
 
-    def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
+    @property
+    def repeats(self) -> bool:
+        """Whether the own writer does a command that is sent again with its ticket only once."""
+        ...
+
+    def submit(
+        self,
+        command: Command,
+        answer: Answer,
+        wait_s: float | None = None,
+        ticket: Ticket | None = None,
+    ) -> bool:
         """Queue a command for the own writer; ``answer`` is called once. ``False``: too many wait.
 
         ``wait_s``: how long it may wait while the log is out of reach.

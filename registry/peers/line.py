@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from election.contract import Identity
-from registry.domain.commands import NotPrimary, Outcome, Unknown
+from registry.domain.commands import NotPrimary, Outcome, Unknown, repeatable
 
 from .connection import NotSent
 from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
@@ -44,6 +44,7 @@ class _Item(NamedTuple):
     size: int
     deadline: float
     outcome: asyncio.Future[Outcome]
+    doubt: bool
 
 
 class Line:
@@ -76,6 +77,10 @@ class Line:
         self._keeper: asyncio.Task[None] | None = None
         self.trouble = ""
         """Why there is no connection now; empty while there is one."""
+        self.end = 0
+        """Where the log ended, as the primary last said."""
+        self.repeats = False
+        """Whether the primary, as last met, does a command that is sent again with its ticket only once."""
 
     def start(self) -> None:
         """Keep a connection from now on."""
@@ -94,15 +99,16 @@ class Line:
         if self._peer is not None:
             self._peer.abort()
 
-    async def ask(self, wanted: Wanted, deadline: float) -> Outcome:
+    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Outcome:
         """The primary's outcome; ``deadline`` is event-loop time. Raises :class:`Unsent`.
 
-        A command whose answer does not come, in time or at all, is :class:`Unknown`.
+        A command whose answer does not come, in time or at all, is :class:`Unknown`. With ``doubt`` it may
+        have been done before: one that does harm twice goes only to a primary that keeps to tickets.
         """
         if self._retired:
             raise Unsent("there is another primary now")
         size = len(getattr(wanted.command, "schema", ""))
-        item = _Item(wanted, size, deadline, self._loop.create_future())
+        item = _Item(wanted, size, deadline, self._loop.create_future(), doubt)
         self._waiting.append(item)
         self._plan()
         try:
@@ -112,7 +118,7 @@ class Line:
             if item in self._waiting:
                 self._waiting.remove(item)
                 raise Unsent(self.trouble or "the primary has too much to do") from None
-            return Unknown(f"The primary did not answer in time; {_UNKNOWN}")
+            return Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=self.repeats)
 
     # --- sending
 
@@ -125,15 +131,20 @@ class Line:
     def _send(self) -> None:
         self._sending = False
         while self._peer is not None and self._waiting and len(self._under_way) < UNDER_WAY_MAX:
-            task = self._loop.create_task(self._exchange(self._peer, self._take()))
-            self._under_way.add(task)
-            task.add_done_callback(self._exchanged)
+            items = self._take()
+            if items:
+                task = self._loop.create_task(self._exchange(self._peer, items))
+                self._under_way.add(task)
+                task.add_done_callback(self._exchanged)
 
     def _take(self) -> list[_Item]:
         items: list[_Item] = []
         size = 0
         while self._waiting and len(items) < BATCH_MAX and size < BATCH_BYTES_MAX:
             item = self._waiting.popleft()
+            if item.doubt and not (self.repeats or repeatable(item.wanted.command)):
+                _settle(item.outcome, Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
+                continue
             items.append(item)
             size += item.size
         return items
@@ -149,7 +160,9 @@ class Line:
         ]
         try:
             answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node)))
-            outcomes = outcomes_of(answer, len(items))
+            said = outcomes_of(answer, len(items))
+            outcomes = said.outcomes
+            self.end = max(self.end, said.end)
         except NotSent as error:
             peer.abort()  # it takes no more: without another connection it would be tried for ever
             self._take_back(items, error)
@@ -157,10 +170,15 @@ class Line:
         except NotAPeer as error:
             _log.warning("the primary at %s refuses: %s", self.identity.peer, error)
             peer.abort()
-            lost = Unknown(f"The primary gave no answer that can be trusted; {_UNKNOWN}")
+            lost = Unknown(
+                f"The primary gave no answer that can be trusted; {_UNKNOWN}", repeats=peer.standing.repeats
+            )
             outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(items)
         except (ConnectionError, msgspec.DecodeError):
-            outcomes = [Unknown(f"The connection to the primary was lost; {_UNKNOWN}")] * len(items)
+            lost = Unknown(
+                f"The connection to the primary was lost; {_UNKNOWN}", repeats=peer.standing.repeats
+            )
+            outcomes = [lost] * len(items)
         for item, outcome in zip(items, outcomes, strict=True):
             _settle(item.outcome, outcome)
 
@@ -205,7 +223,7 @@ class Line:
         self.trouble = trouble
 
     async def _use(self, peer: Peer) -> None:
-        self._peer, self.trouble = peer, ""
+        self._peer, self.trouble, self.repeats = peer, "", peer.standing.repeats
         watch = self._loop.create_task(_watch(peer))
         try:
             self._plan()

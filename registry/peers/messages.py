@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Command, Outcome, Ticket
 
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
@@ -23,6 +23,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """How long whoever wants it still waits."""
     request_id: str = ""
     """``X-Request-ID`` of the request that it came with."""
+    ticket: Ticket | None = None
+    """The same in every try; nodes that do not know of tickets decide each of them anew."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -37,6 +39,8 @@ class Outcomes(msgspec.Struct, frozen=True):
     """One for each command of a batch, in its order."""
 
     outcomes: list[Outcome]
+    end: int = 0
+    """Where the log ended before they were decided: tickets may begin there."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -50,6 +54,8 @@ class Standing(msgspec.Struct, frozen=True):
     """``primary``, ``secondary`` or ``following``."""
     clock_ms: int = 0
     """Its own clock, which only it reads: signed requests name it (:mod:`.signing`)."""
+    repeats: bool = False
+    """Whether it does a command that is sent again with its ticket only once."""
 
 
 encode = msgspec.msgpack.Encoder().encode
@@ -58,9 +64,9 @@ _decode_outcomes = msgspec.msgpack.Decoder(Outcomes).decode
 decode_standing = msgspec.msgpack.Decoder(Standing).decode
 
 
-def outcomes_of(body: bytes, count: int) -> list[Outcome]:
+def outcomes_of(body: bytes, count: int) -> Outcomes:
     """The outcomes of ``count`` commands. Raises ``msgspec.DecodeError``."""
-    outcomes = _decode_outcomes(body).outcomes
-    if len(outcomes) != count:
-        raise msgspec.DecodeError(f"{len(outcomes)} outcomes of {count} commands")
-    return outcomes
+    said = _decode_outcomes(body)
+    if len(said.outcomes) != count:
+        raise msgspec.DecodeError(f"{len(said.outcomes)} outcomes of {count} commands")
+    return said

@@ -36,6 +36,7 @@ from registry.domain.commands import (
     RequestSnapshot,
     Unknown,
     refused,
+    repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE
 from registry.domain.model import Subject
@@ -67,11 +68,16 @@ class PlainPrimary:
     def __init__(self, identity: Identity, host: Host) -> None:
         self.identity = identity
         self.trouble = ""
+        self.end = 0
+        self.repeats = False
+        """It knows of no tickets."""
         self._host = host
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
 
-    async def ask(self, wanted: Wanted, deadline: float) -> Outcome:
+    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Outcome:
         """As :meth:`.line.Line.ask`; returns once the effect is in the own store, too."""
+        if doubt and not repeatable(wanted.command):
+            return Unknown(f"The primary knows of no earlier try; {_UNKNOWN}")
         if isinstance(wanted.command, RequestSnapshot):
             return refused(UNAVAILABLE(_NO_SNAPSHOTS))
         loop = asyncio.get_running_loop()

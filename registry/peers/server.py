@@ -113,7 +113,7 @@ class PeerServer:
         await send({"type": "http.response.body", "body": body})
 
     def _standing(self) -> Standing:
-        return Standing(self._node, self._url, self._host.role, clock_ms())
+        return Standing(self._node, self._url, self._host.role, clock_ms(), self._host.repeats)
 
     # --- watching
 
@@ -152,7 +152,8 @@ class PeerServer:
             return 400, b""
         if self._host.role != "primary":
             return 200, encode(Outcomes([NotPrimary()] * len(batch.wanted)))
-        return 200, encode(Outcomes(await self._decide(batch)))
+        end = self._host.applied()
+        return 200, encode(Outcomes(await self._decide(batch), end))
 
     async def _decide(self, batch: Batch) -> list[Outcome]:
         outcomes: list[Outcome | None] = [None] * len(batch.wanted)
@@ -168,11 +169,12 @@ class PeerServer:
 
         for place, each in enumerate(batch.wanted):
             self._note(batch.node, each)
-            if not self._host.submit(each.command, partial(decided, place), each.remaining_s):
+            if not self._host.submit(each.command, partial(decided, place), each.remaining_s, each.ticket):
                 decided(place, refused(TOO_MANY_WRITES()))
         if left:
             await asyncio.wait((all_decided,), timeout=max(each.remaining_s for each in batch.wanted))
-        return [Unknown(_LATE) if outcome is None else outcome for outcome in outcomes]
+        late = Unknown(_LATE, repeats=self._host.repeats)
+        return [late if outcome is None else outcome for outcome in outcomes]
 
     def _note(self, node: str, wanted: Wanted) -> None:
         if _log.isEnabledFor(self._level):

@@ -1,8 +1,8 @@
 """A reader's line to its node: calls with numbers, answered in any order over one unix socket.
 
 What was sent when the line broke may or may not have happened. What does no harm twice is sent again when the
-node is back; anything else is answered so (50002). What was not sent waits for the next line, for a bounded
-time, and is then refused (50003).
+node is back, and in a cluster everything: by its ticket it is done only once. Anything else is answered so
+(50002). What was not sent waits for the next line, for a bounded time, and is then refused (50003).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from registry.api.status import NodeStatus
-from registry.domain.commands import Command, Outcome, Refused, repeatable
+from registry.domain.commands import TICKET_BYTES, Command, Outcome, Refused, Ticket, repeatable
 from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, TOO_MANY_WRITES, RegistryError
 from registry.node.messages import (
     AskStatus,
@@ -63,14 +63,20 @@ class Link:
         confirm_s: float,
         calls_max: int,
         changed: Callable[[State], None],
+        applied: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``timeout_s``: for a write; ``wait_s``: for a node that is away; ``confirm_s``: for news."""
+        """``timeout_s``: for a write; ``wait_s``: for a node that is away; ``confirm_s``: for news.
+
+        ``applied``: an offset that the log has reached.
+        """
         self._path = path
         self._timeout_s = timeout_s
         self._wait_s = min(wait_s, timeout_s)
         self._confirm_s = confirm_s
         self._calls_max = calls_max
         self._changed = changed
+        self._applied = applied
+        self._repeats = False
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._line: _Line | None = None
@@ -95,7 +101,7 @@ class Link:
         while True:
             try:
                 _, line = await loop.create_unix_connection(
-                    lambda: _Line(self._changed, self._lost), str(self._path)
+                    lambda: _Line(self._heard, self._lost), str(self._path)
                 )
             except OSError:
                 await asyncio.sleep(RETRY_S)
@@ -109,6 +115,10 @@ class Link:
                 await asyncio.wait((line.ended,), timeout=_LATE_EVERY_S)
                 line.end_late()
 
+    def _heard(self, state: State) -> None:
+        self._repeats = state.repeats
+        self._changed(state)
+
     def _lost(self) -> None:
         # At once, so that no call goes to a line that will never answer.
         self._line = None
@@ -119,16 +129,19 @@ class Link:
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         """The node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
+        ticket = Ticket(os.urandom(TICKET_BYTES), self._applied())
         lost: NodeLost | None = None
+
+        def message(number: int) -> Submit:
+            left, doubt = self._left(deadline), lost is not None
+            return Submit(number, command, left, request_id, forwarded, ticket, doubt)
+
         while True:
+            repeats = self._repeats
             try:
-                answer = await self._call(
-                    lambda number: Submit(number, command, self._left(deadline), request_id, forwarded),
-                    deadline - self._loop.time(),
-                    self._wait_s,
-                )
+                answer = await self._call(message, deadline - self._loop.time(), self._wait_s)
             except NodeLost as error:
-                if not repeatable(command) or self._loop.time() >= deadline:
+                if not (repeats or repeatable(command)) or self._loop.time() >= deadline:
                     raise
                 lost = error
                 continue
@@ -137,9 +150,14 @@ class Link:
                     raise lost from None  # the first try may have come to something
                 raise
             assert isinstance(answer, Decided)
-            if lost is not None and isinstance(answer.outcome, Refused):
-                raise lost  # a refusal says nothing about it either
-            return answer.outcome
+            outcome = answer.outcome
+            if lost is not None and isinstance(outcome, Refused) and not self._looked(outcome):
+                raise lost  # a refusal says nothing about the first try either
+            return outcome
+
+    def _looked(self, outcome: Refused) -> bool:
+        """Whether it was refused by somebody who had seen that no earlier try has done it."""
+        return self._repeats and not str(outcome.code).startswith("5")
 
     def _left(self, deadline: float) -> float:
         """How long the node may take: less than the caller waits, so that it can say what came of it."""

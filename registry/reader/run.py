@@ -60,6 +60,7 @@ async def _run(parent: Parent) -> int:
         confirm_s=settings.confirm_timeout_s,
         calls_max=settings.queue_max,
         changed=backend.changed,
+        applied=backend.applied,
     )
     observed = Observed(access_log=settings.access_log)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from election.contract import Identity
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused
+from registry.domain.commands import Command, Done, Forgotten, NotPrimary, Outcome, Refused, Ticket
 from registry.domain.decide import decide
 from registry.domain.errors import RegistryError
 from registry.domain.fold import apply
@@ -35,6 +35,11 @@ class Member:
         self.role = "following"
         self.primary: Identity | None = None
         self.decided: list[Command] = []
+        self.tickets: list[Ticket | None] = []
+        """Of what was decided."""
+        self.repeats = True
+        """Whether it keeps to tickets."""
+        self.remembers_since = 0
         self.evicted: list[Identity] = []
         self.answers = True
         """Whether the writer answers what it is given."""
@@ -44,20 +49,26 @@ class Member:
         self._calls: list[Callable[[], None]] = []
         self._ids, self._parser = Ids(), Parser()
 
-    def submit(self, command: Command, answer: Answer, wait_s: float | None = None) -> bool:
+    def submit(
+        self, command: Command, answer: Answer, wait_s: float | None = None, ticket: Ticket | None = None
+    ) -> bool:
         if self.full:
             return False
         if not self.answers:
             self.unanswered.append(answer)
             self.decided.append(command)
+            self.tickets.append(ticket)
             return True
-        asyncio.get_running_loop().call_soon(answer, self._decide(command))
+        asyncio.get_running_loop().call_soon(answer, self._decide(command, ticket))
         return True
 
-    def _decide(self, command: Command) -> Outcome:
+    def _decide(self, command: Command, ticket: Ticket | None) -> Outcome:
         if self.role != "primary":
             return NotPrimary()
+        if self.repeats and ticket is not None and ticket.since < self.remembers_since:
+            return Forgotten()
         self.decided.append(command)
+        self.tickets.append(ticket)
         self._apply()
         try:
             decision = decide(self.rows, command, self._ids, Defaults(), self._parser)

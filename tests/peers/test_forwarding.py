@@ -9,13 +9,24 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
-from registry.domain.commands import DeleteSubject, Done, NotPrimary, Refused, Register, Unknown
+from registry.domain.commands import (
+    TICKET_BYTES,
+    Command,
+    DeleteSubject,
+    Done,
+    NotPrimary,
+    Refused,
+    Register,
+    Ticket,
+    Unknown,
+)
 from registry.peers.connection import connect
 from registry.peers.host import Asked, decided
-from registry.peers.messages import COMMANDS
+from registry.peers.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
 from registry.peers.security import Security
 from registry.peers.signing import Signing
 from tests.peers.certificates import Authority
@@ -23,6 +34,18 @@ from tests.peers.members import Group, Member, group
 from tests.running import free_port, until_async
 
 SCHEMA = '{"type":"record","name":"R","fields":[]}'
+
+
+class OldWanted(msgspec.Struct):
+    """As the version before tickets has it; so the next."""
+
+    command: Command
+    remaining_s: float
+    request_id: str = ""
+
+
+class OldBatch(msgspec.Struct):
+    wanted: list[OldWanted]
 
 
 def running(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -207,16 +230,79 @@ async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() ->
         assert nodes.members[0].decided.count(DeleteSubject("s")) == 1
 
 
+async def in_doubt(nodes: Group, command: Any) -> asyncio.Future[Any]:
+    """A command that the first node has, which is no primary any more and has not answered."""
+    nodes.elect(0)
+    nodes.members[0].answers = False
+    waiting = asyncio.ensure_future(submit(nodes.members[1], command))
+    await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+    return waiting
+
+
 @running
-async def test_a_deletion_of_unknown_outcome_is_not_sent_again() -> None:
+async def test_a_deletion_of_unknown_outcome_is_sent_again_as_the_same_command() -> None:
     async with group(3) as nodes:
-        nodes.elect(0)
-        nodes.members[0].answers = False
-        waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
-        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        nodes.elect(2)
+        assert await waiting == Refused(40401, "Subject 's' not found.")
+        assert nodes.members[2].tickets == nodes.members[0].tickets
+        assert nodes.members[2].tickets[0] is not None
+
+
+@pytest.mark.parametrize("older", [0, 2], ids=["the one that was asked", "the next one"])
+@running
+async def test_a_deletion_of_unknown_outcome_is_not_sent_again_among_older_nodes(older: int) -> None:
+    async with group(3) as nodes:
+        nodes.members[older].repeats = False
+        waiting = await in_doubt(nodes, DeleteSubject("s"))
         nodes.elect(2)
         assert isinstance(await waiting, Unknown)
         assert not nodes.members[2].decided
+
+
+@running
+async def test_a_deletion_that_a_primary_does_not_remember_far_enough_stays_unknown() -> None:
+    async with group(3) as nodes:
+        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        nodes.members[2].remembers_since = 1
+        nodes.elect(2)
+        assert isinstance(await waiting, Unknown)
+        assert not nodes.members[2].decided
+
+
+@running
+async def test_a_command_that_certainly_was_not_done_gets_a_newer_ticket_when_its_own_is_too_old() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[0], Register("s", SCHEMA)), Done)
+        assert nodes.members[1].at == 0, "it knows nothing of the log's end"
+        nodes.members[0].remembers_since = nodes.members[0].at
+        assert isinstance(await submit(nodes.members[1], DeleteSubject("s")), Done)
+        ticket = nodes.members[0].tickets[-1]
+        assert ticket is not None
+        assert ticket.since == nodes.members[0].remembers_since
+
+
+@running
+async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_understood() -> None:
+    """A batch and its answer as the version before this one encodes them."""
+    old_batch = {
+        "wanted": [{"command": {"type": "Register", "subject": "s", "schema": SCHEMA}, "remaining_s": 5.0}],
+        "node": "old",
+    }
+    async with group(1) as nodes:
+        nodes.elect(0)
+        connection = await connect(nodes.identities[0].peer, 5.0)
+        answer = await connection.request("POST", COMMANDS, body=msgspec.msgpack.encode(old_batch))
+        await connection.close()
+        assert msgspec.msgpack.decode(answer.body)["outcomes"][0]["type"] == "Done"
+        assert nodes.members[0].tickets == [None]
+    old_answer = msgspec.msgpack.encode({"outcomes": [{"type": "Unknown", "message": "why"}]})
+    assert outcomes_of(old_answer, 1).outcomes == [Unknown("why", repeats=False)]
+    new = Batch([Wanted(DeleteSubject("s"), 1.0, "r", Ticket(b"0" * TICKET_BYTES, 7))])
+
+    understood = msgspec.msgpack.decode(encode(new), type=OldBatch)
+    assert understood.wanted[0].command == DeleteSubject("s")
 
 
 @running

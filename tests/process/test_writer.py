@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ import pytest
 from deploy.local.broker import Broker
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register
 from registry.domain.records import BARRIER_KEY, NOOP_KEY, Entry
-from registry.log.contract import Fenced, Unreachable
+from registry.log.contract import NO_NOTES, Fenced, Unreachable
 from registry.node.attached import AttachedLog
 from registry.node.claiming import newest_barrier
 from tests.contract.kafka_topics import make_topic
@@ -199,9 +199,11 @@ class Away(AttachedLog):
     record_bytes_max = 1_000_000
     appends = 0
 
-    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
         self.appends += 1
-        return super().append(entries, cuts)
+        return super().append(entries, cuts, notes)
 
 
 def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: Path) -> None:

@@ -27,10 +27,10 @@ from .contexts import delete_context
 from .decision import Decision
 from .deletes import delete_subject, delete_version
 from .mode import delete_mode, put_mode
-from .register import register
+from .register import register, registered_before
 from .snapshots import request_snapshot
 
-__all__ = ["Decision", "decide"]
+__all__ = ["Decision", "decide", "repeated"]
 
 _OfSubject = Register | DeleteVersion | DeleteSubject
 
@@ -62,6 +62,15 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
             return delete_context(view, command)
         case RequestSnapshot():
             return request_snapshot(view, command)
+
+
+def repeated(view: View, command: Command, brief: bytes, parser: Parser) -> bytes:
+    """The reply to a command that was done before, when its decision had this ``brief``."""
+    if not isinstance(command, Register):
+        return brief
+    subject = aliased(view, Subject.parse(command.subject))
+    of_subject = msgspec.structs.replace(command, subject=subject.qualified)
+    return registered_before(view, of_subject, brief, parser)
 
 
 def _of_subject(view: View, command: _OfSubject) -> _OfSubject:

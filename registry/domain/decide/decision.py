@@ -19,6 +19,8 @@ class Decision(NamedTuple):
     entries: list[Entry]
     reply: bytes
     """JSON; empty where the answer has no body."""
+    brief: bytes | None = None
+    """What :func:`.repeated` makes the reply of again; ``None``: the reply itself."""
 
 
 def check_subject(subject: Subject, text: str, *, is_scope: bool = False, reject_empty: bool = False) -> None:

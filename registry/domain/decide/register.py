@@ -63,6 +63,31 @@ def register(view: View, command: Register, ids: Ids, defaults: Defaults, parser
     return step.decide(content, ids, sought=sought)
 
 
+def registered_before(view: View, command: Register, brief: bytes, parser: Parser) -> bytes:
+    """The reply of a registration that was done: by now the version may be deleted or another's."""
+    try:
+        known = _decode(brief)
+    except msgspec.MsgspecError:
+        return brief
+    subject = Subject.parse(command.subject)
+    row = versions.get(view, subject, known.version)
+    if row is None or row.schema_id != known.id:
+        return brief
+    row = parser.formatted(view, Registered(subject, known.version, row), command.format)
+    return entities.registered(row, known.version)
+
+
+class _Brief(msgspec.Struct):
+    """The reply without what the row of the version says."""
+
+    id: int
+    version: int
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Brief).decode
+
+
 @dataclass(frozen=True, slots=True)
 class _Registration:
     """One registration on its way through the steps."""
@@ -160,7 +185,7 @@ class _Registration:
         entries.append(self._entry(content, grant.schema_id, version))
         reply = self._reply(content, grant.schema_id, version)
         ids.take(grant)
-        return Decision(entries, reply)
+        return Decision(entries, reply, _encode(_Brief(grant.schema_id, version)))
 
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
         """The id asked for, or that of the same content in the context; -1 for a new one."""

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from registry.domain.records import NOOP_KEY, Entry
-from registry.log.contract import Claim, Fenced, LogError, OutcomeUnknown, RecordTooLarge
+from registry.log.contract import (
+    NO_NOTES,
+    NOTE_BYTES,
+    Claim,
+    Fenced,
+    LogError,
+    OutcomeUnknown,
+    RecordTooLarge,
+)
 
 from . import batches
 from .batches import NOBODY
@@ -62,7 +70,7 @@ class Appender:
     @property
     def record_bytes_max(self) -> int:
         """The most bytes of a key and a value together."""
-        return self.batch_bytes_max - batches.RECORD_BYTES
+        return self.batch_bytes_max - batches.RECORD_BYTES - batches.HEADER_MORE_BYTES - NOTE_BYTES
 
     async def claim(self) -> Claim:
         """See :meth:`.contract.Log.claim`."""
@@ -90,15 +98,17 @@ class Appender:
                 return
             self._partition.note_end(offset + 1)
 
-    async def append(self, entries: Sequence[Entry], cuts: Sequence[int]) -> int:
+    async def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int], notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
         """See :meth:`.contract.Log.append`."""
-        self._check_sizes(entries)
+        self._check_sizes(entries, notes)
         async with self._writing:
             offsets: list[int] = []
             done = 0
-            for piece in batches.pieces(entries, cuts, self.batch_bytes_max):
+            for piece in batches.pieces(entries, cuts, self.batch_bytes_max, notes):
                 try:
-                    offsets.append(await self._append(piece))
+                    offsets.append(await self._append(piece, _within(notes, done, len(piece))))
                 except LogError as error:
                     if not done:
                         raise
@@ -109,12 +119,12 @@ class Appender:
                 done += len(piece)
             return offsets[0] if offsets else self._partition.end
 
-    async def _append(self, piece: Sequence[Entry]) -> int:
+    async def _append(self, piece: Sequence[Entry], notes: Mapping[int, bytes]) -> int:
         self._partition.check_foreign()
         if self._claim is None:
             raise Fenced(f"{self._void}; it has to be claimed first")
         try:
-            offset = await self._settle(self._claim, self._sequence, piece, self._check_age)
+            offset = await self._settle(self._claim, self._sequence, piece, self._check_age, notes)
         except (Fenced, OutcomeUnknown) as error:
             self._forfeit(str(error))
             raise
@@ -129,37 +139,38 @@ class Appender:
         return offset
 
     async def _settle(
-        self, claim: Claim, sequence: int, piece: Sequence[Entry], check_age: Callable[[], None]
+        self,
+        claim: Claim,
+        sequence: int,
+        piece: Sequence[Entry],
+        check_age: Callable[[], None],
+        notes: Mapping[int, bytes] = NO_NOTES,
     ) -> int:
+        def at(stamp_ms: int) -> Awaitable[int]:
+            batch = batches.build(piece, claim, sequence, stamp_ms, notes)
+            return self._settling(batch, claim, check_age).run()
+
         stamp_ms = self._stamps.now()
         try:
-            offset = await self._settle_at(stamp_ms, claim, sequence, piece, check_age)
+            offset = await at(stamp_ms)
         except BadTime as error:
             earlier_ms = self._stamps.refused(stamp_ms)
             if earlier_ms is None:
                 raise LogError(str(error)) from error
             stamp_ms = earlier_ms
-            offset = await self._settle_at(stamp_ms, claim, sequence, piece, check_age)
+            offset = await at(stamp_ms)
         self._stamps.taken(stamp_ms)
         return offset
 
-    async def _settle_at(
-        self,
-        stamp_ms: int,
-        claim: Claim,
-        sequence: int,
-        piece: Sequence[Entry],
-        check_age: Callable[[], None],
-    ) -> int:
-        settling = Settling(
+    def _settling(self, batch: batches.Batch, claim: Claim, check_age: Callable[[], None]) -> Settling:
+        return Settling(
             self._partition,
             claim,
-            batches.build(piece, claim, sequence, stamp_ms),
+            batch,
             floor=self._floor,
             timeout_s=self._timeout_s,
             check_age=check_age,
         )
-        return await settling.run()
 
     def _check_age(self) -> None:
         if self._fencing and self._clock() - self._used > CLAIM_IDLE_MAX_S:
@@ -168,10 +179,18 @@ class Appender:
     def _forfeit(self, why: str) -> None:
         self._claim, self._void = None, why
 
-    def _check_sizes(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
+    def _check_sizes(self, entries: Sequence[Entry], notes: Mapping[int, bytes]) -> None:
+        for at, entry in enumerate(entries):
             size = len(entry.key) + len(entry.value or b"")
-            if size > self.record_bytes_max:
+            noted = max(0, len(notes.get(at, b"")) - NOTE_BYTES)
+            if size + noted > self.record_bytes_max:
                 raise RecordTooLarge(
                     f"a record of {size} bytes is over the log's limit of {self.record_bytes_max}"
                 )
+
+
+def _within(notes: Mapping[int, bytes], start: int, count: int) -> Mapping[int, bytes]:
+    """The notes of ``count`` entries from ``start`` on, by their index among those."""
+    if not notes:
+        return notes
+    return {at - start: note for at, note in notes.items() if start <= at < start + count}

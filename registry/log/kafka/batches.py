@@ -6,7 +6,7 @@ The layout is that of Kafka's message format 2; older ones, which old brokers ma
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
@@ -14,7 +14,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from registry.domain.records import Entry, Record
-from registry.log.contract import Claim, DamagedLog, LogError
+from registry.log.contract import NO_NOTES, Claim, DamagedLog, LogError
 
 NOBODY = Claim(-1, -1)
 """The producer of batches that carry none."""
@@ -22,7 +22,11 @@ SEQUENCES = 1 << 31
 """Sequence numbers go from 0 up to here and begin again."""
 HEADER_BYTES = 61
 RECORD_BYTES = 40
-"""More than what a record needs beside its key and value: lengths, deltas, attributes."""
+"""More than what a record needs beside its key, value and note: lengths, deltas, attributes."""
+NOTE = "registrar"
+"""The name of the header that is a record's note. Other readers of the log look at no headers."""
+HEADER_MORE_BYTES = len(NOTE) + 6
+"""More than what a note needs beside itself: its name and lengths."""
 
 _MAGIC = 2
 _MAGIC_AT = 16
@@ -80,8 +84,10 @@ def next_offset(data: bytes, offset: int) -> int:
     return max(offset, next(headers(data[last:at])).next)
 
 
-def runs(data: bytes, offset: int) -> Iterator[list[Record]]:
+def runs(data: bytes, offset: int, notes: list[tuple[int, bytes]] | None = None) -> Iterator[list[Record]]:
     """The records in ``data`` from ``offset`` on, batch by batch, without transactions' markers.
+
+    The notes among them are added to ``notes``, if given, each with its record's offset.
 
     Raises :class:`.contract.DamagedLog` when a batch's checksum does not hold or its records cannot be
     read, :class:`.contract.LogError` when it is compressed in a way that is not known here.
@@ -95,9 +101,16 @@ def runs(data: bytes, offset: int) -> Iterator[list[Record]]:
             if batch.is_control_batch:
                 continue
             # Made past the named tuple's own constructor, which takes half as long again.
-            run = [_new(Record, (each.offset, each.timestamp, each.key, each.value)) for each in batch]
+            found = list(batch)
+            run = [_new(Record, (each.offset, each.timestamp, each.key, each.value)) for each in found]
             if run and run[0].offset < offset:
                 run = [record for record in run if record.offset >= offset]
+            if notes is not None:
+                notes += [
+                    (each.offset, note)
+                    for each in found
+                    if each.headers and each.offset >= offset and (note := _note(each.headers)) is not None
+                ]
             if run:
                 at = run[-1].offset + 1
                 yield run
@@ -109,6 +122,10 @@ def runs(data: bytes, offset: int) -> Iterator[list[Record]]:
         raise DamagedLog(f"a batch at or after offset {at} cannot be read: {error!r}") from error
 
 
+def _note(headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
+    return next((value for name, value in headers if name == NOTE), None)
+
+
 class Batch(NamedTuple):
     """One batch to append."""
 
@@ -117,8 +134,17 @@ class Batch(NamedTuple):
     """Of its first record."""
 
 
-def build(entries: Sequence[Entry], claim: Claim, sequence: int, ts: int) -> Batch:
-    """``entries`` in the name of ``claim``, outside all transactions; ``ts`` in ms since the epoch."""
+def build(
+    entries: Sequence[Entry],
+    claim: Claim,
+    sequence: int,
+    ts: int,
+    notes: Mapping[int, bytes] = NO_NOTES,
+) -> Batch:
+    """``entries`` in the name of ``claim``, outside all transactions; ``ts`` in ms since the epoch.
+
+    ``notes``: by their entry's index.
+    """
     builder: Any = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=0,
@@ -130,16 +156,20 @@ def build(entries: Sequence[Entry], claim: Claim, sequence: int, ts: int) -> Bat
         batch_size=1 << 30,
     )
     for delta, (key, value) in enumerate(entries):
-        builder.append(delta, ts, key, value, [])
+        note = notes.get(delta)
+        builder.append(delta, ts, key, value, [] if note is None else [(NOTE, note)])
     return Batch(bytes(builder.build()), sequence)
 
 
-def entry_bytes(entry: Entry) -> int:
+def entry_bytes(entry: Entry, note: bytes | None = None) -> int:
     """At most what ``entry`` takes in a batch."""
-    return RECORD_BYTES + len(entry.key) + len(entry.value or b"")
+    size = RECORD_BYTES + len(entry.key) + len(entry.value or b"")
+    return size if note is None else size + HEADER_MORE_BYTES + len(note)
 
 
-def pieces(entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int) -> Iterator[Sequence[Entry]]:
+def pieces(
+    entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int, notes: Mapping[int, bytes] = NO_NOTES
+) -> Iterator[Sequence[Entry]]:
     """``entries`` in runs of at most ``bytes_max``, which end at ``cuts`` where that is possible.
 
     An entry alone always fits.
@@ -149,7 +179,7 @@ def pieces(entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int) -> Ite
     for at, entry in enumerate(entries):
         if at in allowed:
             last_cut, since_cut = at, 0
-        more = entry_bytes(entry)
+        more = entry_bytes(entry, notes.get(at))
         if size + more > bytes_max and at > start:
             end = last_cut if last_cut > start else at
             yield entries[start:end]

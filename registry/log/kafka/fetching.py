@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from registry.domain.records import Record
-from registry.log.contract import Fetched, LogError
+from registry.log.contract import Fetched, LogError, Noted, Unreachable
 
 from . import batches, wire
 from .connection import NoAnswer, Purpose
@@ -63,6 +63,7 @@ class Prefetch:
         self._runs: Iterator[list[Record]] = iter(())
         self._run: list[Record] = []
         self._at = 0
+        self._notes: list[tuple[int, bytes]] = []
 
     # From threads.
 
@@ -76,7 +77,14 @@ class Prefetch:
                 self._next = None
                 raise
             assert self._next is not None
-            return Fetched(found, self._next)
+            return Fetched(found, self._next, self._notes_before(self._next))
+
+    def _notes_before(self, offset: int) -> list[tuple[int, bytes]]:
+        """The notes of what was read up to ``offset``; they are handed over once."""
+        count = sum(at < offset for at, _ in self._notes)
+        notes = self._notes[:count]
+        del self._notes[:count]  # in place: what decodes the records goes on adding to it
+        return notes
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """See :meth:`.contract.Log.wait`."""
@@ -116,7 +124,7 @@ class Prefetch:
             if self._next == offset:
                 return
             self._next, self._chunk_next = offset, offset
-            self._runs, self._run, self._at = iter(()), [], 0
+            self._runs, self._run, self._at, self._notes = iter(()), [], 0, []
             self._position, self._turn = offset, self._turn + 1
             self._chunks.clear()
             self._bytes = 0
@@ -150,7 +158,7 @@ class Prefetch:
                 chunk = self._chunks.popleft()
                 self._bytes -= len(chunk.data)
             self._loop.call_soon_threadsafe(self._wanted.set)
-            self._runs, self._chunk_next = batches.runs(chunk.data, self._next), chunk.next
+            self._runs, self._chunk_next = batches.runs(chunk.data, self._next, self._notes), chunk.next
         return True
 
     # On the loop.
@@ -271,3 +279,30 @@ async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpo
         partition.topic, partition.topic_id, offset, wait_ms=round(wait_s * 1000), bytes_max=FETCH_BYTES
     )
     return wire.fetched(await partition.ask(request, purpose, wait_s + TRY_S, looking=True))
+
+
+async def notes_before(partition: Partition, offset: int, records_max: int, timeout_s: float) -> Noted:
+    """See :meth:`.contract.Log.notes_before`: with records, compaction takes their notes."""
+    deadline = time.monotonic() + timeout_s
+    since = position = max(0, offset - records_max)
+    notes: list[tuple[int, bytes]] = []
+    while position < offset:
+        try:
+            answer = await fetch(partition, position, 0.0, Purpose.ASK)
+        except NoAnswer as error:
+            raise Unreachable(str(error)) from error
+        if answer.code != Code.NONE or time.monotonic() > deadline:
+            raise Unreachable(f"the records from {position} on were not read again: {code_name(answer.code)}")
+        expected = position
+        for run in batches.runs(answer.data, position, notes):
+            for record in run:
+                if record.offset != expected:
+                    since = record.offset
+                expected = record.offset + 1
+        after = batches.next_offset(answer.data, position)
+        if after == position:
+            raise Unreachable(f"the records from {position} on were not read again")
+        if expected != after:
+            since = after
+        position = after
+    return Noted(min(since, offset), [each for each in notes if since <= each[0] < offset])

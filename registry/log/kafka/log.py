@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from registry.domain.records import Entry
-from registry.log.contract import Claim, Fetched, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import NO_NOTES, Claim, Fetched, LogError, Noted, OutcomeUnknown, Unreachable
 
 from .appending import Appender
 from .claiming import until
 from .connection import Connections, Security
-from .fetching import Prefetch
+from .fetching import Prefetch, notes_before
 from .partition import TRY_S, Partition
 from .stamping import wall_ms
 from .topic import Found, Wanted, check, open_topic
@@ -99,6 +99,11 @@ class KafkaLog:
         """The topic's ``delete.retention.ms``, as of the last look at the topic."""
         return self._topic.tombstones_ms
 
+    @property
+    def compaction_lag_ms(self) -> int:
+        """The topic's ``min.compaction.lag.ms``, as of the last look at the topic."""
+        return self._topic.lag_ms
+
     def end(self) -> int:
         """See :meth:`.contract.Log.end`: from fetches, appends and questions."""
         self._alive()
@@ -126,9 +131,15 @@ class KafkaLog:
         """See :meth:`.contract.Log.fence`."""
         self._do(self._appender.fence(earlier), 2 * self._append_timeout_s)
 
-    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+    def notes_before(self, offset: int, records_max: int) -> Noted:
+        """See :meth:`.contract.Log.notes_before`."""
+        return self._do(notes_before(self._partition, offset, records_max, TRY_S), TRY_S)
+
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
         """See :meth:`.contract.Log.append`. A piece is one record batch, which the brokers keep whole."""
-        return self._do(self._appender.append(entries, cuts), None, ended=OutcomeUnknown)
+        return self._do(self._appender.append(entries, cuts, notes), None, ended=OutcomeUnknown)
 
     def check_topic(self) -> list[str]:
         """Look at the topic again: what should be otherwise, in plain words with the command that changes it.

@@ -1,0 +1,126 @@
+"""What a node remembers of commands that were done: bounded, and it knows what it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from registry.domain.commands import TICKET_BYTES, Ticket
+from registry.domain.records import Record
+from registry.domain.tickets import note_of, read_note
+from registry.log.contract import Fetched, Noted, Unreachable
+from registry.node.memory import Memory, Remembered
+
+ALL = 1 << 20
+
+
+def name(number: int) -> bytes:
+    return number.to_bytes(TICKET_BYTES, "big")
+
+
+def ticket(number: int, since: int = 0) -> Ticket:
+    return Ticket(name(number), since)
+
+
+def fetched(offsets: Iterable[int], *, after: int | None = None, brief: bytes = b"{}") -> Fetched:
+    """Records at these offsets, each with a note whose ticket is its offset."""
+    found = list(offsets)
+    records = [Record(offset, 0, b"key", b"value") for offset in found]
+    notes = [(offset, note_of(name(offset), brief, ALL)) for offset in found]
+    return Fetched(records, found[-1] + 1 if after is None else after, notes)
+
+
+def test_what_was_read_is_remembered_with_its_brief() -> None:
+    memory = Memory(10)
+    memory.read(10, fetched(range(10, 20), brief=b'{"id":7}'))
+    assert memory.find(ticket(12)) == Remembered(b'{"id":7}')
+    assert memory.find(ticket(30)) is None
+
+
+def test_a_command_older_than_what_was_read_is_not_known_not_to_be_done() -> None:
+    memory = Memory(10)
+    assert memory.knows(ticket(1, since=10))
+    assert not memory.knows(ticket(1, since=9))
+
+
+def test_the_oldest_are_forgotten_and_then_not_known() -> None:
+    memory = Memory(0, count_max=5)
+    memory.read(0, fetched(range(20)))
+    assert memory.find(ticket(14)) is None
+    assert memory.find(ticket(15)) is not None
+    assert memory.since == 15
+    assert not memory.knows(ticket(14, since=14))
+
+
+def test_long_replies_leave_room_for_fewer() -> None:
+    memory = Memory(0, bytes_max=1000)
+    memory.read(0, fetched(range(20), brief=b"x" * 100))
+    assert memory.since == 10
+
+
+def test_records_that_are_missing_may_have_had_notes() -> None:
+    memory = Memory(0)
+    memory.read(0, fetched([0, 1, 4, 5]))
+    assert memory.since == 4
+    assert memory.find(ticket(5)) is not None
+    memory.read(6, fetched([6, 7], after=9))
+    assert memory.since == 9, "what is missing at the end may have had notes too"
+
+
+def test_what_is_read_again_counts_once() -> None:
+    memory = Memory(0, count_max=5)
+    for _ in range(3):
+        memory.read(0, fetched(range(5)))
+    assert memory.since == 0
+
+
+class Past:
+    """A log that has only a past."""
+
+    def __init__(self, noted: Noted | None) -> None:
+        self._noted = noted
+        self.asked: list[int] = []
+
+    def notes_before(self, offset: int, records_max: int) -> Noted:
+        self.asked.append(offset)
+        if self._noted is None:
+            raise Unreachable("nobody listens")
+        return self._noted
+
+
+def test_looking_back_once_makes_older_commands_known() -> None:
+    past = Past(Noted(4, fetched(range(4, 10)).notes))
+    memory = Memory(10)
+    memory.read(10, fetched(range(10, 12)))
+    for _ in range(2):
+        memory.look_back(past)  # type: ignore[arg-type]
+    assert past.asked == [10]
+    assert memory.since == 4
+    assert memory.find(ticket(4)) is not None
+    assert memory.find(ticket(11)) is not None
+
+
+def test_looking_back_in_vain_changes_nothing_and_is_tried_again() -> None:
+    past = Past(None)
+    memory = Memory(10)
+    for _ in range(2):
+        memory.look_back(past)  # type: ignore[arg-type]
+    assert past.asked == [10, 10]
+    assert memory.since == 10
+
+
+def test_what_was_forgotten_is_not_looked_for_behind_a_gap() -> None:
+    past = Past(Noted(4, fetched(range(4, 10)).notes))
+    memory = Memory(10, count_max=2)
+    memory.read(10, fetched(range(10, 15)))
+    memory.look_back(past)  # type: ignore[arg-type]
+    assert not past.asked
+    assert memory.since == 13
+
+
+def test_notes_of_others_are_no_notes() -> None:
+    assert read_note(b"") is None
+    assert read_note(b"\x07" + bytes(40)) is None
+    assert read_note(b"\x01short") is None
+    short = note_of(name(1), b"a long reply", 20)
+    assert read_note(short) == (name(1), None)
+    assert len(short) == 1 + TICKET_BYTES
