@@ -38,6 +38,7 @@ ALLOWED = {
         "registry.store",
     ),
     "registry.snapshot.catalogue_kafka": ("registry.domain", "registry.log", "registry.snapshot"),
+    "registry.snapshot.schedule": ("registry.rhythm", "registry.snapshot"),
     "registry.snapshot.opening": ("registry.settings", "registry.log.kafka", "registry.snapshot"),
     "registry.store": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.store"),
     "registry.aside": ("registry.aside", "registry.domain", "registry.modules"),
