@@ -11,7 +11,7 @@ from __future__ import annotations
 def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: int) -> str:
     """Why rows that were last at the log's end at ``at_end_ms`` cannot go on; empty when they can.
 
-    Times are ms since the epoch, by the wall clocks of two hosts perhaps: ``margin_ms`` covers by how much they
+    Times are ms since the epoch, perhaps by the clocks of two hosts: ``margin_ms`` covers by how much they
     differ. ``retention_ms``: how long the log keeps deletions at least; ``None``: for these rows, for ever.
     A time that is yet to come says that a clock was set back: how long ago it was is then not known.
     """

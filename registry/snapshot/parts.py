@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from operator import lt
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ BATCH_BYTES = 4 << 20
 """Of one batch within a part: it ends with the row that passes either bound."""
 
 _MASK = (1 << 15) - 1
-_INT32 = 4
 
 
 class BadPart(Exception):
@@ -89,6 +88,14 @@ class PartWriter:
 
 def read_rows(data: bytes) -> Iterator[list[Row]]:
     """The rows of a part whose file has the content ``data``, batch by batch. Raises :class:`BadPart`."""
+    return map(rows_of, read_batches(data))
+
+
+def read_batches(data: bytes) -> Iterator[pa.RecordBatch]:
+    """The same before they are Python's objects, for :func:`rows_of`: another thread may unpack them.
+
+    Raises :class:`BadPart`.
+    """
     import pyarrow as pa  # noqa: PLC0415 - as in _schema
 
     try:
@@ -96,21 +103,18 @@ def read_rows(data: bytes) -> Iterator[list[Row]]:
             if reader.schema != _schema():
                 raise BadPart(f"its columns are {reader.schema.names}, not those of a part")
             for batch in reader:
-                yield list(zip(*(_column(batch, index) for index in (0, 1)), strict=True))
+                batch.validate(full=True)
+                if any(column.null_count for column in batch.columns):
+                    raise BadPart("it has rows without a key or value")
+                yield batch
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadPart(f"it cannot be read: {error}") from error
 
 
-def _column(batch: pa.RecordBatch, index: int) -> list[bytes]:
-    column = batch.column(index)
-    if column.null_count:
-        raise ValueError("it has rows without a key or value")
-    _, offsets, content = column.buffers()
-    first = column.offset
-    ends = memoryview(offsets).cast("B")[first * _INT32 : (first + len(column) + 1) * _INT32].cast("i")
-    raw = content.to_pybytes() if content is not None else b""
-    # Slices of one bytes object: several times faster than to_pylist, and safe whatever the offsets are.
-    return [raw[a:b] for a, b in pairwise(ends)]
+def rows_of(batch: pa.RecordBatch) -> list[Row]:
+    """The rows of a batch."""
+    # Twice as fast where the collector of cycles is off, of which there are none.
+    return list(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))
 
 
 @cache

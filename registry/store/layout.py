@@ -12,6 +12,7 @@ nothing else, and ``meta``:
 ``clean``  whether it was closed since
 ``state``  applied offset and digest, written with every commit
 ``at_end`` when the store last was at the log's end, ms of this host's clock
+``loaded`` id of the snapshot that the rows were loaded from, until they were added up
 ========== ===============================================================
 """
 
@@ -32,6 +33,7 @@ READERS_MAX = 1024
 MAP_BYTES = 64 << 30
 META_FORMAT, META_FOLD, META_LOG = b"format", b"fold", b"log"
 META_BOOT, META_CLEAN, META_STATE, META_AT_END = b"boot", b"clean", b"state", b"at_end"
+META_LOADED = b"loaded"
 CURRENT = "current"
 PREFIX = "store-"
 ASIDE = ".damaged"

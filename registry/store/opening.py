@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +23,14 @@ from . import layout
 from .holding import hold
 from .layout import Current, State, StoreError, read_current, write_current
 from .lmdb import Store
+from .making import NewStore, Origin
 
 _NAME = re.compile(re.escape(layout.PREFIX) + r"(\d+)(" + re.escape(layout.ASIDE) + ")?")
+
+
+Load = Callable[[Path, int], bool]
+"""Makes a complete environment in the folder named, which is not there yet, with rows that are further than
+the offset; whether it did. It may leave what it did not complete."""
 
 
 class HeldStore(Store):
@@ -52,13 +58,15 @@ def open_store(
     map_bytes: int = layout.MAP_BYTES,
     fold: int = FOLD_VERSION,
     unfit: str = "",
+    load: Load | None = None,
 ) -> tuple[Store, list[str]]:
     """The store in folder ``path`` for this log, and what there is to say about how it was found.
 
     ``unfit`` is the caller's reason why the one that is there cannot be used. Such a store, and one that is
     damaged, of another fold, of another log or ahead of ``log_end``, or that was open when
-    the machine went down, is set aside and an empty one begun. Raises :class:`StoreError` when another
-    process has the folder or nothing can be made in it.
+    the machine went down, is set aside and an empty one begun. ``load`` may bring rows that are further than
+    those that are there: then they take their place. Raises :class:`StoreError` when another process has the
+    folder or nothing can be made in it.
     """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -72,7 +80,13 @@ def open_store(
             messages = [f"The store {path / current.name} cannot go on: {unfit}"]
         if current is None or messages:
             messages = _set_aside(path, current, messages)
-            current = _make(path, log_identity, map_bytes, fold)
+            current = None
+        _tidy(path, current)
+        current = (
+            _loaded(path, current, log_identity, load)
+            or current
+            or _make(path, log_identity, map_bytes, fold)
+        )
         _tidy(path, current)
         return HeldStore(path / current.name, map_bytes, lock_fd), messages
     except (OSError, lmdb.Error) as error:
@@ -157,28 +171,33 @@ def _set_aside(path: Path, current: Current | None, reasons: list[str]) -> list[
 
 def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
     """A new, empty store, made current."""
-    numbers = [int(match[1]) for entry in path.iterdir() if (match := _NAME.fullmatch(entry.name))]
-    current = Current(f"{layout.PREFIX}{max(numbers, default=0) + 1}", log_identity)
-    with lmdb.open(
-        str(path / current.name), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700,
-        max_readers=layout.READERS_MAX,
-    ) as env:  # fmt: skip
-        env.open_db(layout.ROWS)
-        with env.begin(env.open_db(layout.META), write=True) as txn:
-            txn.put(layout.META_FORMAT, layout.FORMAT)
-            txn.put(layout.META_FOLD, b"%d" % fold)
-            txn.put(layout.META_LOG, log_identity.encode())
-            txn.put(layout.META_BOOT, layout.boot_id())
-            txn.put(layout.META_CLEAN, b"1")
-            txn.put(layout.META_STATE, State(0, 0).pack())
-            txn.put(layout.META_AT_END, b"%d" % (time.time_ns() // 1_000_000))
+    current = Current(_free_name(path), log_identity)
+    with NewStore(path / current.name, map_bytes) as store:
+        store.finish(Origin(fold, log_identity, State(0, 0), time.time_ns() // 1_000_000))
     write_current(path, current)
     return current
 
 
-def _tidy(path: Path, current: Current) -> None:
-    """Remove what a process that was killed while it made or set aside a store has left."""
+def _loaded(path: Path, current: Current | None, log_identity: str, load: Load | None) -> Current | None:
+    """The environment that ``load`` made, as the current one; ``None`` where it made none."""
+    if load is None:
+        return None
+    applied = 0 if current is None else State.unpack(_meta(path / current.name)[layout.META_STATE]).applied
+    made = Current(_free_name(path), log_identity)
+    if not load(path / made.name, applied):
+        return None
+    write_current(path, made)
+    return made
+
+
+def _free_name(path: Path) -> str:
+    numbers = [int(match[1]) for entry in path.iterdir() if (match := _NAME.fullmatch(entry.name))]
+    return f"{layout.PREFIX}{max(numbers, default=0) + 1}"
+
+
+def _tidy(path: Path, current: Current | None) -> None:
+    """Remove what a process that was killed while it made or replaced a store has left."""
     for entry in path.iterdir():
         match = _NAME.fullmatch(entry.name)
-        if match and not match[2] and entry.name != current.name:
+        if match and not match[2] and (current is None or entry.name != current.name):
             shutil.rmtree(entry, ignore_errors=True)

@@ -1,0 +1,139 @@
+"""Loading a snapshot into a new environment of the store.
+
+Parts are read and held against their hashes by some threads, unpacked by another, and put by the caller's,
+which bounds the pace. What is loaded is what the manifest says, or nothing: no environment is complete before
+all its rows have been seen. Their digest is left for later (:mod:`registry.store.check`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from registry.store.layout import State
+from registry.store.making import NewStore, Origin, OutOfOrder
+
+from .location import Location, LocationUnreachable, Missing
+from .manifest import Manifest, Part
+from .parts import BadPart, read_batches, rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_THREADS = 3
+"""Places far away answer late, but several questions at a time."""
+_BYTES_AHEAD = 16 << 20
+"""Of parts that are read before they are needed."""
+_BATCHES_AHEAD = 4
+"""Unpacked ones, of a few megabytes each."""
+
+Told = Callable[[str, int, int], None]
+"""Hears each step (``begun``, ``part``, ``rows``, ``synced``), with the rows and bytes done so far."""
+_T = TypeVar("_T")
+
+
+class Unusable(Exception):
+    """The snapshot is not what its manifest says, or cannot be had; the text ends a sentence about it."""
+
+
+def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int, told: Told) -> None:
+    """Make the environment ``folder``, which must not exist, from a snapshot; on disk when this returns.
+
+    Raises :class:`Unusable`, and :class:`registry.store.layout.StoreError` when there is no room for it.
+    Whatever is raised, nothing is left behind.
+    """
+    try:
+        with NewStore(folder, map_bytes) as store:
+            told("begun", 0, 0)
+            rows, size = _append_all(store, manifest, location, told)
+            told("rows", rows, size)
+            state = State(manifest.offset, manifest.digest)
+            store.finish(Origin(manifest.fold, manifest.log, state, manifest.at_end_ms, manifest.id))
+            told("synced", rows, size)
+    except OutOfOrder as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Unusable(f"its rows are out of order: {error}") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _append_all(store: NewStore, manifest: Manifest, location: Location, told: Told) -> tuple[int, int]:
+    """Append all rows; how many rows, and bytes of files, there were."""
+    rows = size = 0
+    with closing(_contents(manifest, location)) as contents, closing(_unpacked(contents)) as unpacked:
+        for one in _ahead(unpacked):
+            if isinstance(one, Part):
+                rows, size = rows + one.rows, size + one.size
+                told("part", rows, size)
+            else:
+                store.append(rows_of(one))
+    return rows, size
+
+
+def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, bytes]]:
+    """The parts in order, each with the bytes that have its hash."""
+    waiting = deque(manifest.parts)
+    reading: deque[tuple[Part, Future[bytes]]] = deque()
+    ahead = 0
+    with ThreadPoolExecutor(_THREADS, "read") as threads:
+        try:
+            while waiting or reading:
+                while waiting and (not reading or ahead + waiting[0].size <= _BYTES_AHEAD):
+                    part = waiting.popleft()
+                    ahead += part.size
+                    reading.append((part, threads.submit(_read, location, manifest.id, part)))
+                part, content = reading.popleft()
+                ahead -= part.size
+                yield part, content.result()
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+
+def _read(location: Location, id: str, part: Part) -> bytes:
+    try:
+        content = location.read(f"{id}/{part.name}")
+    except Missing as error:
+        raise Unusable(f"{part.name} is missing") from error
+    except LocationUnreachable as error:
+        raise Unusable(f"{part.name} cannot be read: {error}") from error
+    if len(content) != part.size:
+        raise Unusable(f"{part.name} has {len(content)} bytes where its manifest says {part.size}")
+    if hashlib.sha256(content).hexdigest() != part.sha256:
+        raise Unusable(f"{part.name} is damaged: it does not have the SHA-256 that its manifest says")
+    return content
+
+
+def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:
+    """The batches of each part, and then the part."""
+    for part, content in contents:
+        count, first, last = 0, b"", b""
+        try:
+            for batch in read_batches(content):
+                if batch.num_rows:
+                    keys = batch.column(0)
+                    count, first, last = count + len(keys), first or keys[0].as_py(), keys[-1].as_py()
+                    yield batch
+        except BadPart as error:
+            raise Unusable(f"{part.name} is damaged: {error}") from error
+        if (count, first, last) != (part.rows, part.first, part.last):
+            raise Unusable(f"{part.name} does not have the rows that its manifest says")
+        yield part
+
+
+def _ahead(each: Iterator[_T]) -> Iterator[_T]:
+    """What ``each`` yields, brought forth by a thread that is a little ahead."""
+    with ThreadPoolExecutor(1, "unpack") as thread:
+        try:
+            coming = deque(thread.submit(next, each, None) for _ in range(_BATCHES_AHEAD))
+            while (one := coming.popleft().result()) is not None:
+                coming.append(thread.submit(next, each, None))
+                yield one
+        finally:
+            thread.shutdown(cancel_futures=True)
