@@ -5,19 +5,36 @@ from __future__ import annotations
 from typing import Final
 
 from .avro.format import AvroFormat
-from .contract import STEPS_MAX, Budget, Dependency, Difference, Exhausted, Format, InvalidSchema, Schema
+from .contract import (
+    LENIENT,
+    STEPS_MAX,
+    STRICT,
+    Budget,
+    Change,
+    Dependency,
+    Difference,
+    Exhausted,
+    Format,
+    InvalidSchema,
+    Part,
+    Schema,
+)
 from .json_schema.format import JsonFormat
 from .protobuf.format import ProtobufFormat
 
 __all__ = [
     "FORMATS",
+    "LENIENT",
     "STEPS_MAX",
+    "STRICT",
     "Budget",
+    "Change",
     "Dependency",
     "Difference",
     "Exhausted",
     "Format",
     "InvalidSchema",
+    "Part",
     "Schema",
 ]
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 STEPS_MAX: Final = 500_000
 """Steps of comparing for one request: a few seconds."""
+
+
+STRICT: Final = "STRICT"
+LENIENT: Final = "LENIENT"
+"""Policies of compatibility (Confluent 8.x, ``compatibilityPolicy``): ``LENIENT`` lets JSON schemas change
+what their open content models let through, such as an optional property that is added."""
 
 
 class InvalidSchema(ValueError):
@@ -57,6 +63,34 @@ class Difference:
     text: str
 
 
+class Part(NamedTuple):
+    """The part of a schema that a change is about."""
+
+    text: str
+    """How it is written, cut where it is long."""
+    line: int = 0
+    """Where it stands in the schema's text printed in lines, from 1; 0 where that is not known."""
+    shown: str = ""
+    """That line."""
+
+
+class Change(NamedTuple):
+    """One change between two schemas, told so that whoever made it knows what to do."""
+
+    type: str
+    path: str
+    compatible: bool
+    """Whether data stays readable all the same."""
+    message: str
+    """The text of the :class:`Difference`; empty where it is compatible."""
+    old: Part | None
+    """In the schema that is registered; ``None``: it is not there."""
+    new: Part | None
+    """In the schema that is to be."""
+    fix: str
+    """One sentence that says what would pass; empty where nothing need be done."""
+
+
 class Schema(Protocol):
     """A parsed schema. Immutable; safe to keep and to share."""
 
@@ -104,10 +138,28 @@ class Format(Protocol):
         writer: Schema,
         reader_is: Literal["new", "old"],
         budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
     ) -> list[Difference]:
         """Why ``reader`` cannot read data of ``writer``; empty when it can.
 
         ``reader_is`` says which of the two is being registered; the messages call them new and old.
+        ``policy``: the ``compatibilityPolicy`` in force; a format that knows no other takes it as ``STRICT``.
         Raises :class:`InvalidSchema` for a schema that was read leniently and makes no sense, and
         :class:`Exhausted`.
+        """
+
+    def changes(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
+        lines: bool = False,
+    ) -> list[Change]:
+        """All changes, told at length; those that are not compatible are :meth:`differences`, in its order.
+
+        ``lines``: with the lines in which the parts stand. Raises what :meth:`differences` raises.
         """

@@ -57,6 +57,8 @@ class _Place(NamedTuple):
 
     before: _Place | None
     step: str
+    fields: tuple[Field, Field] | None = None
+    """The reader's and the writer's field, where the step leads to their types."""
 
     def path(self) -> str:
         steps: list[str] = []
@@ -66,17 +68,28 @@ class _Place(NamedTuple):
             place = place.before
         return "/" + "/".join(reversed(steps))
 
+    def nearest_fields(self) -> tuple[Field, Field] | None:
+        """The fields that the position lies in; ``None`` outside of all."""
+        place: _Place | None = self
+        while place is not None and place.fields is None:
+            place = place.before
+        return None if place is None else place.fields
+
 
 _ROOT: Final = _Place(None, "")
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
+    """One reason, and what it was found between."""
+
     type: str
     place: _Place
     info: str
+    reader: Node | Field
+    writer: Node
 
 
-class _NoVerdictError(Exception):
+class NoVerdictError(Exception):
     """The comparison cannot be finished: a field of the reader stands for two, or it takes too long."""
 
 
@@ -88,15 +101,25 @@ def differences(
     Raises :class:`~.contract.Exhausted`.
     """
     try:
-        found = run(_Comparison(budget or Budget()).compare(reader, writer, _ROOT))
-    except _NoVerdictError as error:
-        text = f"Unexpected exception during compatibility check: {error}"
-        return [Difference("UNEXPECTED_EXCEPTION", "", text)]
+        found = compare(reader, writer, Budget() if budget is None else budget)
+    except NoVerdictError as error:
+        return [no_verdict(error)]
+    return [difference(item, reader_is) for item in found]
+
+
+def compare(reader: Node, writer: Node, budget: Budget) -> list[Found]:
+    """The same as they were found. Raises :class:`NoVerdictError`, and :class:`~.contract.Exhausted`."""
+    return run(_Comparison(budget).compare(reader, writer, _ROOT))
+
+
+def no_verdict(error: NoVerdictError) -> Difference:
+    """The refusal of what cannot be compared."""
+    return Difference("UNEXPECTED_EXCEPTION", "", f"Unexpected exception during compatibility check: {error}")
+
+
+def difference(found: Found, reader_is: Literal["new", "old"]) -> Difference:
+    """A reason in Confluent's words."""
     writer_is = "old" if reader_is == "new" else "new"
-    return [_difference(item, reader_is, writer_is) for item in found]
-
-
-def _difference(found: _Found, reader_is: str, writer_is: str) -> Difference:
     path = found.place.path()
     description = _DESCRIPTIONS[found.type].format(
         path=path, info=found.info, reader=reader_is, writer=writer_is
@@ -116,31 +139,31 @@ class _Comparison:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._verdicts: dict[tuple[int, int], list[_Found] | None] = {}
+        self._verdicts: dict[tuple[int, int], list[Found] | None] = {}
         self._fields: dict[int, dict[str, Field]] = {}
         self._branches: dict[int, dict[str, list[Node]]] = {}
 
-    def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
+    def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[Found]]:
         if type(reader) is Primitive and type(writer) is Primitive:
             return [] if _promoted(reader, writer) else [_mismatch(reader, writer, place)]
         self._budget.spend()
         # Only the reader's named types can come back; what has no name is reached once from each place.
         if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
-            judged: list[_Found] = yield self._judge(reader, writer, place)
+            judged: list[Found] = yield self._judge(reader, writer, place)
             return judged
         key = (id(reader), id(writer))
         if key in self._verdicts:
             # A pair without a verdict is being compared further out: compatible until shown otherwise.
             return self._verdicts[key] or []
         if len(self._verdicts) >= MAX_PAIRS:
-            raise _NoVerdictError(f"more than {MAX_PAIRS} pairs of types to compare")
+            raise NoVerdictError(f"more than {MAX_PAIRS} pairs of types to compare")
         self._verdicts[key] = None
-        found: list[_Found] = yield self._judge(reader, writer, place)
+        found: list[Found] = yield self._judge(reader, writer, place)
         self._verdicts[key] = found
         return found
 
-    def _judge(self, reader: Node, writer: Node, place: _Place) -> Walk[list[_Found]]:
-        found: list[_Found]
+    def _judge(self, reader: Node, writer: Node, place: _Place) -> Walk[list[Found]]:
+        found: list[Found]
         if type(writer) is Union and type(reader) is Union:
             found = yield self._unions(reader, writer, place)
         elif type(writer) is Union:
@@ -163,24 +186,24 @@ class _Comparison:
             found = [_mismatch(reader, writer, place)]
         return found
 
-    def _unions(self, reader: Union, writer: Union, place: _Place) -> Walk[list[_Found]]:
+    def _unions(self, reader: Union, writer: Union, place: _Place) -> Walk[list[Found]]:
         found = []
         for index, branch in enumerate(writer.branches):
             if (yield self.compare(reader, branch, _ROOT)):
-                found.append(_lacking(branch, _Place(place, str(index))))
+                found.append(_lacking(reader, branch, _Place(place, str(index))))
         return found
 
-    def _every_branch(self, reader: Node, writer: Union, place: _Place) -> Walk[list[_Found]]:
-        found: list[_Found] = []
+    def _every_branch(self, reader: Node, writer: Union, place: _Place) -> Walk[list[Found]]:
+        found: list[Found] = []
         for index, branch in enumerate(writer.branches):
             _extend(found, (yield self.compare(reader, branch, _Place(place, str(index)))))
         return found
 
-    def _some_branch(self, reader: Union, writer: Node, place: _Place) -> Walk[list[_Found]]:
+    def _some_branch(self, reader: Union, writer: Node, place: _Place) -> Walk[list[Found]]:
         for branch in self._candidates(reader, writer) if self._is_hasty() else reader.branches:
             if not (yield self.compare(branch, writer, _ROOT)):
                 return []
-        return [_lacking(writer, place)]
+        return [_lacking(reader, writer, place)]
 
     def _is_hasty(self) -> bool:
         return len(self._verdicts) > THOROUGH_PAIRS
@@ -200,9 +223,9 @@ class _Comparison:
             ]
         return branches.get("", [])
 
-    def _records(self, reader: Record, writer: Record, place: _Place) -> Walk[list[_Found]]:
+    def _records(self, reader: Record, writer: Record, place: _Place) -> Walk[list[Found]]:
         self._budget.spend(len(reader.fields) // 4)
-        found: list[_Found] = []
+        found: list[Found] = []
         fields = _Place(place, "fields")
         for index, field in enumerate(reader.fields):
             written = self._written(field, index, writer)
@@ -211,11 +234,12 @@ class _Comparison:
                     continue
                 here = _Place(fields, str(index))
                 if type(field.type) is Enum and field.type.default is not None:
-                    found.append(_mismatch(field.type, writer, _Place(here, "type")))
+                    mismatch = _mismatch(field.type, writer, _Place(here, "type"))
+                    found.append(mismatch._replace(reader=field))
                 else:
-                    found.append(_Found("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name))
+                    found.append(Found("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name, field, writer))
             elif field.type is not written.type or field.type.text is None:
-                here = _Place(_Place(fields, str(index)), "type")
+                here = _Place(_Place(fields, str(index)), "type", (field, written))
                 _extend(found, (yield self.compare(field.type, written.type, here)))
         return found
 
@@ -231,7 +255,7 @@ class _Comparison:
         matches += [fields[alias] for alias in field.aliases if alias in fields]
         if len(matches) > 1:
             what = f"{field.name} type:{field.type.kind.upper()} pos:{index}"
-            raise _NoVerdictError(
+            raise NoVerdictError(
                 f"Reader record field {what} matches multiple fields in writer record schema"
                 f" {canonical_text(writer, ())}"
             )
@@ -245,39 +269,41 @@ def _readable_names(branch: Node) -> list[str]:
     return [""]
 
 
-def _extend(found: list[_Found], more: list[_Found]) -> None:
+def _extend(found: list[Found], more: list[Found]) -> None:
     found.extend(more[: MAX_DIFFERENCES - len(found)])
 
 
-def _mismatch(reader: Node, writer: Node, place: _Place) -> _Found:
+def _mismatch(reader: Node, writer: Node, place: _Place) -> Found:
     info = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
-    return _Found("TYPE_MISMATCH", place, info)
+    return Found("TYPE_MISMATCH", place, info, reader, writer)
 
 
-def _lacking(writer: Node, place: _Place) -> _Found:
-    return _Found("MISSING_UNION_BRANCH", place, f"reader union lacking writer type: {writer.kind.upper()}")
+def _lacking(reader: Node, writer: Node, place: _Place) -> Found:
+    info = f"reader union lacking writer type: {writer.kind.upper()}"
+    return Found("MISSING_UNION_BRANCH", place, info, reader, writer)
 
 
-def _names(reader: Named, writer: Named, place: _Place) -> list[_Found]:
+def _names(reader: Named, writer: Named, place: _Place) -> list[Found]:
     """Names are compared without their namespaces; a reader's alias has to be the writer's full name."""
     if reader.name.simple == writer.name.simple:
         return []
     for alias in reader.aliases:
         if alias.full == writer.name.full and (alias.space is not None or reader.name.space is None):
             return []
-    return [_Found("NAME_MISMATCH", _Place(place, "name"), f"expected: {writer.name.full}")]
+    expected = f"expected: {writer.name.full}"
+    return [Found("NAME_MISMATCH", _Place(place, "name"), expected, reader, writer)]
 
 
-def _symbols(reader: Enum, writer: Enum, place: _Place) -> list[_Found]:
+def _symbols(reader: Enum, writer: Enum, place: _Place) -> list[Found]:
     missing = set(writer.symbols).difference(reader.symbols)
     if not missing or (reader.default is not None and reader.default in reader.symbols):
         return []
     listed = f"[{', '.join(sorted(missing))}]"
-    return [_Found("MISSING_ENUM_SYMBOLS", _Place(place, "symbols"), listed)]
+    return [Found("MISSING_ENUM_SYMBOLS", _Place(place, "symbols"), listed, reader, writer)]
 
 
-def _sizes(reader: Fixed, writer: Fixed, place: _Place) -> list[_Found]:
+def _sizes(reader: Fixed, writer: Fixed, place: _Place) -> list[Found]:
     if reader.size == writer.size:
         return []
     info = f"expected: {writer.size}, found: {reader.size}"
-    return [_Found("FIXED_SIZE_MISMATCH", _Place(place, "size"), info)]
+    return [Found("FIXED_SIZE_MISMATCH", _Place(place, "size"), info, reader, writer)]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from registry.domain.schemas.contract import Budget, Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.contract import (
+    STRICT,
+    Budget,
+    Change,
+    Dependency,
+    Difference,
+    InvalidSchema,
+    Schema,
+)
 
 from .canonical import canonical_text
 from .compatibility import differences
@@ -77,8 +85,31 @@ class AvroFormat:
         writer: Schema,
         reader_is: Literal["new", "old"],
         budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
     ) -> list[Difference]:
-        """Java's incompatibilities, in Java's order."""
-        if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
-            raise InvalidSchema("Incompatible because of different schema type")
-        return differences(reader.node, writer.node, reader_is, budget)
+        """Java's incompatibilities, in Java's order, whatever the policy."""
+        old, new = _both(writer, reader)
+        return differences(new.node, old.node, reader_is, budget)
+
+    def changes(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
+        lines: bool = False,
+    ) -> list[Change]:
+        """The same, told at length, and what changed besides."""
+        from .explaining import Side, changes  # noqa: PLC0415 (registrations do without)
+
+        old, new = (Side(each.node, each.canonical, lines=lines) for each in _both(writer, reader))
+        return changes(old, new, reader_is, Budget() if budget is None else budget)
+
+
+def _both(writer: Schema, reader: Schema) -> tuple[AvroSchema, AvroSchema]:
+    if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
+        raise InvalidSchema("Incompatible because of different schema type")
+    return writer, reader

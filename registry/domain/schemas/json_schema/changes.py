@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from registry.domain.schemas.contract import Difference
+from registry.domain.schemas.contract import LENIENT, Difference
 
 
 def _limits(*names: str, harmless: str) -> set[str]:
@@ -47,6 +47,21 @@ HARMLESS: Final = frozenset(
         harmless="DECREASED",
     )
 )  # fmt: skip
+
+_LENIENT: Final = HARMLESS | {
+    "ADDITIONAL_PROPERTIES_NARROWED", "ADDITIONAL_PROPERTIES_REMOVED",
+    "UNEVALUATED_PROPERTIES_NARROWED", "UNEVALUATED_PROPERTIES_REMOVED",
+    "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL",
+    "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+    "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+    "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+}  # fmt: skip
+
+
+def harmless_under(policy: str) -> frozenset[str]:
+    """The harmless kinds under a ``compatibilityPolicy``; ``LENIENT`` is content with what data may hold."""
+    return _LENIENT if policy == LENIENT else HARMLESS
+
 
 _KEYWORD: Final = "The keyword at path '%s' in the {reader} schema is not present in the {writer} schema"
 _MORE: Final = "The value at path '%s' in the {reader} schema is more than its value in the {writer} schema"

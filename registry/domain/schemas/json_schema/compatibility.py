@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from registry.domain.schemas.contract import Budget, Difference
+from registry.domain.schemas.contract import STRICT, Budget, Difference
 from registry.domain.schemas.walk import Walk, run
 
 from . import arrays, objects, scalars
-from .changes import difference
+from .changes import difference, harmless_under
 from .found import Found
 from .matching import largest_matching
 from .model import MISSING, Array, Combined, Node, Not, Number, Object, Reference, String, Values
 from .text import same_value
 
+_NOBODY: Final = (None, None)
 _NOTHING: Final = Found()
 _INCOMPATIBLE: Final = Found(compatible=False)
 _SUMS: Final = ("anyOf", "oneOf")
@@ -26,20 +27,23 @@ _SUMS: Final = ("anyOf", "oneOf")
 _Pair = tuple[int, int]
 
 
-def differences(old: Node, new: Node, reader_is: str, budget: Budget) -> list[Difference]:
+def differences(
+    old: Node, new: Node, reader_is: str, budget: Budget, policy: str = STRICT
+) -> list[Difference]:
     """Why data of ``old`` may be invalid under ``new``. Raises :class:`~.contract.Exhausted`."""
-    found = compare(old, new, budget)
+    found = compare(old, new, budget, policy)
     if found.compatible:
         return []
     told = found.changes(budget, harmless=False) or [("TYPE_CHANGED", "#/")]
     return [difference(change, path, reader_is) for change, path in told]
 
 
-def compare(old: Node, new: Node, budget: Budget) -> Found:
+def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> Found:
     """All changes, harmless ones too."""
     incompatible: set[_Pair] = set()
+    harmless = harmless_under(policy)
     while True:
-        comparison = Comparison(incompatible, budget)
+        comparison = Comparison(incompatible, budget, harmless)
         found = run(comparison.compare(old, new))
         wrong = comparison.wrongly_assumed()
         if not wrong:
@@ -50,11 +54,12 @@ def compare(old: Node, new: Node, budget: Budget) -> Found:
 class Comparison:
     """One pass."""
 
-    __slots__ = ("_assumed", "_found", "_incompatible", "budget")
+    __slots__ = ("_assumed", "_found", "_harmless", "_incompatible", "budget")
 
-    def __init__(self, incompatible: set[_Pair], budget: Budget) -> None:
-        """``incompatible``: pairs known to be so from earlier passes."""
+    def __init__(self, incompatible: set[_Pair], budget: Budget, harmless: frozenset[str]) -> None:
+        """``incompatible``: pairs known to be so from earlier passes; ``harmless``: kinds of change."""
         self.budget: Final = budget
+        self._harmless = harmless
         self._incompatible = incompatible
         self._found: dict[_Pair, Found | None] = {}
         self._assumed: set[_Pair] = set()
@@ -67,7 +72,7 @@ class Comparison:
         """The changes from ``old`` to ``new``; either may be absent."""
         self.budget.spend()
         if old is None or new is None:
-            found = Found()
+            found = Found(self._harmless, (old, new))
             if old is not new:
                 found.add("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED")
             return found
@@ -83,6 +88,8 @@ class Comparison:
             return _NOTHING
         self._found[pair] = None
         judged: Found = yield self._judge(old, new)
+        if judged.pair == _NOBODY:
+            judged.pair = (old, new)
         self._found[pair] = judged
         return judged
 
@@ -95,7 +102,7 @@ class Comparison:
             widened = yield self._out_of_branch(old, new)
             if widened is not None:
                 return widened
-        found = Found()
+        found = Found(self._harmless, (old, new))
         if old.kind != new.kind:
             if old.kind != "false" and new.kind != "empty" and not (old.is_bytes and new.is_bytes):
                 found.add("TYPE_CHANGED")
@@ -124,7 +131,7 @@ class Comparison:
         for branch in new.branches if alone or new.criterion in _SUMS else ():
             inner: Found = yield self.compare(old, branch)
             if inner.compatible:
-                return inner if alone else _with(inner, "SUM_TYPE_EXTENDED")
+                return inner if alone else self._with(inner, "SUM_TYPE_EXTENDED")
         return None
 
     def _out_of_branch(self, old: Combined, new: Node) -> Walk[Found | None]:
@@ -133,8 +140,14 @@ class Comparison:
         for branch in old.branches if alone or old.criterion == "allOf" else ():
             inner: Found = yield self.compare(branch, new)
             if inner.compatible:
-                return inner if alone else _with(inner, "PRODUCT_TYPE_NARROWED")
+                return inner if alone else self._with(inner, "PRODUCT_TYPE_NARROWED")
         return None
+
+    def _with(self, inner: Found, change: str) -> Found:
+        found = Found(self._harmless)
+        found.include(inner)
+        found.add(change)
+        return found
 
     def _combined(self, old: Combined, new: Combined, found: Found) -> Walk[None]:
         if old.criterion != new.criterion:
@@ -188,13 +201,6 @@ def _label(node: Node) -> tuple[Any, ...]:
 
 def _target(node: Node) -> Node:
     return node.target if isinstance(node, Reference) else node
-
-
-def _with(inner: Found, change: str) -> Found:
-    found = Found()
-    found.include(inner)
-    found.add(change)
-    return found
 
 
 def _notes(old: Node, new: Node, found: Found) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from registry.domain.schemas.contract import Budget, Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.contract import (
+    STRICT,
+    Budget,
+    Change,
+    Dependency,
+    Difference,
+    InvalidSchema,
+    Schema,
+)
 from registry.domain.schemas.json_scanner import Json
 
 from .text import ordered, printed, read
@@ -17,10 +25,10 @@ if TYPE_CHECKING:
 class JsonSchema:
     """A JSON schema. Its meaning is read when it is first asked for, as at Confluent's."""
 
-    __slots__ = ("_dependencies", "_node", "_normalized", "_value", "canonical")
+    __slots__ = ("_dependencies", "_node", "_normalized", "canonical", "value")
 
     def __init__(self, value: Json, dependencies: Sequence[Dependency]) -> None:
-        self._value: Final = value
+        self.value: Final = value
         self._dependencies = dependencies
         self.canonical: Final = printed(value)
         """The text as Jackson prints it again: compact, members in the order they had."""
@@ -31,7 +39,7 @@ class JsonSchema:
     def normalized(self) -> str:
         """The same with the members of all objects sorted."""
         if self._normalized is None:
-            self._normalized = printed(ordered(self._value))
+            self._normalized = printed(ordered(self.value))
         return self._normalized
 
     def node(self) -> Node:
@@ -41,7 +49,7 @@ class JsonSchema:
             from .loader import load  # noqa: PLC0415
 
             refers = 'ef":' in self.canonical  # $ref, $dynamicRef, $recursiveRef
-            self._node = load(self._value, draft_of(self._value), self._dependencies, refers=refers)
+            self._node = load(self.value, draft_of(self.value), self._dependencies, refers=refers)
         return self._node
 
     def equivalent(self, other: Schema) -> bool:
@@ -54,7 +62,7 @@ class JsonSchema:
 
     def field_names(self) -> frozenset[str]:
         """The properties listed at the top."""
-        properties = self._value.get("properties") if type(self._value) is dict else None
+        properties = self.value.get("properties") if type(self.value) is dict else None
         return frozenset(properties if type(properties) is dict else ())
 
     def check_fields(self) -> None:
@@ -86,10 +94,33 @@ class JsonFormat:
         writer: Schema,
         reader_is: Literal["new", "old"],
         budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
     ) -> list[Difference]:
         """Confluent's incompatible changes from the writer's schema to the reader's, in Confluent's order."""
         from .compatibility import differences  # noqa: PLC0415
 
-        if not isinstance(reader, JsonSchema) or not isinstance(writer, JsonSchema):
-            raise InvalidSchema("Incompatible because of different schema type")
-        return differences(writer.node(), reader.node(), reader_is, Budget() if budget is None else budget)
+        old, new = _both(writer, reader)
+        return differences(old.node(), new.node(), reader_is, Budget() if budget is None else budget, policy)
+
+    def changes(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
+        lines: bool = False,
+    ) -> list[Change]:
+        """All changes that Confluent knows of."""
+        from .explaining import Side, changes  # noqa: PLC0415
+
+        old, new = (Side(each.node(), each.value) for each in _both(writer, reader))
+        return changes(old, new, reader_is, Budget() if budget is None else budget, policy, lines=lines)
+
+
+def _both(writer: Schema, reader: Schema) -> tuple[JsonSchema, JsonSchema]:
+    if not isinstance(reader, JsonSchema) or not isinstance(writer, JsonSchema):
+        raise InvalidSchema("Incompatible because of different schema type")
+    return writer, reader

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from registry.domain.schemas.contract import Budget
 
 from .changes import HARMLESS
+from .model import Node
 
 MAX_CHANGES: Final = 1000
 """Told at most: schemas that share parts can differ in exponentially many places."""
@@ -15,21 +16,44 @@ MAX_CHANGES: Final = 1000
 MAX_CHARACTERS: Final = 1_000_000
 """Of all paths told together."""
 
+Pair = tuple[Node | None, Node | None]
+
+
+class Told(NamedTuple):
+    """One change, and the pair it was found between."""
+
+    change: str
+    path: str
+    """From the top, such as ``#/properties/a``."""
+    harmless: bool
+    pairs: tuple[tuple[Pair, str], ...]
+    """The pair of nodes that it lies in with the path below it, and likewise those that this pair lies in,
+    the nearest first."""
+
 
 class Found:
     """Changes by their path below the pair compared, in the order in which they were found."""
 
-    __slots__ = ("compatible", "parts")
+    __slots__ = ("_harmless", "compatible", "pair", "parts")
 
-    def __init__(self, *, compatible: bool = True) -> None:
+    def __init__(
+        self,
+        harmless: frozenset[str] = HARMLESS,
+        pair: Pair = (None, None),
+        *,
+        compatible: bool = True,
+    ) -> None:
+        """``harmless``: kinds of change that do no harm; ``pair``: the old and the new node."""
         self.parts: list[tuple[str, str | Found]] = []
         self.compatible = compatible
         """Whether all are harmless."""
+        self.pair = pair
+        self._harmless = harmless
 
     def add(self, change: str, path: str = "") -> None:
         """One change, at ``path`` below here."""
         self.parts.append((path, change))
-        if change not in HARMLESS:
+        if change not in self._harmless:
             self.compatible = False
 
     def include(self, other: Found, path: str = "") -> None:
@@ -46,10 +70,16 @@ class Found:
 
     def changes(self, budget: Budget, *, harmless: bool = True) -> list[tuple[str, str]]:
         """Changes and their paths from the top, such as ``#/properties/a``; not necessarily all."""
-        told: list[tuple[str, str]] = []
+        return [(each.change, each.path) for each in self.told(budget, harmless=harmless)]
+
+    def told(self, budget: Budget, *, harmless: bool = True) -> list[Told]:
+        """The same, each with where it was found."""
+        told: list[Told] = []
         characters = 0
         # Places are linked from below, so that a path is only written out where something is told of it.
-        stack: list[tuple[Iterator[tuple[str, str | Found]], _Place | None]] = [(iter(self.parts), None)]
+        stack: list[tuple[Iterator[tuple[str, str | Found]], _Place]] = [
+            (iter(self.parts), _Place(None, "", self.pair))
+        ]
         while stack and len(told) < MAX_CHANGES and characters < MAX_CHARACTERS:
             parts, place = stack[-1]
             part = next(parts, None)
@@ -58,27 +88,45 @@ class Found:
                 continue
             budget.spend()
             path, change = part
-            here = _Place(place, path) if path else place
             if isinstance(change, Found):
                 if harmless or not change.compatible:
-                    stack.append((iter(change.parts), here))
-            elif harmless or change not in HARMLESS:
-                told.append((change, _written(here)))
-                characters += len(told[-1][1])
+                    stack.append((iter(change.parts), _Place(place, path, change.pair)))
+            elif harmless or change not in self._harmless:
+                steps = place.path(path)
+                told.append(Told(change, steps, change in self._harmless, place.pairs(path)))
+                characters += len(steps)
         return told
 
 
-class _Place:
-    __slots__ = ("above", "step")
+_PAIRS_MAX: Final = 4
+"""How far up a part is sought that a branch or a truth value does not show by itself."""
 
-    def __init__(self, above: _Place | None, step: str) -> None:
+
+class _Place:
+    """A pair that is being told of: where it was met, and below what path."""
+
+    __slots__ = ("above", "pair", "step")
+
+    def __init__(self, above: _Place | None, step: str, pair: Pair) -> None:
         self.above = above
         self.step = step
+        self.pair = pair
 
+    def path(self, last: str) -> str:
+        """The path of what lies at ``last`` below here."""
+        steps = [last] if last else []
+        place: _Place | None = self
+        while place is not None:
+            if place.step:
+                steps.append(place.step)
+            place = place.above
+        return "#/" + "/".join(reversed(steps))
 
-def _written(place: _Place | None) -> str:
-    steps = []
-    while place is not None:
-        steps.append(place.step)
-        place = place.above
-    return "#/" + "/".join(reversed(steps))
+    def pairs(self, last: str) -> tuple[tuple[Pair, str], ...]:
+        """As in :class:`Told`."""
+        found: list[tuple[Pair, str]] = []
+        place: _Place | None = self
+        while place is not None and len(found) < _PAIRS_MAX:
+            found.append((place.pair, last))
+            last, place = place.step, place.above
+        return tuple(found)

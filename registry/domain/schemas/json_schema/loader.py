@@ -54,7 +54,9 @@ class _Loader:
         ``entered``: ``place`` is that of its contents, an id of its own is counted in.
         """
         if type(schema) is bool:
-            return Node("empty" if schema else "false")
+            plain = Node("empty" if schema else "false")
+            plain.raw = schema
+            return plain
         if type(schema) is not dict:
             raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
         node = self._nodes.get(id(schema))
@@ -64,6 +66,7 @@ class _Loader:
         return node
 
     def _made(self, schema: Schema, place: Place) -> Node:
+        raw = schema
         if "$ref" in schema and not place.draft.modern:
             schema = {name: schema[name] for name in _BESIDE_REFERENCE if name in schema}
         check(schema, place.draft)
@@ -79,6 +82,9 @@ class _Loader:
         node.description = schema.get("description")
         node.default = schema.get("default", node.default)
         node.is_bytes = schema.get("connect.type") == "bytes"
+        node.raw = raw
+        for part in parts:
+            part.raw = raw
         return node
 
     def _parts(self, schema: Schema, place: Place) -> list[Node]:
@@ -118,7 +124,10 @@ class _Loader:
         taken.update("number" if each == "integer" else each for each in types)
         if len(types) == 1:
             return self._of_type(types[0], schema, place)
-        return _combined("anyOf", [self._of_type(each, schema, place) for each in types], types)
+        branches = [self._of_type(each, schema, place) for each in types]
+        for branch in branches:
+            branch.raw = schema
+        return _combined("anyOf", branches, types)
 
     def _of_type(self, named: str, schema: Schema, place: Place) -> Node:
         match named:

@@ -18,7 +18,7 @@ MISSING: Final[Any] = object()
 class Node:
     """Any schema. On its own: one of the types that have no more to say, such as ``null``."""
 
-    __slots__ = ("default", "description", "id", "is_bytes", "kind", "title")
+    __slots__ = ("default", "description", "id", "is_bytes", "kind", "raw", "title")
 
     def __init__(self, kind: str) -> None:
         self.kind: Final = kind
@@ -30,6 +30,8 @@ class Node:
         self.default: Json = MISSING
         self.is_bytes = False
         """Whether it stands for bytes in Kafka Connect (``connect.type``)."""
+        self.raw: Json = MISSING
+        """The JSON that it was read from."""
 
 
 class String(Node):

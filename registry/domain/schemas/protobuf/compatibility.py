@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Difference
 
-from .model import SCALARS, EnumType, Field, FieldType, File, MapType, Message, OneOf
+from .model import SCALARS, Constant, EnumType, Field, FieldType, File, MapType, Message, OneOf
 from .names import Declared, Names, inside
 
 Sides = tuple[File, Names]
@@ -54,11 +54,23 @@ _GROUPS: Final[Mapping[str, str]] = {
 """Scalars that share an encoding can take each other's place; so can an enum and a general number."""
 
 
+Said = File | Message | EnumType | Constant | OneOf | Field
+
+
+class Item(NamedTuple):
+    """What a file declares, and the full name of the message or enum that it stands in, or of itself."""
+
+    scope: str
+    said: Said
+
+
 class Change(NamedTuple):
     """One change, and the path ``#/Outer/Inner/oneof/number`` where it is."""
 
     type: str
     path: str
+    old: Item | None = None
+    new: Item | None = None
 
     @property
     def compatible(self) -> bool:
@@ -75,14 +87,19 @@ def differences(
     writer: Sides, reader: Sides, reader_is: Literal["new", "old"], budget: Budget
 ) -> list[Difference]:
     """The incompatible changes from what was written to what reads it."""
-    names = {"reader": reader_is, "writer": "old" if reader_is == "new" else "new"}
-    found: list[Difference] = []
-    for each in changes(writer, reader, budget):
-        if not each.compatible:
-            sentence = _SENTENCES[each.type].format(path=f"'{each.path}'", **names)
-            text = f'{{errorType:"{each.type}", description:"{sentence}"}}'
-            found.append(Difference(each.type, each.path, text))
-    return found
+    return [
+        Difference(each.type, each.path, message(each, reader_is))
+        for each in changes(writer, reader, budget)
+        if not each.compatible
+    ]
+
+
+def message(change: Change, reader_is: Literal["new", "old"]) -> str:
+    """An incompatible change in Confluent's words."""
+    writer_is = "old" if reader_is == "new" else "new"
+    path = f"'{change.path}'"
+    sentence = _SENTENCES[change.type].format(path=path, reader=reader_is, writer=writer_is)
+    return f'{{errorType:"{change.type}", description:"{sentence}"}}'
 
 
 class _At(NamedTuple):
@@ -91,6 +108,8 @@ class _At(NamedTuple):
     path: tuple[str, ...]
     old: str
     new: str
+    fields: tuple[Item, Item] | None = None
+    """Those whose types are compared."""
 
     def inside(self, name: str) -> _At:
         return _At((*self.path, name), inside(self.old, name), inside(self.new, name))
@@ -138,7 +157,7 @@ class _Comparison:
     def of_files(self, old: File, new: File) -> list[Change]:
         at = _At((), old.package, new.package)
         if old.package != new.package:
-            self._add("PACKAGE_CHANGED", at)
+            self._add("PACKAGE_CHANGED", at, old, new)
         self._run(self._types(at, old.types, new.types))
         return self._changes
 
@@ -165,8 +184,9 @@ class _Comparison:
         if isinstance(pair.old.type, Message) and isinstance(pair.new.type, Message):
             yield from self._messages(at, pair.old.type, pair.new.type)
 
-    def _add(self, type_: str, at: _At) -> None:
-        change = Change(type_, "#/" + "/".join(at.path))
+    def _add(self, type_: str, at: _At, old: Said | None = None, new: Said | None = None) -> None:
+        items = at.fields or (old and Item(at.old, old), new and Item(at.new, new))
+        change = Change(type_, "#/" + "/".join(at.path), *items)
         self._incompatible += not change.compatible
         self._changes.append(change)
 
@@ -182,35 +202,35 @@ class _Comparison:
             here = at.inside(name)
             if name not in new:
                 if old[name][1].map_type() is None:
-                    self._add("MESSAGE_REMOVED", here)
+                    self._add("MESSAGE_REMOVED", here, old[name][1])
             elif name not in old:
                 if new[name][1].map_type() is None:
-                    self._add("MESSAGE_ADDED", here)
+                    self._add("MESSAGE_ADDED", here, None, new[name][1])
             else:
                 yield from self._messages(here, old[name][1], new[name][1])
                 if old[name][0] != new[name][0]:
-                    self._add("MESSAGE_MOVED", here)
+                    self._add("MESSAGE_MOVED", here, old[name][1], new[name][1])
 
     def _enums(self, at: _At, old: Mapping[str, EnumType], new: Mapping[str, EnumType]) -> None:
         for name in dict.fromkeys((*old, *new)):
             here = at.inside(name)
             if name not in new:
-                self._add("ENUM_REMOVED", here)
+                self._add("ENUM_REMOVED", here, old[name])
             elif name not in old:
-                self._add("ENUM_ADDED", here)
+                self._add("ENUM_ADDED", here, None, new[name])
             else:
                 self._constants(here, old[name], new[name])
 
     def _constants(self, at: _At, old: EnumType, new: EnumType) -> None:
-        before = {each.tag: each.name for each in old.constants}
-        after = {each.tag: each.name for each in new.constants}
+        before = {each.tag: each for each in old.constants}
+        after = {each.tag: each for each in new.constants}
         for tag in sorted(before.keys() | after.keys()):
             if tag not in after:
-                self._add("ENUM_CONST_REMOVED", at.below(str(tag)))
+                self._add("ENUM_CONST_REMOVED", at.below(str(tag)), before[tag])
             elif tag not in before:
-                self._add("ENUM_CONST_ADDED", at.below(str(tag)))
-            elif before[tag] != after[tag]:
-                self._add("ENUM_CONST_CHANGED", at.below(str(tag)))
+                self._add("ENUM_CONST_ADDED", at.below(str(tag)), None, after[tag])
+            elif before[tag].name != after[tag].name:
+                self._add("ENUM_CONST_CHANGED", at.below(str(tag)), before[tag], after[tag])
 
     def _messages(self, at: _At, old: Message, new: Message) -> _Work:
         before, after = _Members.of(old), _Members.of(new)
@@ -237,37 +257,39 @@ class _Comparison:
                 self._add(
                     "MULTIPLE_FIELDS_MOVED_TO_ONEOF" if several else "FIELD_MOVED_TO_EXISTING_ONEOF",
                     at.below(oneof.name),
+                    before.oneofs.get(oneof.name),
+                    oneof,
                 )
 
     def _oneofs(self, at: _At, before: _Members, after: _Members) -> None:
         for name in sorted(before.oneofs.keys() | after.oneofs.keys()):
             if name not in after.oneofs:
-                self._add("ONEOF_REMOVED", at.below(name))
+                self._add("ONEOF_REMOVED", at.below(name), before.oneofs[name])
             elif name not in before.oneofs:
-                self._add("ONEOF_ADDED", at.below(name))
+                self._add("ONEOF_ADDED", at.below(name), None, after.oneofs[name])
 
     def _removed(self, at: _At, tag: int, before: _Members, gone: Iterable[str]) -> None:
-        oneof = before.oneof_of.get(tag)
+        oneof, field = before.oneof_of.get(tag), before.fields[tag]
         if oneof is None:
-            required = before.fields[tag].label == "required"
-            self._add("REQUIRED_FIELD_REMOVED" if required else "FIELD_REMOVED", at.below(str(tag)))
+            type_ = "REQUIRED_FIELD_REMOVED" if field.label == "required" else "FIELD_REMOVED"
+            self._add(type_, at.below(str(tag)), field)
         elif oneof not in gone:
-            self._add("ONEOF_FIELD_REMOVED", at.below(oneof, str(tag)))
+            self._add("ONEOF_FIELD_REMOVED", at.below(oneof, str(tag)), field)
 
     def _added(self, at: _At, tag: int, after: _Members) -> None:
-        oneof = after.oneof_of.get(tag)
+        oneof, field = after.oneof_of.get(tag), after.fields[tag]
         if oneof is None:
-            required = after.fields[tag].label == "required"
-            self._add("REQUIRED_FIELD_ADDED" if required else "FIELD_ADDED", at.below(str(tag)))
+            type_ = "REQUIRED_FIELD_ADDED" if field.label == "required" else "FIELD_ADDED"
+            self._add(type_, at.below(str(tag)), None, field)
         else:
-            self._add("ONEOF_FIELD_ADDED", at.below(oneof, str(tag)))
+            self._add("ONEOF_FIELD_ADDED", at.below(oneof, str(tag)), None, field)
 
     def _kept(self, at: _At, tag: int, before: _Members, after: _Members) -> _Work:
-        oneof = after.oneof_of.get(tag)
+        oneof, old, new = after.oneof_of.get(tag), before.fields[tag], after.fields[tag]
+        at = at._replace(fields=(Item(at.old, old), Item(at.new, new)))
         if oneof is None and tag in before.oneof_of:
             self._add("ONEOF_FIELD_MOVED_TO_TOP_LEVEL", at.below(str(tag)))
         here = at.below(str(tag)) if oneof is None else at.below(oneof, str(tag))
-        old, new = before.fields[tag], after.fields[tag]
         if old.name != new.name:
             self._add("FIELD_NAME_CHANGED", here)
         yield from self._field_types(here, (old.label, new.label), old.type, new.type)
@@ -282,7 +304,7 @@ class _Comparison:
         elif before.group:
             self._labels(at, labels, before.group)
         elif before.map and after.map:
-            inner = _At(at.path, before.scope, after.scope)
+            inner = at._replace(old=before.scope, new=after.scope)
             yield from self._field_types(inner, ("", ""), before.map.key, after.map.key)
             yield from self._field_types(inner, ("", ""), before.map.value, after.map.value)
         else:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from registry.domain.schemas.contract import Budget, Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas.contract import (
+    STRICT,
+    Budget,
+    Change,
+    Dependency,
+    Difference,
+    InvalidSchema,
+    Schema,
+)
 
 if TYPE_CHECKING:
     from .schema import ProtobufSchema
@@ -34,12 +42,36 @@ class ProtobufFormat:
         writer: Schema,
         reader_is: Literal["new", "old"],
         budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
     ) -> list[Difference]:
-        """Confluent's incompatible changes from the writer to the reader."""
+        """Confluent's incompatible changes from the writer to the reader, whatever the policy."""
         from .compatibility import differences  # noqa: PLC0415 (as above)
-        from .schema import ProtobufSchema  # noqa: PLC0415
 
-        if not isinstance(reader, ProtobufSchema) or not isinstance(writer, ProtobufSchema):
-            raise InvalidSchema("Incompatible because of different schema type")
-        sides = (writer.file, writer.names), (reader.file, reader.names)
+        old, new = _both(writer, reader)
+        sides = (old.file, old.names), (new.file, new.names)
         return differences(*sides, reader_is, Budget() if budget is None else budget)
+
+    def changes(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
+        lines: bool = False,
+    ) -> list[Change]:
+        """All changes that Confluent knows of."""
+        from .explaining import explained  # noqa: PLC0415 (as above)
+
+        old, new = _both(writer, reader)
+        return explained(old, new, reader_is, Budget() if budget is None else budget, lines=lines)
+
+
+def _both(writer: Schema, reader: Schema) -> tuple[ProtobufSchema, ProtobufSchema]:
+    from .schema import ProtobufSchema  # noqa: PLC0415 (as above)
+
+    if not isinstance(reader, ProtobufSchema) or not isinstance(writer, ProtobufSchema):
+        raise InvalidSchema("Incompatible because of different schema type")
+    return writer, reader

@@ -1,0 +1,115 @@
+"""Changes of Avro schemas told at length: where they stand in both texts, and what would pass."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from registry.domain.schemas.contract import Budget, Change, Part
+from registry.domain.schemas.excerpts import Lines, Spot, excerpt
+from registry.domain.schemas.fixes import told
+
+from . import json_source
+from .compatibility import MAX_DIFFERENCES, Found, NoVerdictError, compare, difference, no_verdict
+from .fixes import FIXES
+from .harmless import Harmless, harmless
+from .model import Array, Enum, Field, Fixed, Json, Map, Node, Record, Union, type_name
+
+_OWN_KEYWORDS: Final = {
+    "NAME_MISMATCH": "name",
+    "FIXED_SIZE_MISMATCH": "size",
+    "MISSING_ENUM_SYMBOLS": "symbols",
+}
+"""Where a difference of named types stands in their definitions."""
+
+
+class Side:
+    """One of the two schemas: its model, its canonical text read, and where in this the model's parts are."""
+
+    def __init__(self, node: Node, canonical: str, *, lines: bool) -> None:
+        self.node: Final = node
+        self._value: Final = json_source.read(canonical)
+        self._places: Final = _places(node, self._value)
+        self._lines = Lines(self._value) if lines else None
+
+    def part(self, of: Node | Field, keyword: str | None = None) -> Part:
+        """How a part of the model is written; what a dependency defines has only its name here."""
+        holder = self._places.get(id(of))
+        if holder is None:
+            is_whole = of is self.node
+            spot = Spot(self._value if is_whole else _name(of))
+        else:
+            spot = Spot(holder, keyword if keyword is not None and keyword in holder else None)
+        return Part(excerpt(spot.value)) if self._lines is None else self._lines.part(spot)
+
+
+def changes(writer: Side, reader: Side, reader_is: Literal["new", "old"], budget: Budget) -> list[Change]:
+    """Java's differences, then what changed without harm. Raises :class:`~.contract.Exhausted`."""
+    try:
+        found = compare(reader.node, writer.node, budget)
+    except NoVerdictError as error:
+        text = no_verdict(error)
+        fix = told(FIXES, text.type, reader_is, "", None, None)
+        return [Change(text.type, text.path, False, text.text, None, None, fix)]
+    everything = [_change(each, writer, reader, reader_is) for each in found]
+    room = max(0, MAX_DIFFERENCES - len(everything))
+    return everything + [
+        _harmless_change(each, writer, reader, reader_is) for each in harmless(reader.node, writer.node, room)
+    ]
+
+
+def _change(found: Found, writer: Side, reader: Side, reader_is: Literal["new", "old"]) -> Change:
+    text = difference(found, reader_is)
+    read, written, name = _parts(found, writer, reader)
+    old, new = (written, read) if reader_is == "new" else (read, written)
+    kind = "READER_FIELD_MISSING_DEFAULT_VALUE" if written is None else found.type
+    fix = told(FIXES, kind, reader_is, name, old, new)
+    return Change(text.type, text.path, False, text.text, old, new, fix)
+
+
+def _parts(found: Found, writer: Side, reader: Side) -> tuple[Part, Part | None, str]:
+    """The reader's part, the writer's, and what the difference is about."""
+    if isinstance(found.reader, Field):
+        return reader.part(found.reader), None, found.reader.name
+    keyword = _OWN_KEYWORDS.get(found.type)
+    if keyword is not None:
+        read, written = reader.part(found.reader, keyword), writer.part(found.writer, keyword)
+        return read, written, _name(found.reader)
+    fields = found.place.nearest_fields()
+    if fields is not None:
+        return reader.part(fields[0], "type"), writer.part(fields[1], "type"), fields[0].name
+    return reader.part(reader.node), writer.part(writer.node), "the schema"
+
+
+def _harmless_change(found: Harmless, writer: Side, reader: Side, reader_is: Literal["new", "old"]) -> Change:
+    read = None if found.reader is None else reader.part(found.reader, found.keyword)
+    written = None if found.writer is None else writer.part(found.writer, found.keyword)
+    old, new = (written, read) if reader_is == "new" else (read, written)
+    return Change(found.type, found.path, True, "", old, new, "")
+
+
+def _name(of: Node | Field) -> str:
+    return of.name if isinstance(of, Field) else type_name(of)
+
+
+def _places(node: Node, value: Json) -> dict[int, dict[str, Json]]:
+    """By the identity of a field or a named type, the object of the text that says it."""
+    found: dict[int, dict[str, Json]] = {}
+    stack: list[tuple[Node, Json]] = [(node, value)]
+    while stack:
+        node, value = stack.pop()
+        if type(node) is Union and type(value) is list:
+            stack += zip(node.branches, value, strict=True)
+        elif type(value) is not dict:
+            continue  # a name
+        elif type(node) is Array:
+            stack.append((node.items, value["items"]))
+        elif type(node) is Map:
+            stack.append((node.values, value["values"]))
+        elif type(node) is Record:
+            found[id(node)] = value
+            for field, said in zip(node.fields, value["fields"], strict=True):
+                found[id(field)] = said
+                stack.append((field.type, said["type"]))
+        elif type(node) is Enum or type(node) is Fixed:
+            found[id(node)] = value
+    return found

@@ -1,0 +1,135 @@
+"""JSON values shown to people: short texts of parts, and whole texts in lines, with where a part stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from .contract import Part
+from .json_scanner import Json
+from .json_text import printed, quoted
+
+CHARACTERS_MAX: Final = 300
+"""Of a part that a change is about."""
+LINE_MAX: Final = 160
+VALUES_MAX: Final = 200_000
+"""Of a schema; one with more is not printed in lines."""
+
+_STEP: Final = "  "
+
+
+class Spot(NamedTuple):
+    """A part of a JSON value, by what holds it; ``None`` stands for the value as a whole."""
+
+    holder: Json
+    key: str | int | None = None
+
+    @property
+    def value(self) -> Json:
+        """The part itself."""
+        return self.holder if self.key is None else self.holder[self.key]
+
+
+def cut(text: str, most: int = CHARACTERS_MAX) -> str:
+    """The text, or its beginning."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def excerpt(value: Json) -> str:
+    """The value as compact JSON, cut; of a long one no more is printed than that needs."""
+    parts: list[str] = []
+    size = 0
+    for piece in _pieces(value):
+        parts.append(piece)
+        size += len(piece)
+        if size > CHARACTERS_MAX:
+            break
+    return cut("".join(parts))
+
+
+def _pieces(value: Json) -> Iterator[str]:
+    stack: list[tuple[Iterator[tuple[str, Json]], str]] = [(iter([("", value)]), "")]
+    while stack:
+        members, end = stack[-1]
+        following = next(members, None)
+        if following is None:
+            stack.pop()
+            yield end
+            continue
+        prefix, value = following
+        yield prefix
+        if type(value) is dict:
+            yield "{"
+            stack.append((_members(value), "}"))
+        elif type(value) is list:
+            yield "["
+            stack.append((_elements(value), "]"))
+        else:
+            yield _scalar(value)
+
+
+def _scalar(value: Json) -> str:
+    return quoted(value[: CHARACTERS_MAX + 1]) if type(value) is str else printed(value)
+
+
+def _members(value: dict[str, Json]) -> Iterator[tuple[str, Json]]:
+    for place, (name, member) in enumerate(value.items()):
+        yield f"{',' if place else ''}{_scalar(name)}:", member
+
+
+def _elements(value: list[Json]) -> Iterator[tuple[str, Json]]:
+    for place, element in enumerate(value):
+        yield "," if place else "", element
+
+
+class Lines:
+    """A value printed in lines, two blanks a level, as ``json.tool`` would; empty where it is too large."""
+
+    def __init__(self, value: Json) -> None:
+        self.lines: list[str] = []
+        self._at: dict[tuple[int, str | int | None], int] = {}
+        if not self._print(value):
+            self.lines.clear()
+            self._at.clear()
+
+    def part(self, spot: Spot) -> Part:
+        """The part at ``spot`` with its line, where it stands in this text."""
+        line = self._at.get((id(spot.holder), spot.key), 0)
+        shown = self.lines[line - 1].strip() if line else ""
+        text = excerpt(spot.value)
+        if shown.endswith(("{", "[")):
+            shown = shown[:-1] + text  # one line that says something
+        return Part(text, line, cut(shown, LINE_MAX))
+
+    def _print(self, value: Json) -> bool:
+        stack: list[tuple[Iterator[tuple[str | int, Json]], Json]] = []
+        name = ""
+        while len(self.lines) <= VALUES_MAX:
+            indent = _STEP * len(stack)
+            if (type(value) is dict or type(value) is list) and value:
+                members = iter(value.items() if isinstance(value, dict) else enumerate(value))
+                self.lines.append(f"{indent}{name}{'{' if type(value) is dict else '['}")
+                self._at[id(value), None] = len(self.lines)
+                stack.append((members, value))
+            else:
+                if type(value) is dict or type(value) is list:
+                    self._at[id(value), None] = len(self.lines) + 1
+                self.lines.append(f"{indent}{name}{printed(value)}{',' if stack else ''}")
+            while stack:
+                members, holder = stack[-1]
+                following = next(members, None)
+                if following is not None:
+                    key, value = following
+                    self._at[id(holder), key] = len(self.lines) + 1
+                    name = f"{quoted(key)}: " if isinstance(key, str) else ""
+                    break
+                stack.pop()
+                self._close(holder, last=not stack, indent=_STEP * len(stack))
+            else:
+                return True
+        return False
+
+    def _close(self, holder: Json, *, last: bool, indent: str) -> None:
+        self.lines[-1] = self.lines[-1].removesuffix(",")
+        mark = "}" if type(holder) is dict else "]"
+        self.lines.append(f"{indent}{mark}{'' if last else ','}")

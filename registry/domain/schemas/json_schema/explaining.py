@@ -1,0 +1,127 @@
+"""Changes of JSON schemas told at length: where they stand in both texts, and what would pass."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from registry.domain.schemas.contract import Budget, Change, Part
+from registry.domain.schemas.excerpts import Lines, Spot, excerpt
+from registry.domain.schemas.fixes import told as told_fix
+from registry.domain.schemas.json_scanner import Json
+
+from .changes import difference
+from .compatibility import compare
+from .fixes import FIXES
+from .found import Told
+from .model import MISSING, Node
+
+_CRITERIA: Final = ("allOf", "anyOf", "oneOf", "type", "$ref")
+_KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
+    "ID_CHANGED": ("$id", "id"),
+    "TITLE_CHANGED": ("title",),
+    "DESCRIPTION_CHANGED": ("description",),
+    "DEFAULT_CHANGED": ("default",),
+    "TYPE_NARROWED": ("type",),
+    "TYPE_EXTENDED": ("type",),
+    "COMBINED_TYPE_CHANGED": _CRITERIA,
+    "COMBINED_TYPE_EXTENDED": _CRITERIA,
+}
+"""The keywords that changes of a schema as a whole are about."""
+_HOLDERS: Final = {
+    "properties": ("properties",),
+    "dependencies": ("dependencies", "dependentRequired", "dependentSchemas"),
+    "items": ("prefixItems", "items"),
+}
+_BOTH_SCHEMAS: Final = Told("TYPE_CHANGED", "#/", False, ())
+
+
+class Side(NamedTuple):
+    """One of the two schemas: its model, and the JSON that this was read from."""
+
+    node: Node
+    value: Json
+
+
+def changes(
+    writer: Side,
+    reader: Side,
+    reader_is: Literal["new", "old"],
+    budget: Budget,
+    policy: str,
+    *,
+    lines: bool,
+) -> list[Change]:
+    """All changes. Raises :class:`~.contract.Exhausted`."""
+    found = compare(writer.node, reader.node, budget, policy)
+    everything = found.told(budget)
+    if not found.compatible and all(each.harmless for each in everything):
+        everything.append(_BOTH_SCHEMAS)
+    show = _Shown(writer, reader, lines=lines)
+    return [_change(each, reader_is, show) for each in everything]
+
+
+def _change(told: Told, reader_is: Literal["new", "old"], show: _Shown) -> Change:
+    written, read = show.part(told, 0), show.part(told, 1)
+    old, new = (written, read) if reader_is == "new" else (read, written)
+    if told.harmless:
+        return Change(told.change, told.path, True, "", old, new, "")
+    message = difference(told.change, told.path, reader_is).text
+    fix = told_fix(FIXES, told.change, reader_is, _name(told), old, new)
+    return Change(told.change, told.path, False, message, old, new, fix)
+
+
+def _name(told: Told) -> str:
+    for _, path in told.pairs:
+        head, _, rest = path.partition("/")
+        if head:
+            return rest or head
+    return "the schema"
+
+
+class _Shown:
+    def __init__(self, writer: Side, reader: Side, *, lines: bool) -> None:
+        self._sides = writer, reader
+        self._lines = [Lines(each.value) if lines else None for each in self._sides]
+
+    def part(self, told: Told, side: Literal[0, 1]) -> Part | None:
+        """What the change is about in the writer's (0) or the reader's (1) schema."""
+        spot = _spot(told, side) if told.pairs else Spot(self._sides[side].value)
+        if spot is None:
+            return None
+        lines = self._lines[side]
+        return Part(excerpt(spot.value)) if lines is None else lines.part(spot)
+
+
+def _spot(told: Told, side: Literal[0, 1]) -> Spot | None:
+    """``true`` and ``false`` are found through the schema that they stand in."""
+    alone: Spot | None = None
+    for pair, path in told.pairs:
+        node = pair[side]
+        raw = MISSING if node is None else node.raw
+        if type(raw) is dict:
+            return _within(raw, path, told.change) or alone
+        if raw is not MISSING and not path:
+            alone = Spot(raw)
+    return alone
+
+
+def _within(raw: dict[str, Json], path: str, change: str) -> Spot | None:
+    head, _, rest = path.partition("/")
+    if not head:
+        keywords = _KEYWORDS.get(change)
+        if keywords is None:
+            return Spot(raw)
+        return next((Spot(raw, each) for each in keywords if each in raw), None)
+    if not rest:
+        head = "items" if head == "additionalItems" and "prefixItems" in raw else head
+        return Spot(raw, head) if head in raw else None
+    if head == "required":
+        listed = raw.get(head, [])
+        return Spot(listed, listed.index(rest)) if rest in listed else None
+    for name in _HOLDERS.get(head, (head,)):
+        holder = raw.get(name)
+        if type(holder) is dict and rest in holder:
+            return Spot(holder, rest)
+        if type(holder) is list and rest.isdigit() and int(rest) < len(holder):
+            return Spot(holder, int(rest))
+    return None

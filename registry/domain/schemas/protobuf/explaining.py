@@ -1,0 +1,127 @@
+"""Changes of Protobuf schemas told at length: where they stand in both texts, and what would pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from registry.domain.schemas import contract
+from registry.domain.schemas.contract import Budget, Part
+from registry.domain.schemas.excerpts import LINE_MAX, cut
+from registry.domain.schemas.fixes import told
+
+from .compatibility import Change, Item, changes, message
+from .fixes import FIXES
+from .model import Constant, EnumType, Field, File, Message, OneOf
+from .schema import ProtobufSchema
+
+_STEP: Final = "  "
+_SAID: Final = re.compile(
+    r"(?P<kind>message|enum|oneof|service|extend|package) (?P<name>[^ ;]+)(?: \{|;)"
+    r"|(?:\S.* )?(?P<field>[^ ]+ = -?[0-9]+)(?: \[|;)"
+)
+
+
+def explained(
+    writer: ProtobufSchema,
+    reader: ProtobufSchema,
+    reader_is: Literal["new", "old"],
+    budget: Budget,
+    *,
+    lines: bool,
+) -> list[contract.Change]:
+    """All changes. Raises :class:`~.contract.Exhausted`."""
+    found = changes((writer.file, writer.names), (reader.file, reader.names), budget)
+    sides = (_Shown(writer, lines=lines), _Shown(reader, lines=lines))
+    return [_explained(each, reader_is, *sides) for each in found]
+
+
+def _explained(
+    change: Change, reader_is: Literal["new", "old"], writer: _Shown, reader: _Shown
+) -> contract.Change:
+    written, read = writer.part(change.old), reader.part(change.new)
+    old, new = (written, read) if reader_is == "new" else (read, written)
+    if change.compatible:
+        return contract.Change(change.type, change.path, True, "", old, new, "")
+    fix = told(FIXES, change.type, reader_is, _name(change), old, new)
+    return contract.Change(change.type, change.path, False, message(change, reader_is), old, new, fix)
+
+
+def _name(change: Change) -> str:
+    item = change.new or change.old
+    return "" if item is None or isinstance(item.said, File) else item.said.name
+
+
+class _Shown:
+    """One of the two schemas: how its parts are written, and in which lines of its canonical text."""
+
+    def __init__(self, schema: ProtobufSchema, *, lines: bool) -> None:
+        self._package = schema.file.package
+        self._lines = schema.canonical.split("\n") if lines else []
+        self._index = _indexed(self._lines)
+
+    def part(self, item: Item | None) -> Part | None:
+        """What a change is about; ``None`` where it is not there."""
+        text = "" if item is None else _text(item.said)
+        if item is None or not text:
+            return None
+        line = self._line(item)
+        return Part(cut(text), line, cut(self._lines[line - 1].strip(), LINE_MAX) if line else "")
+
+    def _line(self, item: Item) -> int:
+        """From 1; 0 for what another file declares."""
+        said, scope = item.said, item.scope
+        if isinstance(said, File):
+            return self._index.get(("", "package"), 0)
+        if self._package:
+            if scope != self._package and not scope.startswith(f"{self._package}."):
+                return 0
+            scope = scope[len(self._package) + 1 :]
+        if isinstance(said, Message | EnumType):
+            return self._index.get((scope, ""), 0)
+        what = f"oneof {said.name}" if isinstance(said, OneOf) else f"{said.name} = {said.tag}"
+        return self._index.get((scope, what), 0)
+
+
+def _indexed(lines: Sequence[str]) -> dict[tuple[str, str], int]:
+    """By scope and what stands in it, the lines of a canonical text; its blanks tell what is inside what."""
+    index: dict[tuple[str, str], int] = {}
+    scopes = [""]
+    for number, line in enumerate(lines, 1):
+        depth = len(scopes) - 1
+        if not line.startswith(_STEP * depth) and line.strip():
+            if line.startswith(_STEP * (depth - 1) + "}"):
+                scopes.pop()
+            continue
+        said = _SAID.match(line, len(_STEP) * depth)
+        if said is None:
+            continue
+        scope = scopes[-1]
+        if said["field"]:
+            index.setdefault((scope, said["field"]), number)
+        elif said["kind"] == "package":
+            index["", "package"] = number
+        else:
+            inner = scope
+            if said["kind"] == "oneof":
+                index.setdefault((scope, f"oneof {said['name']}"), number)
+            else:
+                inner = f"{scope}.{said['name']}" if scope else said["name"]
+                index.setdefault((inner, ""), number)
+            if line.endswith("{"):
+                scopes.append(inner)
+    return index
+
+
+def _text(said: File | Message | EnumType | Constant | OneOf | Field) -> str:
+    if isinstance(said, Field):
+        label = f"{said.label} " if said.label else ""
+        return f"{label}{said.type} {said.name} = {said.tag};"
+    if isinstance(said, Constant):
+        return f"{said.name} = {said.tag};"
+    if isinstance(said, OneOf):
+        return f"oneof {said.name} {{ {' '.join(map(_text, said.fields[:20]))} }}"
+    if isinstance(said, File):
+        return f"package {said.package};" if said.package else ""
+    return f"{'message' if isinstance(said, Message) else 'enum'} {said.name}"
