@@ -104,6 +104,65 @@ class RequestSnapshot(_Command, frozen=True):
     """Markers up to this offset do for no further request: given by the primary, which knows of builds."""
 
 
+class WantedAssociation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a request says of one association of a resource; ``None`` where it says nothing."""
+
+    association_type: str | None = None
+    subject: str | None = None
+    """As the client gave it: without a context it lies in the command's."""
+    lifecycle: str | None = None
+    """One of :data:`.associations.LIFECYCLES`."""
+    frozen: bool | None = None
+    schema: Register | None = None
+    """To register under the subject, which it does not name itself."""
+    guid: str = ""
+    """That of the association, where it is made by this."""
+    op: str = ""
+    """In :class:`ChangeAssociations`: ``CREATE``, ``UPSERT`` or ``DELETE``."""
+    cascade: bool = False
+    """With ``DELETE``: a strong one takes its subject along."""
+
+
+class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a request says of a resource and its associations, not yet checked."""
+
+    name: str | None = None
+    namespace: str | None = None
+    resource_id: str | None = None
+    resource_type: str | None = None
+    associations: list[WantedAssociation] = []
+
+
+class Associate(_Command, frozen=True):
+    """Make associations of a resource, all or none; schemas that come with them are registered."""
+
+    request: ResourceRequest
+    context: str
+    """Of subjects that name none."""
+    create: bool
+    """Whether they must be new, or be there just so; otherwise those that are there may be changed."""
+    dry_run: bool = False
+
+
+class Dissociate(_Command, frozen=True):
+    """Remove associations of a resource, all or none."""
+
+    resource_id: str
+    resource_type: str
+    association_types: list[str] = []
+    """None: all."""
+    cascade: bool = False
+    dry_run: bool = False
+
+
+class ChangeAssociations(_Command, frozen=True):
+    """Change the associations of several resources; each run of equal operations counts for itself."""
+
+    requests: list[ResourceRequest]
+    context: str
+    dry_run: bool = False
+
+
 Command = (
     Register
     | DeleteSubject
@@ -114,6 +173,9 @@ Command = (
     | DeleteMode
     | DeleteContext
     | RequestSnapshot
+    | Associate
+    | Dissociate
+    | ChangeAssociations
 )
 
 

@@ -58,7 +58,13 @@ INCOMPATIBLE = ErrorKind(
     40901,
     'Schema being registered is incompatible with an earlier schema for subject "%s", details: [%s]',
 )
+INCOMPATIBLE_MESSAGES = ErrorKind(40901, "[%s]")
+"""The same for a schema that comes with an association: the messages alone."""
+RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
+STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")
+NO_ACTIVE_VERSION = ErrorKind(40907, "No active (non-deleted) version exists for subject '%s'")
+ASSOCIATION_FROZEN = ErrorKind(40908, "The association of type  '%s' is frozen for subject '%s'")
 INVALID_SCHEMA = ErrorKind(42201, "%s")
 INVALID_VERSION = ErrorKind(
     42202,
@@ -76,6 +82,7 @@ NOT_PERMITTED = ErrorKind(42205, "%s")
 REFERENCE_EXISTS = ErrorKind(
     42206, "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=%s,version=%d}."
 )
+SUBJECT_REFERENCED = ErrorKind(42206, "One or more references exist to the schema %s.")
 INVALID_SUBJECT = ErrorKind(42208, "The specified subject '%s' is not a valid.")
 SCHEMA_TOO_LARGE = ErrorKind(42209, "Register operation failed because schema is too large")
 INVALID_RULE_SET = ErrorKind(42210, "%s")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
     Command,
     DeleteConfig,
     DeleteContext,
     DeleteMode,
     DeleteSubject,
     DeleteVersion,
+    Dissociate,
     PutConfig,
     PutMode,
     Register,
@@ -22,6 +25,7 @@ from registry.domain.parsing import Parser
 from registry.domain.rows import View
 from registry.domain.scope import Defaults, aliased
 
+from .association_batches import decide_associations
 from .config import delete_config, put_config
 from .contexts import delete_context
 from .decision import Decision
@@ -60,6 +64,8 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
             return delete_mode(view, command, defaults)
         case DeleteContext():
             return delete_context(view, command)
+        case Associate() | Dissociate() | ChangeAssociations():
+            return decide_associations(view, command, ids, defaults, parser)
         case RequestSnapshot():
             return request_snapshot(view, command)
 

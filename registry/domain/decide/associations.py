@@ -1,13 +1,11 @@
-"""What associations of subjects with resources, written by others, forbid."""
+"""What associations of subjects with resources forbid to all other commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import orjson
-
-from registry.domain import errors, rows
+from registry.domain import errors, versions
+from registry.domain.associations import of_subject
 from registry.domain.model import Reference, Subject
 from registry.domain.rows import View
 
@@ -16,17 +14,23 @@ def check_not_strong(view: View, subject: Subject, references: Sequence[Referenc
     """Refuse references to subjects that a resource owns (42205)."""
     for each in references:
         target = Subject.within(subject.context, each.subject)
-        if any(found.get("lifecycle") == "STRONG" for found in _associations(view, target)):
+        if any(found.strong for found in of_subject(view, target)):
             refusal = f"Subject '{target.qualified}' has a strong association and cannot be referenced"
             raise errors.NOT_PERMITTED(refusal)
 
 
 def check_none(view: View, subject: Subject) -> None:
     """Refuse to delete a subject that has associations (40904)."""
-    if next(_associations(view, subject), None) is not None:
+    if of_subject(view, subject):
         raise errors.ASSOCIATION_EXISTS(subject.qualified)
 
 
-def _associations(view: View, subject: Subject) -> Iterator[dict[str, Any]]:
-    for _, value in rows.scan(view, rows.scope_key(rows.ASSOCIATION, subject)):
-        yield orjson.loads(value)
+def check_stays_active(view: View, subject: Subject, version: int) -> None:
+    """Refuse to delete the last active version of a subject that has associations (40907).
+
+    Confluent 8.x means the same and answers 500.
+    """
+    if not of_subject(view, subject):
+        return
+    if all(each.version == version for each in versions.versions(view, subject)):
+        raise errors.NO_ACTIVE_VERSION(subject.qualified)

@@ -1,0 +1,208 @@
+"""Associations of resources with subjects: those that are stored, found, chosen and printed.
+
+A resource (a Kafka topic) uses a subject for its keys or its values. A *strong* association owns its subject:
+nothing else may be associated with it, nothing may refer to it, and it can be deleted along. A *weak* one
+uses a subject that is there anyway (Confluent 8.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from . import entities, rows, versions
+from .jackson import dumps
+from .model import Subject
+from .records import TENANT, AssociationKey, Entry, association_key
+from .rows import View
+
+STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
+"""Lifecycles; ``NONE`` only in filters: subjects without associations."""
+LIFECYCLES = (STRONG, WEAK)
+RESOURCE_TYPE = "topic"
+"""The only kind of resource (Confluent 8.x)."""
+ASSOCIATION_TYPES = ("key", "value")
+ANY = "-"
+"""In the place of a resource's name or namespace: whatever it is."""
+
+
+class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A stored association, its members in the order of ``Association`` (Confluent 8.x)."""
+
+    subject: str = ""
+    """Qualified."""
+    guid: str | None = None
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+    resource_id: str | None = None
+    resource_type: str | None = None
+    association_type: str | None = None
+    lifecycle: str | None = None
+    frozen: bool | None = None
+    create_ts: int = 0
+    """ms since the epoch."""
+    update_ts: int = 0
+
+    @property
+    def strong(self) -> bool:
+        """Whether it owns its subject; without a lifecycle it does not."""
+        return self.lifecycle == STRONG
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it may not be changed; without the member, as its lifecycle has it."""
+        return self.strong if self.frozen is None else self.frozen
+
+    @property
+    def key(self) -> AssociationKey:
+        """What its records are about."""
+        named = (self.resource_name, self.resource_namespace, self.resource_type, self.association_type)
+        return AssociationKey(Subject.parse(self.subject), *(each or None for each in named))
+
+    def entry(self) -> Entry:
+        """The record that says it; ``createTs`` only where an earlier record said it (Confluent 8.x)."""
+        key = self.key
+        members = {
+            "guid": self.guid,
+            "tenant": TENANT,
+            "resourceName": key.resource_name,
+            "resourceNamespace": key.resource_namespace,
+            "resourceId": self.resource_id,
+            "resourceType": key.resource_type,
+            "associationType": key.association_type,
+            "subject": self.subject,
+            "lifecycle": self.lifecycle,
+            "frozen": self.frozen,
+            "createTs": self.create_ts or None,
+        }
+        value = dumps({name: value for name, value in members.items() if value is not None and value != ""})
+        return Entry(association_key(key), value)
+
+
+_decode = msgspec.json.Decoder(Association).decode
+
+
+class Filter(NamedTuple):
+    """Which associations are wanted; what is empty admits all."""
+
+    resource_type: str = ""
+    association_types: tuple[str, ...] = ()
+    lifecycles: tuple[str, ...] = ()
+
+    def admits(self, found: Association) -> bool:
+        """Whether the association is one of those."""
+        kind, lifecycle = found.association_type or "", STRONG if found.strong else WEAK
+        return (
+            (not self.resource_type or found.resource_type == self.resource_type)
+            and (not self.association_types or kind in self.association_types)
+            and (not self.lifecycles or lifecycle in self.lifecycles)
+        )
+
+    def chosen(self, found: Iterable[Association]) -> list[Association]:
+        """The admitted ones, by resource, type and subject."""
+        return sorted(filter(self.admits, found), key=_order)
+
+    def of_subject(self, view: View, subject: Subject) -> list[Association] | None:
+        """The admitted associations of a subject; ``None`` where the subject itself is not admitted.
+
+        With ``NONE`` among the lifecycles a subject without any association is (Confluent 8.3).
+        """
+        if not any(self):
+            return []
+        found = of_subject(view, subject)
+        chosen = self.chosen(found)
+        return chosen if chosen or (NONE in self.lifecycles and not found) else None
+
+
+def _order(found: Association) -> tuple[str, ...]:
+    named = (found.resource_name, found.resource_namespace, found.resource_type, found.association_type)
+    return (*(each or "" for each in named), found.subject)
+
+
+def of_subject(view: View, subject: Subject) -> list[Association]:
+    """All associations of a subject."""
+    return [_decode(value) for _, value in rows.scan(view, rows.scope_key(rows.ASSOCIATION, subject))]
+
+
+def of_resource_id(view: View, resource_id: str) -> list[Association]:
+    """All associations of the resource with this id."""
+    return list(_led_to(view, rows.resource_id_prefix(resource_id)))
+
+
+def of_resource_name(view: View, name: str, namespace: str) -> list[Association]:
+    """All associations of the resources so named; ``-`` is any name, or any namespace.
+
+    Without a name every association is looked at.
+    """
+    if name == ANY:
+        prefix = rows.RESOURCE_NAME
+    else:
+        prefix = rows.resource_name_prefix(name, None if namespace == ANY else namespace)
+    found = _led_to(view, prefix)
+    return [each for each in found if namespace in (ANY, each.resource_namespace or "")]
+
+
+def _led_to(view: View, prefix: bytes) -> Iterator[Association]:
+    for key, _ in rows.scan(view, prefix):
+        value = view.get(rows.association_of(key))
+        if value is not None:
+            yield _decode(value)
+
+
+def of_one_resource(found: list[Association]) -> list[Association]:
+    """Of resources that share a name, as after a topic was made anew: the associations of the newest.
+
+    That is the one whose association was changed last, and of two equally new ones that of the higher id.
+    """
+    newest = max(found, key=lambda each: (each.update_ts, each.resource_id or ""), default=None)
+    return [each for each in found if newest is not None and each.resource_id == newest.resource_id]
+
+
+def entity(found: Association) -> dict[str, Any]:
+    """``Association``: ``frozen`` is left out where the lifecycle says as much (Confluent 8.x)."""
+    plain = found.strong == found.is_frozen
+    shown = msgspec.structs.replace(found, frozen=None if plain else found.frozen)
+    return {"subject": shown.subject, **msgspec.to_builtins(shown)}
+
+
+def tail_of(found: list[Association]) -> bytes:
+    """The member of ``ExtendedSchema`` that lists associations, with a comma before it; nothing for none."""
+    return b',"associations":' + dumps([entity(each) for each in found]) if found else b""
+
+
+def info(found: Association, schema: bytes | None = None) -> dict[str, Any]:
+    """An association in the answer about its resource; ``schema``: the JSON of the ``Schema`` beside it."""
+    members = {
+        "subject": found.subject,
+        "associationType": found.association_type,
+        "lifecycle": STRONG if found.strong else WEAK,
+        "frozen": found.is_frozen,
+        "schema": None if schema is None else msgspec.Raw(schema),
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def response(
+    name: str | None,
+    namespace: str | None,
+    resource_id: str | None,
+    resource_type: str | None,
+    infos: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """``AssociationResponse``: what is absent or empty is left out (Confluent 8.x)."""
+    members = {
+        "resourceName": name,
+        "resourceNamespace": namespace,
+        "resourceId": resource_id,
+        "resourceType": resource_type,
+        "associations": infos,
+    }
+    return {name: value for name, value in members.items() if value}
+
+
+def latest_schema(view: View, subject: Subject) -> bytes | None:
+    """The ``Schema`` of the latest version of a subject, where there is one."""
+    found = versions.latest(view, subject)
+    return None if found is None else entities.schema_entity(found.row)
