@@ -1,0 +1,122 @@
+"""Snapshots made in tests, from records at hand."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from registry.domain import records, values
+from registry.domain.fold import FOLD_VERSION
+from registry.domain.model import Subject
+from registry.domain.records import Entry, Record
+from registry.log.contract import Fetched
+from registry.log.embedded import now_ms
+from registry.settings import Settings
+from registry.snapshot.location import Location
+from registry.snapshot.manifest import Manifest, new_id
+from registry.snapshot.parts import Row, read_rows
+from registry.snapshot.sealing import About, seal
+from snapshots import local
+from snapshots.sources import Source
+from snapshots.task import Task, silent
+
+DAY_MS = 86_400_000
+MAP = 256 << 20
+LOG = "the-log"
+_chance = itertools.count()
+
+
+class KnownLog:
+    """A log whose records are known; it ends at ``end``, by default behind the last one."""
+
+    identity = LOG
+
+    def __init__(self, records: Sequence[Record], end: int | None = None) -> None:
+        self.records = records
+        self._end = end if end is not None else (records[-1].offset + 1 if records else 0)
+
+    def ask_end(self, timeout_s: float) -> int:
+        return self._end
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        at = bisect_left(self.records, offset, key=lambda record: record.offset)
+        found = list(self.records[at : at + records_max])
+        return Fetched(found, found[-1].offset + 1 if found else max(offset, self._end))
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        return offset < self._end
+
+    def close(self) -> None:
+        pass
+
+
+def source(log: Any, *, lag_ms: int = 2 * DAY_MS, retention_ms: int = 7 * DAY_MS) -> Source:
+    return Source(log, lag_ms, retention_ms, 1000)
+
+
+def task(
+    data: Path, source: Source, end: int, base: Manifest | None = None, location: Location | None = None
+) -> Task:
+    now = now_ms()
+    return Task(
+        id=new_id(end, now, next(_chance)),
+        settings=Settings(data=data, store_map_bytes=MAP),
+        source=source,
+        end=end,
+        base=base,
+        location=location or Location.parse(data / "snapshots"),
+        at_end_ms=now,
+        began_ms=now,
+    )
+
+
+def build(
+    data: Path,
+    records: Sequence[Record],
+    end: int | None = None,
+    base: Manifest | None = None,
+    log_end: int | None = None,
+) -> Manifest:
+    """A snapshot of these records by the local engine, in ``<data>/snapshots``."""
+    log = KnownLog(records, log_end)
+    return local.build(task(data, source(log), log.ask_end(1) if end is None else end, base), silent)
+
+
+def about(offset: int = 7, **other: Any) -> About:
+    now = now_ms()
+    known = About(new_id(offset, now, next(_chance)), FOLD_VERSION, LOG, offset, offset, now, now, "local")
+    return known._replace(**other)
+
+
+def sealed(location: Location, rows: Iterable[Row], offset: int = 7) -> Manifest:
+    """A snapshot with these rows."""
+    return seal(location, about(offset), [sorted(rows)])
+
+
+def rows_in(location: Location, manifest: Manifest) -> list[Row]:
+    """All rows of a snapshot, in the order in which they lie there."""
+    return [
+        row
+        for part in manifest.parts
+        for batch in read_rows(location.read(f"{manifest.id}/{part.name}"))
+        for row in batch
+    ]
+
+
+def files_of(location: Location, manifest: Manifest) -> dict[str, bytes]:
+    """The content of a snapshot's parts by their names."""
+    return {part.name: location.read(f"{manifest.id}/{part.name}") for part in manifest.parts}
+
+
+def version(name: str, number: int, schema_id: int, text: str = '"int"', context: str = ".") -> Entry:
+    """A version's record."""
+    subject = Subject(context, name)
+    return Entry(records.schema_key(subject, number), values.schema_value(subject, number, schema_id, text))
+
+
+def log_of(entries: Iterable[Entry]) -> list[Record]:
+    """A log without holes."""
+    return [Record(offset, 1000 + offset, *entry) for offset, entry in enumerate(entries)]

@@ -1,0 +1,94 @@
+"""The manifest: what is written is read again, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.snapshot.manifest import FORMAT, BadManifest, Manifest, Part, is_id, new_id, part_name
+
+HASHES = [hashlib.sha256(each).hexdigest() for each in (b"a", b"b")]
+PARTS = (
+    Part(part_name(HASHES[0]), 3, 1000, HASHES[0], b"A\0", b"Ma\xff"),
+    Part(part_name(HASHES[1]), 2, 900, HASHES[1], b"V\0", b"V\xff"),
+)
+MANIFEST = Manifest(
+    id=new_id(12, 1_795_296_368_210, 0x3F9A1C),
+    format=FORMAT,
+    fold=1,
+    log="cluster/_schemas/id",
+    offset=12,
+    comparable_from=14,
+    at_end_ms=5,
+    created_ms=6,
+    engine="local",
+    base="",
+    counts={"A": 3, "V": 2},
+    digest=2**127 + 1,
+    parts=PARTS,
+)
+
+
+def said(manifest: Manifest, **other: object) -> bytes:
+    """A manifest that says something else, with the hash that belongs to it."""
+    return manifest._replace(**other).dumps()  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert Manifest.loads(MANIFEST.dumps()) == MANIFEST
+    assert json.loads(MANIFEST.dumps())["digest"] == f"{MANIFEST.digest:032x}"
+    assert (MANIFEST.rows, MANIFEST.size) == (5, 1900)
+
+
+def test_a_snapshot_without_rows_has_no_parts() -> None:
+    empty = MANIFEST._replace(parts=(), counts={}, digest=0)
+    assert Manifest.loads(empty.dumps()) == empty
+
+
+@given(st.integers(0, len(MANIFEST.dumps()) * 8 - 1))
+def test_any_flipped_bit_is_noticed(bit: int) -> None:
+    damaged = bytearray(MANIFEST.dumps())
+    damaged[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(BadManifest):
+        Manifest.loads(bytes(damaged))
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, len(MANIFEST.dumps()) - 1])
+def test_a_manifest_that_was_cut_is_noticed(length: int) -> None:
+    with pytest.raises(BadManifest, match="damaged or cut"):
+        Manifest.loads(MANIFEST.dumps()[:length])
+
+
+def test_a_newer_format_is_named() -> None:
+    with pytest.raises(BadManifest, match="registrar-snapshot 2"):
+        Manifest.loads(said(MANIFEST, format="registrar-snapshot 2"))
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"id": "../x"}, "not the id"),
+        ({"offset": -1}, "numbers"),
+        ({"offset": "1"}, "makes no sense|numbers"),
+        ({"at_end_ms": None}, "times"),
+        ({"parts": PARTS[::-1]}, "order"),
+        ({"parts": PARTS[:1]}, "as many rows"),
+        ({"parts": (PARTS[0]._replace(name="../../etc/passwd"), PARTS[1])}, "name of a part"),
+        ({"parts": (PARTS[0]._replace(first=b"N"), PARTS[1])}, "order"),
+        ({"counts": {"A": 3, "V": -2}}, "numbers"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_refused(other: dict[str, object], why: str) -> None:
+    with pytest.raises(BadManifest, match=why):
+        Manifest.loads(said(MANIFEST, **other))
+
+
+def test_ids_sort_by_time_and_are_names_of_folders() -> None:
+    ids = [new_id(offset, ms, 1 << 30) for ms, offset in [(999, 9), (1000, 8), (10**12, 0)]]
+    assert ids == sorted(ids)
+    assert all(map(is_id, ids))
+    assert not is_id("x" + ids[0])

@@ -1,0 +1,129 @@
+"""Parts: the same rows give the same files, however they come, and are cut alike in every snapshot."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.snapshot import parts
+from registry.snapshot.manifest import Part
+from registry.snapshot.parts import BadPart, PartWriter, Row, begins_part, read_rows
+from registry.snapshot.sealing import Overlapping, Written, unite
+
+
+def written(batches: Iterable[Sequence[Row]]) -> tuple[list[Part], dict[str, bytes]]:
+    files: dict[str, bytes] = {}
+    writer = PartWriter(files.__setitem__)
+    for batch in batches:
+        writer.add(batch)
+    return writer.finish(), files
+
+
+def read(found: list[Part], files: dict[str, bytes]) -> list[Row]:
+    return [row for part in found for batch in read_rows(files[part.name]) for row in batch]
+
+
+@cache
+def many_rows() -> list[Row]:
+    chance = random.Random(7)
+    return sorted({b"V" + chance.randbytes(9): chance.randbytes(12) for _ in range(150_000)}.items())
+
+
+def test_rows_come_back_and_files_are_what_is_said_of_them() -> None:
+    rows = many_rows()
+    found, files = written([rows])
+    assert read(found, files) == rows
+    assert len(found) > 1
+    for part in found:
+        content = files[part.name]
+        assert (part.size, part.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+        own = [row for batch in read_rows(content) for row in batch]
+        assert (part.rows, part.first, part.last) == (len(own), own[0][0], own[-1][0])
+
+
+@pytest.mark.parametrize("size", [1, 7, 8192, 100_000])
+def test_the_sizes_of_batches_do_not_matter(size: int) -> None:
+    rows = many_rows()[: 20_000 if size < 8 else None]
+    assert written(rows[at : at + size] for at in range(0, len(rows), size)) == written([rows])
+
+
+def test_runs_that_begin_with_keys_that_begin_parts_give_the_same_files() -> None:
+    rows = many_rows()
+    begins = [at for at, (key, _) in enumerate(rows) if begins_part(key) and at]
+    assert begins
+    found, files = [], {}
+    for start, end in pairwise([0, *begins, len(rows)]):
+        run, more = written([rows[start:end]])
+        found += run
+        files |= more
+    assert (found, files) == written([rows])
+
+
+def test_a_row_that_is_put_in_changes_one_part_alone() -> None:
+    rows = many_rows()
+    before, _ = written([rows])
+    at = len(rows) // 2
+    new = (rows[at][0] + b"\0", b"new")
+    assert not begins_part(new[0])
+    after, _ = written([[*rows[: at + 1], new, *rows[at + 1 :]]])
+    assert len({part.name for part in before} ^ {part.name for part in after}) == 2
+
+
+def test_a_part_ends_with_the_row_that_passes_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "RAW_BYTES_MAX", 1000)
+    rows = [(b"V%03d" % number, bytes(100)) for number in range(40)]
+    found, files = written([rows])
+    assert [part.rows for part in found] == [10, 10, 10, 10]
+    assert read(found, files) == rows
+
+
+@given(st.dictionaries(st.binary(min_size=1, max_size=4), st.binary(max_size=9), max_size=30))
+def test_any_rows_come_back(rows: dict[bytes, bytes]) -> None:
+    ordered = sorted(rows.items())
+    assert read(*written([ordered])) == ordered
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [[[(b"b", b""), (b"a", b"")]], [[(b"a", b""), (b"a", b"")]], [[(b"b", b"")], [(b"a", b"")]]],
+)
+def test_rows_out_of_order_are_refused(batches: list[list[Row]]) -> None:
+    with pytest.raises(ValueError, match="order"):
+        written(batches)
+
+
+@given(st.binary(max_size=64))
+def test_what_is_no_part_is_refused(garbage: bytes) -> None:
+    with pytest.raises(BadPart):
+        list(read_rows(garbage))
+
+
+def test_a_part_that_was_cut_or_changed_is_refused_or_differs() -> None:
+    rows = many_rows()[:500]
+    [part], files = written([rows])
+    content = files[part.name]
+    chance = random.Random(3)
+    for _ in range(200):
+        damaged = bytearray(content)
+        damaged[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        try:
+            list(read_rows(bytes(damaged)))
+        except BadPart:
+            continue  # what is read without an error, the hash shows
+    with pytest.raises(BadPart):
+        list(read_rows(content[: len(content) // 2]))
+
+
+def test_runs_among_one_another_are_refused() -> None:
+    runs = [written([[(key, b"")]])[0] + written([[(b"c" + key, b"")]])[0] for key in (b"a", b"b")]
+    with pytest.raises(Overlapping):
+        unite([Written(runs[0] + runs[0], {}, 0)])
+    united = unite(Written(found, {"a": 1}, 2) for found in runs)
+    assert (united.counts, united.digest, len(united.parts)) == ({"a": 2}, 4, 4)
