@@ -236,6 +236,12 @@ class Settings:
     request_timeout_s: float = _setting(
         30.0, seconds(0.1, 3600), "limits", "Time for a request, from its last byte to the answer"
     )
+    compatibility_budget_s: float = _setting(
+        5.0,
+        seconds(0.1, 3600),
+        "limits",
+        "Time of work that comparing the schemas of a request may take; what takes more is refused with 422",
+    )
     header_timeout_s: float = _setting(
         15.0, seconds(0.1, 3600), "limits", "Time for a request's headers to arrive"
     )
@@ -294,6 +300,12 @@ class Settings:
     )
     snapshots_load: str = _setting(
         "on", choice("on", "off"), "snapshots", "Let a node start from a snapshot instead of the whole log"
+    )
+    snapshots_load_ahead: int = _setting(
+        20_000,
+        whole(1, 2**40),
+        "snapshots",
+        "Records that a snapshot must be ahead of a node's store to be loaded; fewer are read from the log",
     )
     snapshots_spark_master: str = _setting(
         "local[*]", text(r"[^\0\s]{1,500}", "a master's URL as Spark takes it"), "snapshots", "Spark's master"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from registry.aside.pool import TEXT_AT_ONCE_MAX
 from registry.domain import entities, rows
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
@@ -24,7 +25,6 @@ from registry.domain.rows import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.scope import Config
 
-from .aside import TEXT_AT_ONCE_MAX
 from .bodies import schema_request
 from .target import parse
 

@@ -11,8 +11,8 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from registry.aside.pool import Pool
 from registry.domain.errors import RegistryError
-from registry.domain.parsing import Parser
 
 from . import target
 from .answers import STANDARD_HEADERS, Answer, error_body, refusal, request_id, send_answer
@@ -29,14 +29,22 @@ _log = logging.getLogger(__name__)
 
 
 def create_app(
-    backend: Backend, settings: ApiSettings | None = None, *, metrics: Metrics | None = None
+    backend: Backend,
+    settings: ApiSettings | None = None,
+    *,
+    metrics: Metrics | None = None,
+    pool: Pool | None = None,
 ) -> Starlette:
-    """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``."""
-    settings, parser, aside = settings or ApiSettings(), Parser(), Aside()
+    """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
+
+    ``pool`` does what would keep the event loop; one of its own by default.
+    """
+    settings = settings or ApiSettings()
+    aside = Aside(pool or Pool(settings.compatibility_budget_s))
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
     resources = [
-        Resource(path, each, backend, settings, parser, aside)
+        Resource(path, each, backend, settings, aside)
         for path, each in groupby(table, lambda each: each.path)
     ]
     return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend, cors=cors)])

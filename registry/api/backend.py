@@ -48,6 +48,8 @@ class ApiSettings:
     body_bytes_max: int = 5 * 1024 * 1024
     body_timeout_s: float = 30.0
     request_timeout_s: float = 30.0
+    compatibility_budget_s: float = 5.0
+    """How long the schemas of one request may be compared, in seconds of work."""
     cluster_id: str = "registrar"
     """Answered by ``/v1/metadata/id`` as the registry's own cluster; Kafka's is the identity of the log."""
     version: str = "0"

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from registry.domain import scope as scopes
-from registry.domain.commands import Command, Done, NotPrimary, Refused, Unknown
+from registry.domain.commands import Command, Done, Forgotten, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
     BODY_TIMEOUT,
@@ -25,13 +25,12 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.model import Subject
-from registry.domain.parsing import Parser, TooMuchText
 from registry.domain.rows import View
 from registry.domain.views import DictView
 
 from . import media
 from .answers import Answer, refusal, send_answer
-from .aside import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Aside
+from .aside import Aside
 from .backend import ApiSettings, Backend
 from .operations import Call, Fresh, Operation
 from .parameters import arguments
@@ -62,14 +61,12 @@ class Resource:
         operations: Iterable[Operation],
         backend: Backend,
         settings: ApiSettings,
-        parser: Parser,
         aside: Aside,
     ) -> None:
         self.path = path
         self.operations = {operation.method: operation for operation in operations}
         self._backend = backend
         self._settings = settings
-        self._parser = parser
         self._aside = aside
         allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
         self._allow = (b"allow", ", ".join(allowed).encode())
@@ -88,8 +85,10 @@ class Resource:
                 headers = Headers(scope=scope)
                 if not operation.own:
                     media.check_consumed(_bytes(headers.get("content-type")))
-                    kind = media.negotiated(b",".join(_all(headers, "accept")))
-                answer = await self._answer(operation, scope, headers, receive)
+                    kind = media.negotiated(b",".join(_all(headers, "accept")), plain=operation.plain)
+                plain = kind == media.PLAIN
+                kind = media.PRODUCED[0] if plain else kind  # what is refused is refused in JSON
+                answer = await self._answer(operation, scope, headers, receive, plain=plain)
         except RegistryError as error:
             answer = refusal(error, (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ())
         if answer.offset is not None:
@@ -104,13 +103,16 @@ class Resource:
             raise METHOD_NOT_ALLOWED()
         return operation
 
-    async def _answer(self, operation: Operation, scope: Scope, headers: Headers, receive: Receive) -> Answer:
+    async def _answer(
+        self, operation: Operation, scope: Scope, headers: Headers, receive: Receive, *, plain: bool
+    ) -> Answer:
         call = Call(
             path=scope["path_params"],
             args=arguments(operation.parameters, scope[STATE]["target"].query),
             body=await self._body(headers, receive) if operation.takes else b"",
             settings=self._settings,
-            parser=self._parser,
+            parser=self._aside.parser,
+            plain=plain,
         )
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
@@ -155,11 +157,6 @@ class Resource:
         return result._replace(headers=(*result.headers, STALE))
 
     async def _handled(self, operation: Operation, call: Call) -> Answer | Command:
-        self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX)
-        try:
-            return self._handle(operation, call)
-        except TooMuchText:
-            call = replace(call, parser=self._aside.parser)
         work = partial(self._handle, operation, call)
         return await self._aside.do(work, self._settings.request_timeout_s)
 
@@ -192,7 +189,7 @@ class Resource:
                 raise RegistryError(code, message)
             case Unknown(message):
                 raise OUTCOME_UNKNOWN(message)
-            case NotPrimary():
+            case NotPrimary() | Forgotten():
                 raise NO_PRIMARY()
 
     async def _await_offset(self, headers: Headers) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar, cast
 
 from . import entities, errors, references
 from .questions import Known, Question, Source, What
@@ -14,6 +14,7 @@ from .schemas import (
     FORMATS,
     STEPS_MAX,
     Budget,
+    Change,
     Dependency,
     Difference,
     Exhausted,
@@ -25,14 +26,16 @@ from .versions import Registered
 _BYTES_PER_CHARACTER = 16
 """What a parsed schema takes in memory for each character of its text, generously."""
 
+_NOTHING: Final[Mapping[Question, Known]] = {}
+
 _Key = tuple[str, str, tuple[Dependency, ...]]
 
 
 class TooMuchText(Exception):
     """More would have to be parsed, or compared, than :meth:`Parser.allow` has allowed for.
 
-    What is begun anew once :meth:`Parser.learn` knows the answer to ``question`` gets further. ``refusal`` is
-    what to tell a client where that takes too long.
+    What is begun anew with the answer to ``question`` gets further. ``refusal`` is what to tell a client
+    where that takes too long.
     """
 
     def __init__(self, question: Question, refusal: str = "The schema takes too long to read") -> None:
@@ -73,7 +76,7 @@ class Read:
         """The text in a ``format`` of the API."""
         if self.schema is not None:
             return self.schema.formatted(format)
-        return cast("str", self._parser.told(Question("formatted", self.source, None, format)))
+        return cast("str", self._parser.told(Question("formatted", self.source, None, (("format", format),))))
 
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields."""
@@ -99,11 +102,18 @@ class Parser:
         self._kept: _Kept[_Key, tuple[Read, bool]] = _Kept(bytes_max)
         self._known: _Kept[Question, Known] = _Kept(bytes_max)
         self._allowed = math.inf
+        self._given = _NOTHING
         self._steps: float = STEPS_MAX
 
-    def allow(self, characters: float, steps: float = STEPS_MAX) -> None:
-        """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing."""
+    def allow(
+        self, characters: float, steps: float = STEPS_MAX, given: Mapping[Question, Known] = _NOTHING
+    ) -> None:
+        """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing.
+
+        ``given``: answers that were found elsewhere for what is begun now.
+        """
         self._allowed = characters
+        self._given = given
         self._steps = min(steps, STEPS_MAX)
 
     def budget(self) -> Budget:
@@ -144,20 +154,34 @@ class Parser:
     def _keep(self, key: _Key, read: Read, new: bool) -> None:
         self._kept.put(key, (read, new), 1000 + _characters(key) * _BYTES_PER_CHARACTER)
 
+    def read(self, source: Source) -> Schema:
+        """The schema of a source, for a parser that is allowed everything. Raises :class:`InvalidSchema`."""
+        read = self.parse(source.schema_type, source.text, source.dependencies, new=source.new)
+        return read if read.schema is None else read.schema
+
     def differences(
-        self, reader: Schema, writer: Schema, *, reader_is: Literal["new", "old"], budget: Budget
+        self, reader: Schema, writer: Schema, *, budget: Budget, **options: Any
     ) -> Sequence[Difference]:
         """See :class:`.schemas.Format`. Raises :class:`TooMuchText` besides."""
+        return cast("Sequence[Difference]", self._compared("differences", reader, writer, budget, options))
+
+    def changes(self, reader: Schema, writer: Schema, *, budget: Budget, **options: Any) -> Sequence[Change]:
+        """Likewise."""
+        return cast("Sequence[Change]", self._compared("changes", reader, writer, budget, options))
+
+    def _compared(
+        self, what: What, reader: Schema, writer: Schema, budget: Budget, options: Mapping[str, Any]
+    ) -> Any:
         assert isinstance(reader, Read)
         assert isinstance(writer, Read)
-        question = Question("differences", reader.source, writer.source, reader_is)
-        if self._known and question in self._known:
-            return cast("Sequence[Difference]", self.told(question))
+        question = Question(what, reader.source, writer.source, tuple(sorted(options.items())))
+        if question in self._given or question in self._known:
+            return self.told(question)
         if reader.schema is None or writer.schema is None:
             raise TooMuchText(question)
-        compare = FORMATS[reader.source.schema_type].differences
         try:
-            return compare(reader.schema, writer.schema, reader_is=reader_is, budget=budget)
+            compare = getattr(FORMATS[reader.source.schema_type], what)
+            return compare(reader.schema, writer.schema, budget=budget, **options)
         except Exhausted:
             if not self.is_limited:
                 raise
@@ -165,20 +189,15 @@ class Parser:
 
     def told(self, question: Question) -> Any:
         """The answer that was learnt. Raises :class:`TooMuchText`, and :class:`InvalidSchema` as learnt."""
-        known = self._known.get(question)
+        known = self._given.get(question) or self._known.get(question)
         if known is None:
             raise TooMuchText(question)
         return known.told()
 
-    def learn(self, question: Question, known: Known) -> None:
-        """Take over an answer that was found elsewhere."""
-        weight = 1000 + 4 * (question.characters + _length(known))
-        self._known.put(question, known, weight)
-        source = question.source
-        if question.what == "canonical" and known.invalid is None and known.value != source.text:
-            # The canonical text is its own, and is read as what is stored from now on.
-            stored = Question("canonical", Source(source.schema_type, known.value, source.dependencies))
-            self._known.put(stored, known, weight)
+    def learn(self, found: Mapping[Question, Known]) -> None:
+        """Remember answers that were found elsewhere, for a while."""
+        for question, known in found.items():
+            self._known.put(question, known, 1000 + question.characters + known.characters)
 
     def stored(self, view: View, registered: Registered) -> Read:
         """The schema of a stored version. Raises :class:`InvalidSchema` where it is none any more."""
@@ -202,13 +221,6 @@ def _characters(key: _Key) -> int:
     return len(key[1]) + sum(len(each.text) for each in key[2])
 
 
-def _length(known: Known) -> int:
-    said = known.value
-    if type(said) is list:
-        return sum(len(str(each)) for each in said)
-    return len(said) if type(said) is str else 0
-
-
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -221,11 +233,8 @@ class _Kept(Generic[_K, _V]):
         self._bytes = 0
         self._values: OrderedDict[_K, tuple[_V, int]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._values)
-
     def __contains__(self, key: _K) -> bool:
-        return key in self._values
+        return bool(self._values) and key in self._values
 
     def get(self, key: _K) -> _V | None:
         found = self._values.get(key)
@@ -235,10 +244,9 @@ class _Kept(Generic[_K, _V]):
         return found[0]
 
     def put(self, key: _K, value: _V, weight: int) -> None:
-        """The newest value is kept even where it is heavier than all may be: whoever put it will ask."""
         before = self._values.pop(key, None)
         self._bytes += weight - (before[1] if before is not None else 0)
         self._values[key] = value, weight
-        while self._bytes > self._bytes_max and len(self._values) > 1:
+        while self._bytes > self._bytes_max:
             _, (_, dropped) = self._values.popitem(last=False)
             self._bytes -= dropped

@@ -8,12 +8,19 @@ where it was found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema
 
 What = Literal[
-    "canonical", "normalized", "check_fields", "field_names", "formatted", "equivalent", "differences"
+    "canonical",
+    "normalized",
+    "check_fields",
+    "field_names",
+    "formatted",
+    "equivalent",
+    "differences",
+    "changes",
 ]
 
 
@@ -34,13 +41,15 @@ class Source(NamedTuple):
 class Question(NamedTuple):
     """What is wanted of ``source``, by the name that :class:`.schemas.Schema` has for it.
 
-    ``differences`` is asked of the reader, with the writer as ``other`` and what the reader is as ``detail``.
+    ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
+    writer as ``other``.
     """
 
     what: What
     source: Source
     other: Source | None = None
-    detail: str = ""
+    details: tuple[tuple[str, Any], ...] = ()
+    """The other arguments, by their names."""
 
     @property
     def characters(self) -> int:
@@ -54,11 +63,28 @@ class Known(NamedTuple):
     value: Any
     invalid: str | None = None
 
+    @property
+    def characters(self) -> int:
+        """How long it is, about."""
+        said = self.value
+        if type(said) is list:
+            return sum(len(str(each)) for each in said)
+        return len(said) if type(said) is str else 0
+
     def told(self) -> Any:
         """The value. Raises :class:`InvalidSchema`."""
         if self.invalid is not None:
             raise InvalidSchema(self.invalid)
         return self.value
+
+
+def facts(question: Question, known: Known) -> dict[Question, Known]:
+    """An answer, and what else follows from it: a canonical text is its own."""
+    found = {question: known}
+    schema_type, text, dependencies, _ = question.source
+    if question.what == "canonical" and known.invalid is None and known.value != text:
+        found[Question("canonical", Source(schema_type, known.value, dependencies))] = known
+    return found
 
 
 def answer(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Known:
@@ -70,18 +96,12 @@ def answer(question: Question, read: Callable[[Source], Schema], budget: Budget)
 
 
 def _value(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Any:
-    what, source, other, detail = question
+    what, source, other, details = question
     schema = read(source)
-    if what == "formatted":
-        return schema.formatted(detail)
+    if other is None:
+        said = getattr(schema, what)
+        return said(**dict(details)) if callable(said) else said
     if what == "equivalent":
-        assert other is not None
         return schema.equivalent(read(other))
-    if what == "differences":
-        assert other is not None
-        reader_is = cast("Literal['new', 'old']", detail)
-        return FORMATS[source.schema_type].differences(
-            schema, read(other), reader_is=reader_is, budget=budget
-        )
-    said = getattr(schema, what)
-    return said() if callable(said) else said
+    compare = getattr(FORMATS[source.schema_type], what)
+    return compare(schema, read(other), budget=budget, **dict(details))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from registry.aside.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
 from registry.domain.commands import Command, Forgotten, Refused, Ticket, refused
 from registry.domain.decide import Decision, decide, repeated
 from registry.domain.errors import SCHEMA_TOO_LARGE, ErrorKind, RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser, TooMuchText
+from registry.domain.questions import Known, Question
 from registry.domain.records import Entry, Record
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
@@ -46,7 +48,13 @@ class Doubtful(NamedTuple):
     """What was done before, so that nothing is done now; the reply is lost."""
 
 
-Plan = Planned | Refused | Forgotten | Doubtful
+class Postponed(NamedTuple):
+    """What cannot be decided before a question about schemas is answered that would keep the writer."""
+
+    too_much: TooMuchText
+
+
+Plan = Planned | Refused | Forgotten | Doubtful | Postponed
 
 
 class Given(NamedTuple):
@@ -54,6 +62,8 @@ class Given(NamedTuple):
 
     command: Command
     ticket: Ticket | None = None
+    known: Mapping[Question, Known] = {}
+    """Answers to questions for which it was postponed."""
 
 
 class Batch(NamedTuple):
@@ -73,10 +83,13 @@ class Decider:
     """Decides commands one after another, each over the rows and the records of those before it.
 
     With ``memory`` none is decided twice that has a ticket: its reply is given again, or, where it is too
-    old for the memory, :class:`Forgotten`.
+    old for the memory, :class:`Forgotten`. One that ``postpones`` reads and compares little at once.
     """
 
-    def __init__(self, defaults: Defaults, id_batch: int, memory: Memory | None = None) -> None:
+    def __init__(
+        self, defaults: Defaults, id_batch: int, memory: Memory | None = None, *, postpones: bool = False
+    ) -> None:
+        self._postpones = postpones
         self._memory = memory
         self.ids = Ids(id_batch)
         self._defaults = defaults
@@ -88,7 +101,9 @@ class Decider:
         size = 0
         overlay = OverlayView(view)
         here: dict[bytes, Planned] = {}
-        for command, ticket in given:
+        for command, ticket, known in given:
+            if self._postpones:
+                self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
             if size > BATCH_BYTES_MAX:
                 batch.plans.append(refused(_TOO_MUCH()))
                 continue
@@ -102,6 +117,10 @@ class Decider:
             except RegistryError as error:
                 self.ids.restore(ids)
                 batch.plans.append(refused(error))
+                continue
+            except TooMuchText as too_much:
+                self.ids.restore(ids)
+                batch.plans.append(Postponed(too_much))
                 continue
             start = len(batch.entries)
             for entry in decision.entries:
@@ -138,7 +157,7 @@ class Decider:
     def _one(self, view: OverlayView, command: Command, bytes_max: int) -> Decision:
         try:
             decision = decide(view, command, self.ids, self._defaults, self._parser)
-        except RegistryError:
+        except (RegistryError, TooMuchText):
             raise
         except Exception:
             # One command's fault must not take the others of its batch along.

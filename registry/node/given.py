@@ -26,6 +26,7 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         body_bytes_max=settings.body_bytes_max,
         body_timeout_s=settings.body_timeout_s,
         request_timeout_s=settings.request_timeout_s,
+        compatibility_budget_s=settings.compatibility_budget_s,
         cluster_id=settings.cluster_id,
         version=version,
         cache_max_age_s=settings.cache_max_age_s,

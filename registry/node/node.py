@@ -19,6 +19,7 @@ from typing import Any
 
 from election.contract import Election, Identity
 from registry.api.status import NodeStatus
+from registry.aside.pool import Pool
 from registry.config import Settings
 from registry.domain.commands import Command, Outcome, Ticket
 from registry.log.contract import Log
@@ -95,6 +96,8 @@ class Node:
             self.log, self.store, ask_s=settings.confirm_timeout_s,
             nudge=self.following.nudge, heard=self.following.heard,
         )  # fmt: skip
+        self.aside = Pool(settings.compatibility_budget_s)
+        """Reads and compares what would keep the writer, and whatever else this process answers from."""
         self.writer = Writer(
             self.log,
             self.store,
@@ -106,6 +109,7 @@ class Node:
             deliver=self._deliver,
             now=now_ms,
             clock=time.monotonic,
+            pool=self.aside,
             memory=self._memory,
         )  # fmt: skip
         self.membership = Membership(switched=self._switched, changed=self._role_changed)
@@ -200,6 +204,7 @@ class Node:
         self._electing.close(RESIGN_S / 2)
         self._duty.stop()
         self._join(("write",), STOP_S)
+        self.aside.close()
         for part in (self.following, self.freshness, self.housekeeping):
             part.stop()
         if not self.alone:

@@ -125,7 +125,7 @@ async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
         return node.metrics()
 
     public = Public(
-        create_app(backend, api_settings(settings, VERSION), metrics=metrics),
+        create_app(backend, api_settings(settings, VERSION), metrics=metrics, pool=node.aside),
         settings,
         observed=observed,
         standing=lambda headers: (*standing(headers, backend.applied()), *cors.headers(headers)),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from registry.domain.commands import Command, NotPrimary, Outcome, Ticket, refused
 from registry.domain.errors import FORWARD_FAILED
+from registry.domain.questions import Known, Question
 
 NEXT_LOOK_S = 0.75
 """Between two looks at a log that is out of reach."""
@@ -25,6 +26,10 @@ class Waiting(NamedTuple):
     until: float
     """When it has waited too long for a log that is out of reach; by the queue's clock."""
     ticket: Ticket | None = None
+    known: Mapping[Question, Known] = {}
+    """What was found out beside the writer for it."""
+    spent_s: float = 0.0
+    """The work that took."""
 
 
 class Queue:
@@ -106,6 +111,7 @@ class Queue:
         with self._changed:
             if self._open:
                 self._commands.extendleft(reversed(kept))
+                self._changed.notify_all()
                 return
         self.tell(kept, [NotPrimary()] * len(kept))
 

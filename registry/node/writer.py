@@ -8,6 +8,9 @@ It writes only while it is open, under one claim of the log; each time it is ope
 What was decided holds only if nobody newer has claimed the log meanwhile. Records prove that by being
 appended at all, and refusals beside them likewise. A batch that needs no record proves nothing: it is
 answered only if the log, asked anew, ends where its rows do, and is decided again otherwise.
+
+What would take long to read or to compare is postponed: others go on, and the command comes again when that
+was done beside. What was found follows from texts alone, so it holds whatever was written meanwhile.
 """
 
 from __future__ import annotations
@@ -17,8 +20,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from registry.aside.pool import Answered, Pool
 from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Ticket, Unknown, refused
 from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, ErrorKind, RegistryError
+from registry.domain.parser import TooMuchText
+from registry.domain.questions import facts
 from registry.domain.records import NOOP_KEY, Entry
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
@@ -34,7 +40,7 @@ from registry.log.contract import (
 from registry.store.layout import StoreError
 
 from .claiming import newest_barrier
-from .deciding import Batch, Decider, Doubtful, Given, Plan, Planned
+from .deciding import Batch, Decider, Doubtful, Given, Plan, Planned, Postponed
 from .memory import Memory
 from .waiting import Answer, Deliver, Queue, Waiting
 
@@ -87,6 +93,7 @@ class Writer:
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called from any of these
     threads with answers. ``now`` is the wall clock, ms since the epoch; ``clock`` runs evenly, in seconds.
     ``memory``: of commands done before, so that none with a ticket is done twice; for a log that keeps notes.
+    ``pool``: answers what would keep the writer; without one it does so by itself.
     """
 
     def __init__(
@@ -100,14 +107,16 @@ class Writer:
         now: Callable[[], int],
         clock: Callable[[], float],
         memory: Memory | None = None,
+        pool: Pool | None = None,
     ) -> None:
         self._log = log
+        self._pool = pool
         self._memory = memory
         self._store = store
         self._follow = follow
         self._now = now
         self._clock = clock
-        self._decider = Decider(writing.defaults, writing.id_batch, memory)
+        self._decider = Decider(writing.defaults, writing.id_batch, memory, postpones=pool is not None)
         self._queue = Queue(deliver, clock, commands_max=writing.queue_max, patience_s=writing.patience_s)
         self._barrier: int | None = None
         self._away = False
@@ -191,14 +200,36 @@ class Writer:
         except RegistryError as error:
             self._decider.ids.restore(ids)
             _log.error("a batch of %d commands failed: %s", len(waiting), error.message)
-            outcomes = [refused(error)] * len(waiting)
+            outcomes = [refused(error) for _ in waiting]
         if outcomes is None:
             self._decider.ids.restore(ids)
             self._queue.put_back(waiting, "")
             return
         self._batches += 1
-        self._commands += len(waiting)
-        self._queue.tell(waiting, outcomes)
+        self._tell(waiting, outcomes)
+
+    def _tell(self, waiting: Sequence[Waiting], outcomes: Sequence[Outcome | Postponed]) -> None:
+        commands, told = [], []
+        for each, outcome in zip(waiting, outcomes, strict=True):
+            if isinstance(outcome, Postponed):
+                self._postpone(each, outcome.too_much)
+            else:
+                commands.append(each)
+                told.append(outcome)
+        self._commands += len(commands)
+        self._queue.tell(commands, told)
+
+    def _postpone(self, waiting: Waiting, too_much: TooMuchText) -> None:
+        def done(outcome: Answered | RegistryError) -> None:
+            if isinstance(outcome, RegistryError):
+                self._queue.tell([waiting], [refused(outcome)])
+                return
+            known = {**waiting.known, **facts(too_much.question, outcome.known)}
+            again = waiting._replace(known=known, spent_s=waiting.spent_s + outcome.took_s)
+            self._queue.put_back([again], "")
+
+        assert self._pool is not None
+        self._pool.ask(too_much, done, spent_s=waiting.spent_s)
 
     def _take(self) -> list[Waiting]:
         if not self._one_by_one:
@@ -206,7 +237,7 @@ class Writer:
         self._one_by_one -= 1
         return self._queue.take(1)
 
-    def _write(self, waiting: Sequence[Waiting]) -> list[Outcome] | None:
+    def _write(self, waiting: Sequence[Waiting]) -> list[Outcome | Postponed] | None:
         """The outcomes of a batch; ``None``: decide it again."""
         ids = self._decider.ids.saved()
         try:
@@ -249,7 +280,7 @@ class Writer:
         """``base`` was the applied offset before: the rows hold the log at least so far."""
         with self._store.view() as view:
             self._see_own_barrier(view)
-            given = [Given(each.command, each.ticket) for each in waiting]
+            given = [Given(each.command, each.ticket, each.known) for each in waiting]
             return self._decider.decide(
                 view, given, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
             )
@@ -261,7 +292,7 @@ class Writer:
         if newest is None or newest.offset != self._barrier:
             raise Fenced("another node has claimed the log")
 
-    def _appended(self, batch: Batch, base: int, first: int) -> list[Outcome]:
+    def _appended(self, batch: Batch, base: int, first: int) -> list[Outcome | Postponed]:
         """The outcomes of a batch whose records stand in the log from offset ``first`` on."""
         self._appended_at = self._clock()
         self._records += len(batch.entries)
@@ -283,7 +314,7 @@ class Writer:
             return self._unknown(str(error))
         return self._unproven(plan, NotPrimary())
 
-    def _in_trouble(self, plans: Sequence[Plan], error: LogError) -> list[Outcome]:
+    def _in_trouble(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
         """Nothing was appended, nor will be if it is tried again."""
         trouble = refused(_kind_of(error)(f"Error while writing to the log: {error}"))
         _log.error("a batch of %d commands failed: %s", len(plans), trouble.message)
@@ -293,7 +324,7 @@ class Writer:
         """A refusal stands where nobody else can write; what was planned may rest on the batch's records."""
         return plan if isinstance(plan, Refused) and self._barrier is None else instead
 
-    def _done(self, plan: Plan, first: int) -> Outcome:
+    def _done(self, plan: Plan, first: int) -> Outcome | Postponed:
         match plan:
             case Planned(reply, _, stop):
                 return Done(reply, first + stop)
@@ -301,13 +332,13 @@ class Writer:
                 return Unknown(f"{_UNKNOWN} (it was done before; what was answered is not known any more)")
         return plan
 
-    def _unseen(self, plan: Plan, error: Exception) -> Outcome:
+    def _unseen(self, plan: Plan, error: Exception) -> Outcome | Postponed:
         return self._unknown(str(error)) if isinstance(plan, Planned) else self._done(plan, 0)
 
     def _unknown(self, why: str) -> Outcome:
         return Unknown(f"{_UNKNOWN} ({why})", repeats=self._memory is not None)
 
-    def _too_large(self, commands: int) -> list[Outcome] | None:
+    def _too_large(self, commands: int) -> list[Outcome | Postponed] | None:
         """The log takes less than it said: tried one by one, only the command at fault is refused."""
         if commands == 1:
             return [refused(SCHEMA_TOO_LARGE())]

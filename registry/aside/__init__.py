@@ -1,0 +1,1 @@
+"""Processes beside a process, for questions about schemas that would keep it from answering others."""

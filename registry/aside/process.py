@@ -1,0 +1,99 @@
+"""The process beside: it answers one question after another, each within a time of its own.
+
+It ends with its input. What a question may take is a time of this process' own work, so that a busy machine
+costs no verdict; whoever asked looks at the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from registry.domain.parser import Parser
+from registry.domain.questions import Known, Source, answer
+from registry.domain.schemas import Budget, InvalidSchema, Schema
+
+from .messages import READY, Asked, Told, receive, send
+
+NICE = 5
+"""How much whatever else the machine has to do goes before."""
+_AGAIN_S = 1.0
+
+
+class _TooLongError(BaseException):
+    """Raised wherever the work is by then; no handler of errors on the way may take it for one."""
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
+    os.nice(NICE)
+    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    send(answers, READY)
+    parser = Parser()
+    while (message := receive(questions)) is not None:
+        asked: Asked = pickle.loads(message)  # noqa: S301 (from our own parent)
+        told = answered(asked, parser)
+        if told.known is None:
+            parser = Parser()  # it may have been left in the middle of something
+        send(answers, pickle.dumps(told))
+
+
+def answered(asked: Asked, parser: Parser) -> Told:
+    """Answer with what ``parser`` remembers and reads."""
+    question, took_s = asked.question, 0.0
+    known: Known | None = None
+    try:
+        with _bounded(asked.reading_s):
+            if question.other is None:
+                known = answer(question, parser.read, Budget())
+            else:
+                read = {source: _read(source, parser) for source in (question.source, question.other)}
+        if question.other is not None:
+            began = time.process_time()
+            with _bounded(asked.budget_s):
+                known = answer(question, lambda source: read[source](), Budget(math.inf))
+            took_s = time.process_time() - began
+    except (_TooLongError, MemoryError):
+        known = None
+    return Told(known, took_s)
+
+
+def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
+    """Read it now, and have what came of it told later."""
+    try:
+        schema = parser.read(source)
+    except InvalidSchema as error:
+        reason = str(error)
+
+        def refuse() -> Schema:
+            raise InvalidSchema(reason)
+
+        return refuse
+    return lambda: schema
+
+
+@contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    def over(number: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    signal.signal(signal.SIGPROF, over)
+    # Again and again: where it is raised while something is being thrown away, Python only prints it.
+    signal.setitimer(signal.ITIMER_PROF, max(0.001, seconds), _AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    main()
