@@ -39,6 +39,12 @@ ALLOWED = {
     ),
     "registry.snapshot.catalogue_kafka": ("registry.domain", "registry.log", "registry.snapshot"),
     "registry.snapshot.schedule": ("registry.rhythm", "registry.snapshot"),
+    "registry.api.snapshots": (
+        "registry.api",
+        "registry.domain",
+        "registry.snapshot.catalogue",
+    ),
+    "registry.api.backend": ("registry.api", "registry.domain", "registry.snapshot.catalogue"),
     "registry.snapshot.opening": ("registry.settings", "registry.log.kafka", "registry.snapshot"),
     "registry.store": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.store"),
     "registry.aside": ("registry.aside", "registry.domain", "registry.modules"),

@@ -9,6 +9,7 @@ from typing import Protocol
 from registry.domain.commands import Command, Outcome
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
+from registry.snapshot.catalogue import Entry
 
 from .status import NodeStatus
 
@@ -37,6 +38,14 @@ class Backend(Protocol):
 
     async def status(self) -> NodeStatus:
         """The state of this host's node."""
+        ...
+
+    async def snapshots(self) -> list[Entry]:
+        """The snapshots in the catalogue, the newest first."""
+        ...
+
+    async def delete_snapshot(self, id: str) -> Entry | None:
+        """Delete a snapshot; what is left of it while its files cannot be reached."""
         ...
 
 

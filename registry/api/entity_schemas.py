@@ -48,6 +48,17 @@ _CONTENT: Json = {
     "ruleSet": _ref("RuleSet"),
     "schema": _TEXT,
 }
+_SNAPSHOT: Json = {
+    "id": _TEXT,
+    "state": {"enum": ["requested", "building", "ready", "failed", "deleting"]},
+    "log": {"type": "string", "description": "Identity of the log"},
+    "offset": {**_LONG, "description": "The snapshot is the state of the log before this offset"},
+    "uri": {"type": "string", "description": "The location; the snapshot is the folder id in it"},
+    "requested_ms": {**_LONG, "description": "ms since the epoch, as the other times"},
+    **dict.fromkeys(("updated_ms", "at_end_ms", "rows", "size", "comparable_from"), _LONG),
+    **dict.fromkeys(("attempts", "schemas", "fold"), _INT),
+    **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), _TEXT),
+}
 _TIMES: Json = {"ts": {**_LONG, "description": "ms since the epoch"}, "deleted": _BOOL}
 _SCHEMA: Json = {"subject": _TEXT, "version": _INT, "id": _INT, "guid": _TEXT, **_CONTENT, **_TIMES}
 _CONFIG: Json = {
@@ -126,6 +137,8 @@ SCHEMAS: dict[str, Json] = {
         quarantined=_LONG, log=_TEXT,
     ),
     "Quarantine": _list(_object("offset reason key", offset=_LONG, reason=_TEXT, key=_TEXT)),
+    "Snapshot": _object("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),
+    "Snapshots": _list(_ref("Snapshot")),
     "Metrics": _TEXT,
     "OpenApi": {"type": "object"},
 }  # fmt: skip

@@ -35,6 +35,7 @@ _PATH_PARAMETERS: dict[str, Json] = {
         "description": "A context: name, .name or :.name:",
         "schema": {"type": "string", "minLength": 1},
     },
+    "snapshot": {"description": "The id of a snapshot", "schema": {"type": "string", "minLength": 1}},
     "resource": {"description": "The id of a resource", "schema": {"type": "string", "minLength": 1}},
     "namespace": {"description": "The namespace of a resource", "schema": {"type": "string", "minLength": 1}},
     "name": {"description": "The name of a resource", "schema": {"type": "string", "minLength": 1}},

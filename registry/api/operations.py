@@ -71,6 +71,8 @@ class Operation:
     gives: str = ""
     """The name of the answer's schema there."""
     status: int = 200
+    place: str = ""
+    """The path of what was made, up to its id, for ``Location``; empty for none."""
     errors: tuple[ErrorKind, ...] = ()
     own: bool = False
     """A resource of this registry alone: it answers plain JSON and negotiates nothing."""

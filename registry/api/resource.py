@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -120,7 +121,8 @@ class Resource:
         result = await self._from_rows(operation, call)
         if not isinstance(result, Answer):
             forwarded = headers.get(FORWARD, "").lower() == "true"
-            return await self._submit(result, operation.status, scope[STATE]["request_id"], forwarded)
+            answer = await self._submit(result, operation.status, scope[STATE]["request_id"], forwarded)
+            return _placed(answer, operation.place) if operation.place else answer
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")
@@ -232,6 +234,13 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
+
+
+def _placed(answer: Answer, place: str) -> Answer:
+    """With ``Location``, which is this registry's own: an answer of Confluent's never has it."""
+    made: str = orjson.loads(answer.body)["id"]
+    headers = (*answer.headers, (b"location", f"{place}{made}".encode()))
+    return answer._replace(headers=headers, media_type=b"application/json")
 
 
 def _is_miss(error: RegistryError) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 
 import orjson
 
-from . import associations, compatibility, openapi, schemas, scopes, server, subjects
+from . import associations, compatibility, openapi, schemas, scopes, server, snapshots, subjects
 from .answers import Answer
 from .backend import Backend
 from .operations import Call, NodeHandler, Operation
@@ -26,6 +26,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Server", server.OPERATIONS),
         *_tagged("Associations", associations.OPERATIONS),
         *_own(server.OWN_OPERATIONS),
+        *_own(snapshots.OPERATIONS),
     ]
     if metrics is not None:
         found += _own([_get("/metrics", "Metrics for Prometheus", server.metrics_of(metrics), "Metrics")])

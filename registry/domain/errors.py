@@ -53,6 +53,7 @@ NO_SUBJECT_COMPATIBILITY = ErrorKind(
     40408, "Subject '%s' does not have subject-level compatibility configured"
 )
 NO_SUBJECT_MODE = ErrorKind(40409, "Subject '%s' does not have subject-level mode configured")
+SNAPSHOT_NOT_FOUND = ErrorKind(40480, "Snapshot '%s' not found.")
 ASSOCIATION_NOT_FOUND = ErrorKind(40410, "Association for '%s' not found.")
 INCOMPATIBLE = ErrorKind(
     40901,
@@ -61,6 +62,7 @@ INCOMPATIBLE = ErrorKind(
 INCOMPATIBLE_MESSAGES = ErrorKind(40901, "[%s]")
 """The same for a schema that comes with an association: the messages alone."""
 RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
+SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
 STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")
 NO_ACTIVE_VERSION = ErrorKind(40907, "No active (non-deleted) version exists for subject '%s'")

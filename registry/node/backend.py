@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeVar
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import NOT_STARTED
+from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.peers.host import Asked, Offer, decided
+from registry.snapshot.catalogue import Entry
 from registry.store.view import StoreView
 
 from .node import Node
+
+CATALOGUE_S = 15.0
+"""How long the catalogue of snapshots may take to answer."""
+_T = TypeVar("_T")
 
 
 class NodeBackend:
@@ -48,3 +55,24 @@ class NodeBackend:
     async def status(self) -> NodeStatus:
         """The node's state."""
         return self._node.status()
+
+    async def snapshots(self) -> list[Entry]:
+        """What the catalogue holds."""
+        return await self._told(self._node.snapshots.tell)
+
+    async def delete_snapshot(self, id: str) -> Entry | None:
+        """Delete it here."""
+        return await self._told(lambda answer: self._node.snapshots.delete(id, answer))
+
+    async def _told(self, ask: Callable[[Callable[[_T | RegistryError], None]], bool]) -> _T:
+        told: asyncio.Future[_T | RegistryError] = self._loop.create_future()
+        if not ask(lambda answer: None if told.done() else told.set_result(answer)):
+            raise TOO_MANY_WRITES()
+        try:
+            async with asyncio.timeout(CATALOGUE_S):
+                answer = await told
+        except TimeoutError:
+            raise UNAVAILABLE("The catalogue of snapshots does not answer") from None
+        if isinstance(answer, RegistryError):
+            raise answer
+        return answer

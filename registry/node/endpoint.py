@@ -9,24 +9,29 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from registry.domain.commands import Outcome
+from registry.domain.commands import Outcome, refused
+from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.peers.host import Asked, Offer
 
 from .messages import (
+    AskSnapshots,
     AskStatus,
     Confirm,
     Confirmed,
     Decided,
+    DeleteSnapshot,
     Framed,
     Hello,
     Metrics,
     Report,
+    Snapshots,
     State,
     Status,
     Submit,
     decode_from_reader,
 )
 from .node import Node
+from .snapshotting import Deleted, Listed
 
 WATCH_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
@@ -146,6 +151,12 @@ class ReaderCall(Framed):
                 self._node.processes.report(self.number, tally)
                 if number:
                     self.tell(Metrics(number, self._node.metrics()))
+            case AskSnapshots(number):
+                if not self._node.snapshots.tell(lambda listed: self._listed(number, listed)):
+                    self._listed(number, TOO_MANY_WRITES())
+            case DeleteSnapshot(number, id):
+                if not self._node.snapshots.delete(id, lambda left: self._deleted(number, left)):
+                    self._deleted(number, TOO_MANY_WRITES())
             case Hello(pid):
                 _log.debug("reader %d is on the line", pid)
 
@@ -165,6 +176,15 @@ class ReaderCall(Framed):
             self.tell_state()
             fresh = self._told.started
         self.tell(Confirmed(number, fresh))
+
+    def _listed(self, number: int, listed: Listed) -> None:
+        if isinstance(listed, RegistryError):
+            self.tell(Snapshots(number, [], refused(listed)))
+        else:
+            self.tell(Snapshots(number, listed))
+
+    def _deleted(self, number: int, left: Deleted) -> None:
+        self._listed(number, left if isinstance(left, RegistryError) else [] if left is None else [left])
 
     def _decided(self, number: int, outcome: Outcome) -> None:
         # The answers of one batch come one after another: they go out together.

@@ -14,8 +14,9 @@ from typing import cast
 import msgspec
 
 from registry.api.status import NodeStatus
-from registry.domain.commands import Command, Outcome, Ticket
+from registry.domain.commands import Command, Outcome, Refused, Ticket
 from registry.observe.requests import Tally
+from registry.snapshot.catalogue import Entry
 
 
 class Hello(msgspec.Struct, tag=True, frozen=True):
@@ -52,6 +53,19 @@ class AskStatus(msgspec.Struct, tag=True, frozen=True):
     """Answered by :class:`Status`."""
 
     number: int
+
+
+class AskSnapshots(msgspec.Struct, tag=True, frozen=True):
+    """Answered by :class:`Snapshots` with all, the newest first."""
+
+    number: int
+
+
+class DeleteSnapshot(msgspec.Struct, tag=True, frozen=True):
+    """Answered by :class:`Snapshots` with what is left of it, which is mostly nothing."""
+
+    number: int
+    id: str
 
 
 class Report(msgspec.Struct, tag=True, frozen=True):
@@ -95,6 +109,14 @@ class Status(msgspec.Struct, tag=True, frozen=True):
     status: NodeStatus
 
 
+class Snapshots(msgspec.Struct, tag=True, frozen=True):
+    """Entries of the catalogue, or why there are none to tell."""
+
+    number: int
+    entries: list[Entry]
+    refused: Refused | None = None
+
+
 class Metrics(msgspec.Struct, tag=True, frozen=True):
     """The metrics of all processes of the host."""
 
@@ -102,8 +124,8 @@ class Metrics(msgspec.Struct, tag=True, frozen=True):
     text: bytes
 
 
-FromReader = Hello | Submit | Confirm | AskStatus | Report
-FromNode = State | Decided | Confirmed | Status | Metrics
+FromReader = Hello | Submit | Confirm | AskStatus | AskSnapshots | DeleteSnapshot | Report
+FromNode = State | Decided | Confirmed | Status | Snapshots | Metrics
 
 encode = msgspec.msgpack.Encoder().encode
 decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode

@@ -21,7 +21,7 @@ from election.contract import Election, Identity
 from registry.api.status import NodeStatus
 from registry.aside.pool import Pool
 from registry.config import Settings
-from registry.domain.commands import Command, Outcome, Ticket
+from registry.domain.commands import Command, Outcome, RequestSnapshot, Ticket
 from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
@@ -41,6 +41,7 @@ from .membership import Membership
 from .memory import Memory
 from .naming import own_identity
 from .role import Role, Stage
+from .snapshotting import Snapshotting
 from .telling import metrics, status
 from .waiting import Answer
 from .writer import Writer, Writing
@@ -133,6 +134,11 @@ class Node:
             wrote=self._counting.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
         self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
+        self.snapshots = Snapshotting(
+            settings, self.store, self.log.identity,
+            situation=self, offer=self.writer.offer, soon=self._soon, now=now_ms,
+        )  # fmt: skip
+        self.when_role_changes(self.snapshots.wake)
         self.processes = Processes()
         self.restarts: dict[str, int] = {}
         """How often the parent had to start each kind of process again."""
@@ -183,6 +189,7 @@ class Node:
             ("follow", self.following.run),
             ("write", self._duty.run),
             ("house", self.housekeeping.run),
+            ("snapshot", self.snapshots.run),
         ]
         if not self.alone:
             runs += [("elect", self._electing.run), ("confirm", self.freshness.run)]
@@ -203,13 +210,14 @@ class Node:
         self.resign()
         self._electing.close(RESIGN_S / 2)
         self._duty.stop()
+        self.snapshots.stop()
         self._join(("write",), STOP_S)
         self.aside.close()
         for part in (self.following, self.freshness, self.housekeeping):
             part.stop()
         if not self.alone:
             self.log.close()  # whoever still waits for it waits no more
-        self._join(("write", "follow", "house", "confirm"), STOP_S)
+        self._join(("write", "follow", "house", "confirm", "snapshot"), STOP_S)
         self.follower.close()
         self.store.close()
         self.log.close()
@@ -238,6 +246,8 @@ class Node:
         It says :class:`NotPrimary` at once where this node does not write, and later when it ceases to.
         ``wait_s``: how long the command may wait while the log is out of reach. ``False``: too many wait.
         """
+        if isinstance(command, RequestSnapshot):
+            return self.snapshots.request(command, answer, wait_s, ticket)
         return self.writer.offer(command, answer, wait_s, ticket)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:

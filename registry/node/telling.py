@@ -20,6 +20,7 @@ def status(node: Node) -> NodeStatus:
     state = node.store.state
     role = node.membership.role
     primary = node.primary
+    newest = node.snapshots.newest()
     reasons = []
     if not node.started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
@@ -41,6 +42,7 @@ def status(node: Node) -> NodeStatus:
         log=node.log.identity,
         node=node.identity.node,
         primary="" if primary is None else primary.url,
+        snapshot="" if newest is None else newest.id,
         election=role.reason,
     )
 
@@ -73,6 +75,7 @@ def metrics(node: Node) -> bytes:
             float(told.role == "primary"),
         ),
     ]
+    gauges += node.snapshots.gauges()
     gauges += [
         Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})
         for kind, count in node.restarts.items()

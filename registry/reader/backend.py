@@ -9,6 +9,7 @@ from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, RegistryError
 from registry.node.messages import State
+from registry.snapshot.catalogue import Entry
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader
 from registry.store.view import StoreView
@@ -82,6 +83,14 @@ class ReaderBackend:
             return True
         # A log that ends before the rows do is not theirs: that is for the node to find out.
         return await self.link.confirm(end) if applied < end else await self.link.confirm()
+
+    async def snapshots(self) -> list[Entry]:
+        """What the node's catalogue holds."""
+        return await self.link.snapshots()
+
+    async def delete_snapshot(self, id: str) -> Entry | None:
+        """The node does it."""
+        return await self.link.delete_snapshot(id)
 
     def applied(self) -> int:
         """The applied offset."""

@@ -19,26 +19,38 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import TICKET_BYTES, Command, Outcome, Refused, Ticket, repeatable
-from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, TOO_MANY_WRITES, RegistryError
+from registry.domain.errors import (
+    FORWARD_FAILED,
+    OUTCOME_UNKNOWN,
+    TOO_MANY_WRITES,
+    UNAVAILABLE,
+    RegistryError,
+)
 from registry.node.messages import (
+    AskSnapshots,
     AskStatus,
     Confirm,
     Confirmed,
     Decided,
+    DeleteSnapshot,
     Framed,
     Hello,
     Metrics,
     Report,
+    Snapshots,
     State,
     Status,
     Submit,
     decode_from_node,
 )
 from registry.observe.requests import Tally
+from registry.snapshot.catalogue import Entry
 
 RETRY_S = 0.05
 ASK_S = 2.0
 """How long questions about the node's state wait; nothing is lost when they are asked again."""
+CATALOGUE_S = 15.0
+"""The same for what the node has to ask others for, or to delete."""
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
@@ -180,6 +192,27 @@ class Link:
         answer = await self._call(AskStatus, ASK_S, ASK_S)
         assert isinstance(answer, Status)
         return answer.status
+
+    async def snapshots(self) -> list[Entry]:
+        """The entries of the catalogue. Raises 503 where the node cannot tell."""
+        try:
+            return await self._entries(AskSnapshots)
+        except RegistryError as error:
+            if error.code != OUTCOME_UNKNOWN.code:
+                raise
+            raise UNAVAILABLE("The node does not tell which snapshots there are") from None
+
+    async def delete_snapshot(self, id: str) -> Entry | None:
+        """What is left of a snapshot. Raises 40480, 40980, and as :meth:`submit`."""
+        left = await self._entries(lambda number: DeleteSnapshot(number, id))
+        return left[0] if left else None
+
+    async def _entries(self, message: Callable[[int], msgspec.Struct]) -> list[Entry]:
+        answer = await self._call(message, CATALOGUE_S, ASK_S)
+        assert isinstance(answer, Snapshots)
+        if answer.refused is not None:
+            raise RegistryError(answer.refused.code, answer.refused.message)
+        return answer.entries
 
     async def metrics(self, tally: Tally) -> bytes:
         """The host's metrics. Raises as :meth:`submit`."""

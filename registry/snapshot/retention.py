@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from .catalogue import Catalogue, Entry, newest_first
+from .location import BadLocation, Location, LocationUnreachable
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +90,27 @@ def carry_out(
                 catalogue.forget(entry.id)
                 _log.info("the snapshot %s was deleted", entry.id)
         yield step
+
+
+def retire(catalogue: Catalogue, keep: int, now_ms: int) -> None:
+    """Delete what need not be kept; what cannot be deleted now is left for the next time.
+
+    Raises :class:`.catalogue.CatalogueError`.
+    """
+    for entry in {
+        step.entry.id: step.entry for step in plan(catalogue.entries().values(), keep, now_ms)
+    }.values():
+        delete(catalogue, entry, now_ms)
+
+
+def delete(catalogue: Catalogue, entry: Entry, now_ms: int) -> bool:
+    """Take all steps that end an entry; whether it is gone. Raises :class:`.catalogue.CatalogueError`."""
+    try:
+        made = [step.does for step in carry_out(steps(entry), catalogue, Location.parse, now_ms)]
+    except (BadLocation, LocationUnreachable) as error:
+        _log.warning("the snapshot %s cannot be deleted now: %s", entry.id, error)
+        return False
+    return Does.FORGET in made
 
 
 def why_not_deleted(entries: Mapping[str, Entry], id: str, now_ms: int) -> str:

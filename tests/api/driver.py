@@ -14,15 +14,17 @@ from registry.api.app import create_app
 from registry.api.backend import ApiSettings
 from registry.api.status import NodeStatus
 from registry.domain import digest
-from registry.domain.commands import Command, Done, Outcome, Refused
+from registry.domain.commands import Command, Done, Outcome, Refused, RequestSnapshot
 from registry.domain.decide import decide
-from registry.domain.errors import RegistryError
+from registry.domain.errors import SNAPSHOT_NOT_FOUND, RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
+from registry.domain.markers import newest_marker
 from registry.domain.parsing import Parser
 from registry.domain.records import Record
 from registry.domain.rows import scan
 from registry.domain.views import DictView
+from registry.snapshot.catalogue import Entry
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -46,6 +48,8 @@ class ListBackend:
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
+        self.entries: dict[str, Entry] = {}
+        """Of snapshots, the newest first."""
 
     @contextmanager
     def view(self) -> Iterator[DictView]:
@@ -61,7 +65,29 @@ class ListBackend:
             return Refused(error.code, error.message)
         for entry in decision.entries:
             self.append(entry.key, entry.value)
+        if isinstance(command, RequestSnapshot):
+            return Done(self.announced().dumps(), len(self.log))
         return Done(decision.reply, len(self.log))
+
+    def announced(self) -> Entry:
+        """The entry of the newest marker, as a node makes it."""
+        marker = newest_marker(self.rows)
+        assert marker is not None
+        entry = Entry(
+            id=f"s{marker.end}", state="requested", log="log-1", offset=marker.end, uri="/snapshots",
+            requested_ms=marker.ts, updated_ms=marker.ts,
+        )  # fmt: skip
+        self.entries = {entry.id: entry, **self.entries}
+        return entry
+
+    async def snapshots(self) -> list[Entry]:
+        return list(self.entries.values())
+
+    async def delete_snapshot(self, id: str) -> Entry | None:
+        if id not in self.entries:
+            raise SNAPSHOT_NOT_FOUND(id)
+        del self.entries[id]
+        return None
 
     def append(self, key: bytes | None, value: bytes | None) -> None:
         record = Record(len(self.log), FIRST_TS + len(self.log), key, value)

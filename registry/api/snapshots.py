@@ -1,0 +1,88 @@
+"""Snapshots: asked for, listed and deleted. Building and keeping them is not the API's matter."""
+
+from __future__ import annotations
+
+import secrets
+
+import msgspec
+
+from registry.domain import errors as e
+from registry.domain.commands import Command, RequestSnapshot
+from registry.domain.rows import View
+from registry.snapshot.catalogue import Entry
+
+from .answers import Answer, Header
+from .backend import Backend
+from .operations import WRITE_ERRORS, Call, Fresh, Operation
+
+PATH = "/admin/snapshots"
+_JSON = b"application/json"
+_NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
+
+
+def request_snapshot(call: Call, view: View) -> Command:
+    """``POST /admin/snapshots``: 202, with the entry that is now in the catalogue. A body is not looked at."""
+    return RequestSnapshot(secrets.token_hex(8))
+
+
+async def list_snapshots(call: Call, backend: Backend) -> Answer:
+    """``GET /admin/snapshots``: the newest first."""
+    return _answer(await backend.snapshots())
+
+
+async def get_snapshot(call: Call, backend: Backend) -> Answer:
+    """``GET /admin/snapshots/{snapshot}``."""
+    wanted = call.path["snapshot"]
+    for entry in await backend.snapshots():
+        if entry.id == wanted:
+            return _answer(entry)
+    raise e.SNAPSHOT_NOT_FOUND(wanted)
+
+
+async def delete_snapshot(call: Call, backend: Backend) -> Answer:
+    """``DELETE /admin/snapshots/{snapshot}``: 204; 202 while its files cannot be reached."""
+    left = await backend.delete_snapshot(call.path["snapshot"])
+    return Answer(status=204, headers=_NO_STORE) if left is None else _answer(left, 202)
+
+
+def _answer(value: Entry | list[Entry], status: int = 200) -> Answer:
+    return Answer(msgspec.json.encode(value), status, _NO_STORE, _JSON)
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path=PATH,
+        summary="List the snapshots, the newest first",
+        node_handler=list_snapshots,
+        gives="Snapshots",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="POST",
+        path=PATH,
+        summary="Ask for a snapshot of the state at this moment; one that waits for its build is told again",
+        handler=request_snapshot,
+        fresh=Fresh.NEVER,
+        gives="Snapshot",
+        status=202,
+        place=f"{PATH}/",
+        errors=(*WRITE_ERRORS, e.UNAVAILABLE),
+    ),
+    Operation(
+        method="GET",
+        path=f"{PATH}/{{snapshot}}",
+        summary="One snapshot",
+        node_handler=get_snapshot,
+        gives="Snapshot",
+        errors=(e.SNAPSHOT_NOT_FOUND, e.UNAVAILABLE),
+    ),
+    Operation(
+        method="DELETE",
+        path=f"{PATH}/{{snapshot}}",
+        summary="Delete a snapshot; 202 while its files cannot be reached, which are deleted later",
+        node_handler=delete_snapshot,
+        status=204,
+        errors=(e.SNAPSHOT_NOT_FOUND, e.SNAPSHOT_BUSY, e.UNAVAILABLE),
+    ),
+)

@@ -1,0 +1,121 @@
+"""The build of a snapshot on this host: a process of its own, one at a time, that must not slow down what serves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+
+from registry.modules import module_command
+from registry.settings import Settings
+from registry.snapshot.catalogue import Catalogue, Entry
+from registry.snapshot.manifest import is_id
+
+PAUSE_S = 2.0
+"""Before the second build of a request; before a third one four times as long."""
+_END_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+def builder_name(pid: int) -> str:
+    """What a builder with this process id calls itself in the catalogue, on this host."""
+    return f"{socket.gethostname()}:{pid}"
+
+
+def has_ended(builder: str) -> bool:
+    """Whether this was the name of a process of this host which is no more."""
+    host, _, pid = builder.rpartition(":")
+    if host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+class Build:
+    """At most one process that builds. Used by one thread, with which the process ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: socket.socket | None = None
+        self._not_before: dict[str, float] = {}
+        self._id = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether a build was begun that nobody has looked after yet."""
+        return self._process is not None
+
+    def may_begin(self, entry: Entry) -> bool:
+        """Whether it is time for the entry's next build."""
+        return not self.runs and is_id(entry.id) and time.monotonic() >= self._not_before.get(entry.id, 0.0)
+
+    def begin(self, entry: Entry) -> None:
+        """Start a process that claims the entry and builds it. Raises :class:`OSError`."""
+        ours, theirs = socket.socketpair()
+        given = pickle.dumps({"settings": self._settings, "endpoint": "", "parent": os.getpid()})
+        with theirs:
+            command, environment = module_command("snapshots.child", str(theirs.fileno()), entry.id)
+            try:
+                # In a group of its own, with all that it starts itself.
+                self._process = subprocess.Popen(  # noqa: S603 (our own module)
+                    command,
+                    pass_fds=(theirs.fileno(),),
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise
+        with suppress(OSError):
+            ours.sendall(len(given).to_bytes(4, "big") + given)
+        self._line, self._id = ours, entry.id
+        pause_s = PAUSE_S * 4**entry.attempts
+        self._not_before = {entry.id: time.monotonic() + pause_s}
+        _log.info("the snapshot %s is being built, try %d", entry.id, entry.attempts + 1)
+
+    def look(self, catalogue: Catalogue, now_ms: int) -> bool:
+        """Whether the process has ended; then the catalogue says what became of it."""
+        if self._process is None:
+            return False
+        code = self._process.poll()
+        if code is None:
+            return False
+        how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+        self._settle(catalogue, now_ms, f"its builder has ended ({how})", again=False)
+        return True
+
+    def end(self, catalogue: Catalogue, now_ms: int) -> None:
+        """End the process, because this node stops or writes no more: the request is anybody's again."""
+        if self._process is not None:
+            self._settle(catalogue, now_ms, "", again=True)
+
+    def _settle(self, catalogue: Catalogue, now_ms: int, reason: str, *, again: bool) -> None:
+        process, self._process = self._process, None
+        assert process is not None
+        with suppress(OSError):
+            # What the builder has started may outlive it.
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+        if self._line is not None:
+            self._line.close()
+        entry = catalogue.entries().get(self._id)
+        if entry is None or entry.state != "building" or entry.builder != builder_name(process.pid):
+            return
+        if again:
+            catalogue.put(entry.now("requested", now_ms, builder="", attempts=entry.attempts - 1))
+            return
+        _log.error("the snapshot %s was not built: %s", entry.id, reason)
+        catalogue.put(entry.now("failed", now_ms, reason=reason))

@@ -1,0 +1,376 @@
+"""The node's part in snapshots: takes requests, asks by schedule, has snapshots built and deleted.
+
+One thread does all that waits for the catalogue, a location or a process. Only the primary publishes, asks,
+builds and deletes by itself. A request is a marker in the log first and an entry of the catalogue then: the
+primary looks for a marker that never became one, so that whoever is primary next goes on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, Full, Queue
+from typing import Protocol
+
+import msgspec
+
+from registry.domain.commands import Done, NotPrimary, Outcome, RequestSnapshot, Ticket, Unknown, refused
+from registry.domain.errors import (
+    SNAPSHOT_BUSY,
+    SNAPSHOT_NOT_FOUND,
+    TOO_MANY_WRITES,
+    UNAVAILABLE,
+    RegistryError,
+)
+from registry.domain.markers import Marker, newest_marker
+from registry.observe.metrics import Gauge
+from registry.rhythm import Rhythm
+from registry.settings import Settings
+from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry, newest_first
+from registry.snapshot.location import BadLocation, Location
+from registry.snapshot.manifest import new_id
+from registry.snapshot.opening import open_catalogue
+from registry.snapshot.retention import delete, retire, why_not_deleted
+from registry.snapshot.schedule import why_due
+
+from .snapshot_build import Build, has_ended
+from .waiting import Answer
+from .writer import Rows
+
+CALLS_MAX = 100
+LOOK_EVERY_S = 30.0
+"""Between two looks at a catalogue in which nothing is expected to happen."""
+LOOK_SOON_S = 2.0
+"""The same while something is asked for or being built."""
+TICK_S = 0.5
+AGAIN_S = 10.0
+"""After the schedule has asked in vain."""
+_log = logging.getLogger(__name__)
+
+Listed = list[Entry] | RegistryError
+"""All entries, or why they cannot be told."""
+Deleted = Entry | None | RegistryError
+"""What is left of an entry, or why it stays."""
+Offer = Callable[[RequestSnapshot, Answer, float | None, Ticket | None], bool]
+"""Queues a command for the own writer; ``False``: too many wait."""
+
+
+class Situation(Protocol):
+    """What this part asks of its node."""
+
+    @property
+    def role(self) -> str:
+        """``primary`` while the node writes."""
+        ...
+
+    @property
+    def started(self) -> bool:
+        """Whether the log was read up to its end once."""
+        ...
+
+
+class Snapshotting:
+    """Any thread may call; ``soon`` has a function called on the event loop, where all answers are given."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Rows,
+        log: str,
+        *,
+        situation: Situation,
+        offer: Offer,
+        soon: Callable[[Callable[[], None]], None],
+        now: Callable[[], int],
+    ) -> None:
+        """``log``: the identity of the log. ``now``: the wall clock, ms since the epoch."""
+        self._settings = settings
+        self._store = store
+        self._log = log
+        self._situation = situation
+        self._offer = offer
+        self._soon = soon
+        self._now = now
+        self._rhythm = Rhythm.read(settings.snapshots_every)
+        self._catalogue: Catalogue = open_catalogue(settings)
+        self._build = Build(settings)
+        self._calls: Queue[Callable[[], None] | None] = Queue(CALLS_MAX)
+        self._entries: dict[str, Entry] = {}
+        self._next_look = self._next_ask = 0.0
+        self._asked = False
+        self._stopping = False
+        self._told = ""
+
+    # --- from any thread
+
+    def request(
+        self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
+    ) -> bool:
+        """As :meth:`.writer.Writer.offer`; :class:`Done` says the entry, which the catalogue then holds."""
+        return self._call(lambda: self._request(command, answer, wait_s, ticket))
+
+    def tell(self, answer: Callable[[Listed], None]) -> bool:
+        """Tell all entries, the newest first; ``False``: too many wait."""
+        return self._call(lambda: self._tell(answer))
+
+    def delete(self, id: str, answer: Callable[[Deleted], None]) -> bool:
+        """Delete a snapshot, or mark it where its files cannot be deleted now. As :meth:`tell`."""
+        return self._call(lambda: self._delete(id, answer))
+
+    def wake(self) -> None:
+        """Look at once, because the role has changed."""
+        with suppress(Full):
+            self._calls.put_nowait(None)
+
+    def stop(self) -> None:
+        """Make :meth:`run` end."""
+        self._stopping = True
+        self.wake()
+
+    def newest(self) -> Entry | None:
+        """The newest snapshot of this log that is ready, as last seen."""
+        ready = (each for each in self._entries.values() if each.state == "ready" and each.log == self._log)
+        return next(iter(newest_first(ready)), None)
+
+    def gauges(self) -> list[Gauge]:
+        """What there is, as last seen, for metrics."""
+        entries = list(self._entries.values())
+        counts = {state: 0 for state in ("requested", "building", "ready", "failed", "deleting")}
+        for each in entries:
+            counts[each.state] += 1
+        found = [
+            Gauge("registrar_snapshots", "Snapshots in the catalogue", count, labels={"state": state})
+            for state, count in counts.items()
+        ]
+        newest = self.newest()
+        if newest is not None:
+            age_s = max(0, self._now() - newest.requested_ms) / 1000
+            found.append(Gauge("registrar_snapshot_offset", "Offset of the newest snapshot", newest.offset))
+            found.append(Gauge("registrar_snapshot_age_seconds", "Age of the newest snapshot", age_s))
+        return found
+
+    def _call(self, call: Callable[[], None]) -> bool:
+        try:
+            self._calls.put_nowait(call)
+        except Full:
+            return False
+        return True
+
+    # --- on the thread
+
+    def run(self) -> None:
+        """Serve calls and look after what was asked for, until :meth:`stop`."""
+        try:
+            while not self._stopping:
+                try:
+                    call = self._calls.get(timeout=TICK_S)
+                except Empty:
+                    self._tick()
+                    continue
+                if call is None:
+                    self._next_look = 0.0
+                else:
+                    call()
+        finally:
+            with suppress(CatalogueError):
+                self._build.end(self._catalogue, self._now())
+            self._catalogue.close()
+
+    @property
+    def _primary(self) -> bool:
+        return self._situation.role == "primary" and self._situation.started
+
+    def _tick(self) -> None:
+        try:
+            if self._build.look(self._catalogue, self._now()):
+                self._next_look = 0.0
+            now = time.monotonic()
+            if now >= self._next_look or (now >= self._next_ask and self._primary and self._why_due()):
+                self._look()
+            self._told = ""
+        except CatalogueError as error:
+            self._next_look = self._next_ask = time.monotonic() + AGAIN_S
+            if str(error) != self._told:
+                self._told = str(error)
+                _log.warning("%s", error)
+
+    def _look(self) -> None:
+        self._entries = self._catalogue.entries()
+        if self._primary:
+            self._publish(self._catalogue.marked(self._log))
+            retire(self._catalogue, self._settings.snapshots_keep, self._now())
+            self._entries = self._catalogue.entries()
+            self._ask_if_due()
+            self._have_built()
+        elif self._build.runs:
+            self._build.end(self._catalogue, self._now())
+        busy = self._asked or self._build.runs or any(
+            each.state in ("requested", "building") or (each.state == "failed" and each.is_free(self._now()))
+            for each in self._entries.values()
+        )  # fmt: skip
+        self._next_look = time.monotonic() + (LOOK_SOON_S if busy else LOOK_EVERY_S)
+        if not busy:
+            self._catalogue.rest()
+
+    def _marker(self) -> Marker | None:
+        with self._store.view() as view:
+            return newest_marker(view)
+
+    def _publish(self, marked: int) -> Entry | None:
+        """The entry of the newest marker, made if it never was; ``None``: there is no marker, or it was deleted."""
+        marker = self._marker()
+        if marker is None:
+            return None
+        id = _id_of(marker)  # noqa: A001 (what it is called everywhere)
+        if marker.offset > marked:
+            if id not in self._entries:
+                self._entries = self._catalogue.entries()
+            if id not in self._entries:
+                self._catalogue.put(self._requested(id, marker))
+            self._catalogue.mark(self._log, marker.offset)
+            self._entries = self._catalogue.entries()
+        return self._entries.get(id)
+
+    def _requested(self, id: str, marker: Marker) -> Entry:
+        try:
+            uri = Location.parse(self._settings.snapshots_location).uri
+        except BadLocation as error:
+            raise CatalogueError(str(error)) from error
+        return Entry(
+            id=id, state="requested", log=self._log, offset=marker.end, uri=uri,
+            requested_ms=marker.ts, updated_ms=self._now(),
+        )  # fmt: skip
+
+    def _begun(self) -> int:
+        """The offset up to which markers do for no further request."""
+        self._entries = self._catalogue.entries()
+        marker, marked = self._marker(), self._catalogue.marked(self._log)
+        if marker is None or marker.offset > marked:
+            return -1
+        entry = self._entries.get(_id_of(marker))
+        return -1 if entry is not None and entry.state == "requested" else marker.offset
+
+    def _request(
+        self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
+    ) -> None:
+        if self._situation.role != "primary":
+            self._soon(lambda: answer(NotPrimary()))
+            return
+        try:
+            command = msgspec.structs.replace(command, begun=self._begun())
+        except CatalogueError as error:
+            why = refused(UNAVAILABLE(f"Nothing was asked for: {error}"))
+            self._soon(lambda: answer(why))
+            return
+
+        def told(outcome: Outcome) -> None:
+            if not isinstance(outcome, Done) or not self._call(lambda: self._announce(outcome, answer)):
+                answer(outcome)
+
+        if not self._offer(command, told, wait_s, ticket):
+            self._soon(lambda: answer(refused(TOO_MANY_WRITES())))
+
+    def _announce(self, done: Done, answer: Answer) -> None:
+        """A marker stands in the log; now the catalogue has to know."""
+        self._asked, self._next_look = False, 0.0
+        outcome: Outcome
+        try:
+            entry = self._publish(self._catalogue.marked(self._log))
+            if entry is None:
+                outcome = Unknown("The snapshot that was asked for is deleted already")
+            else:
+                outcome = Done(entry.dumps(), done.offset)
+        except CatalogueError as error:
+            outcome = Unknown(
+                f"The snapshot was asked for, but is not announced yet; it is safe to repeat it ({error})"
+            )
+        self._soon(lambda: answer(outcome))
+
+    def _why_due(self) -> str:
+        if self._asked or not any(self._rhythm):
+            return ""
+        entries = self._entries.values()
+        return why_due(self._rhythm, entries, self._log, self._store.applied, self._now())
+
+    def _ask_if_due(self) -> None:
+        why = self._why_due()
+        if not why or time.monotonic() < self._next_ask:
+            return
+        _log.info("a snapshot is asked for: %s", why)
+
+        def told(outcome: Outcome) -> None:
+            self._asked = False
+            if not isinstance(outcome, Done):
+                self._next_ask = time.monotonic() + AGAIN_S
+                _log.warning("no snapshot was asked for: %s", outcome)
+
+        self._asked = True
+        self._request(RequestSnapshot(secrets.token_hex(8)), told, None, None)
+
+    def _have_built(self) -> None:
+        now = self._now()
+        if self._settings.snapshots_builder == "none" or self._build.runs:
+            return
+        for entry in newest_first(each for each in self._entries.values() if each.log == self._log):
+            if entry.state == "building" and not entry.is_silent(now) and has_ended(entry.builder):
+                # Of this host, from before the node was started again.
+                self._catalogue.put(entry.now("failed", now, reason="its builder has ended with its node"))
+                self._entries = self._catalogue.entries()
+            entry = self._entries.get(entry.id, entry)  # noqa: PLW2901
+            if entry.is_free(now) and self._build.may_begin(entry):
+                try:
+                    self._build.begin(entry)
+                except OSError as error:
+                    _log.warning("no snapshot can be built now: %s", error)
+                return
+
+    def _tell(self, answer: Callable[[Listed], None]) -> None:
+        listed: Listed
+        try:
+            self._entries = self._catalogue.entries()
+            listed = newest_first(self._entries.values())
+        except CatalogueError as error:
+            listed = UNAVAILABLE(str(error))
+        self._soon(lambda: answer(listed))
+
+    def _delete(self, id: str, answer: Callable[[Deleted], None]) -> None:
+        deleted: Deleted
+        try:
+            deleted = self._deleted(id)
+        except CatalogueError as error:
+            deleted = UNAVAILABLE(str(error))
+        except RegistryError as error:
+            deleted = error
+        self._soon(lambda: answer(deleted))
+
+    def _deleted(self, id: str) -> Entry | None:
+        now = self._now()
+        entries = self._catalogue.entries()
+        if id not in entries:
+            raise SNAPSHOT_NOT_FOUND(id)
+        why = why_not_deleted(entries, id, now)
+        if why:
+            raise SNAPSHOT_BUSY(id, why)
+        entry: Entry | None = entries[id]
+        assert entry is not None
+        if entry.state == "building":
+            self._catalogue.put(entry.now("failed", now, reason="its builder is not heard of"))
+        if delete(self._catalogue, entry, now):
+            entry = None
+        else:
+            entry = self._catalogue.entries().get(id)
+            if entry is not None and entry.state != "deleting":
+                raise SNAPSHOT_BUSY(id, f"it is {entry.state} by now")
+        self._entries = self._catalogue.entries()
+        return entry
+
+
+def _id_of(marker: Marker) -> str:
+    try:
+        chance = int(marker.request[:6], 16)
+    except ValueError:
+        chance = marker.offset  # other writers' markers have to be told apart too
+    return new_id(marker.end, marker.ts, chance)
