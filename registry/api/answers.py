@@ -13,7 +13,7 @@ from starlette.types import Message, Scope, Send
 
 from registry.domain.errors import RegistryError
 
-from .media import PRODUCED
+from .media import PLAIN, PRODUCED
 
 Header = tuple[bytes, bytes]
 
@@ -56,6 +56,11 @@ class Answer(NamedTuple):
 def json_answer(value: Any, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
     """``value`` printed as compact JSON."""
     return Answer(orjson.dumps(value), status, headers)
+
+
+def plain_answer(body: bytes) -> Answer:
+    """Text for people, in UTF-8."""
+    return Answer(body, media_type=PLAIN + b"; charset=utf-8")
 
 
 def error_body(code: int, message: str) -> bytes:

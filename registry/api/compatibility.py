@@ -6,7 +6,7 @@ from registry.domain import compatibility, queries
 from registry.domain import errors as e
 from registry.domain.rows import View
 
-from .answers import Answer
+from .answers import Answer, plain_answer
 from .bodies import schema_request
 from .operations import BODY_ERRORS, Call, Operation
 from .parameters import NORMALIZE, VERBOSE
@@ -25,7 +25,10 @@ def check_all(call: Call, view: View) -> Answer:
 def _check(call: Call, view: View, number: int | None) -> Answer:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     defaults, verbose = call.settings.defaults, call.args["verbose"]
-    return Answer(compatibility.answer(view, call.parser, request, number, defaults, verbose=verbose))
+    body = compatibility.answer(
+        view, call.parser, request, number, defaults, verbose=verbose, plain=call.plain
+    )
+    return plain_answer(body) if call.plain else Answer(body)
 
 
 OPERATIONS = (
@@ -37,6 +40,7 @@ OPERATIONS = (
         takes="RegisterSchemaRequest",
         gives="CompatibilityCheckResponse",
         parameters=(NORMALIZE, VERBOSE),
+        plain=True,
         errors=(e.INVALID_VERSION, e.VERSION_NOT_FOUND, e.INVALID_SCHEMA, *BODY_ERRORS),
     ),
     Operation(
@@ -47,6 +51,7 @@ OPERATIONS = (
         takes="RegisterSchemaRequest",
         gives="CompatibilityCheckResponse",
         parameters=(NORMALIZE, VERBOSE),
+        plain=True,
         errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
     ),
 )

@@ -16,12 +16,19 @@ PRODUCED = (
 CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 """What the API accepts; the last because some clients name no type."""
 
+PLAIN = b"text/plain"
+"""What some resources answer besides, for people; only where nothing else of ours is wanted as much."""
+
 _TAKEN = CONSUMED | {b""}
 
 
 @lru_cache(maxsize=512)
-def negotiated(accept: bytes) -> bytes:
-    """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list."""
+def negotiated(accept: bytes, *, plain: bool = False) -> bytes:
+    """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list.
+
+    ``plain``: :data:`PLAIN` is among ours.
+    """
+    kinds = (*PRODUCED, PLAIN) if plain else PRODUCED
     best: tuple[float, int] | None = None
     if not accept.strip(b" \t,"):
         return PRODUCED[0]
@@ -31,12 +38,12 @@ def negotiated(accept: bytes) -> bytes:
         media_range, quality = _media_range(item)
         if quality <= 0:
             continue
-        rank = next((place for place, kind in enumerate(PRODUCED) if _covers(media_range, kind)), None)
+        rank = next((place for place, kind in enumerate(kinds) if _covers(media_range, kind)), None)
         if rank is not None and (best is None or (-quality, rank) < best):
             best = (-quality, rank)
     if best is None:
         raise NOT_ACCEPTABLE()
-    return PRODUCED[best[1]]
+    return kinds[best[1]]
 
 
 def check_consumed(content_type: bytes | None) -> None:
@@ -64,4 +71,4 @@ def _media_range(item: bytes) -> tuple[bytes, float]:
 
 
 def _covers(media_range: bytes, kind: bytes) -> bool:
-    return media_range in (b"*/*", b"application/*", kind)
+    return media_range in (b"*/*", kind) or media_range == kind.partition(b"/")[0] + b"/*"

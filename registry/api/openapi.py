@@ -110,9 +110,9 @@ def _responses(operation: Operation) -> Json:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
         if operation.gives == "Metrics":
             kinds = ["text/plain"]
-        good["content"] = {
-            kind: {"schema": {"$ref": f"#/components/schemas/{operation.gives}"}} for kind in kinds
-        }
+        reference = {"$ref": f"#/components/schemas/{operation.gives}"}
+        plain = {"text/plain": {"schema": {"type": "string"}}} if operation.plain else {}
+        good["content"] = {kind: {"schema": reference} for kind in kinds} | plain
     out: Json = {str(operation.status): good}
     by_status: dict[int, list[str]] = {}
     for kind in operation.errors:

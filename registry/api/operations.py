@@ -35,6 +35,8 @@ class Call:
     """The subject of the path, where it has one; its alias followed."""
     asked: Subject = Subject(".", "")
     """The same as it stands in the path."""
+    plain: bool = False
+    """Whether the client wants text for people."""
     from_rows: bool = True
     """Whether a write may be answered from rows; not, when nobody knows whether they are still true."""
 
@@ -74,6 +76,8 @@ class Operation:
     place: str = ""
     """The path of what was made, up to its id, for ``Location``; empty for none."""
     errors: tuple[ErrorKind, ...] = ()
+    plain: bool = False
+    """It answers in text for people too, where that is what the client accepts."""
     own: bool = False
     """A resource of this registry alone: it answers plain JSON and negotiates nothing."""
     tag: str = ""

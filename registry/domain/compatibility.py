@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, tee
-from typing import Literal
+from typing import Any, Final
 
-import orjson
-
-from . import entities, errors, parsing, versions
+from . import entities, errors, parsing, verdicts, versions
 from .commands import Register
 from .errors import RegistryError
 from .lookup import normalizes
@@ -16,24 +14,13 @@ from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
 from .parsing import Content, Parser, TooMuchText
 from .rows import View
-from .schemas import Budget, Exhausted, InvalidSchema
+from .schemas import STRICT, Change, Exhausted, InvalidSchema, Schema
 from .scope import Config, Defaults, config_in_scope, validates_fields, validates_new_schemas
+from .verdicts import READERS, Reader, Told, Verdict
 from .versions import Registered
 
 _TEXT_SHOWN_MAX = 10_240
 _TOO_LONG = "The comparison with version %d of subject '%s' takes too long; the schemas combine too much"
-
-_Reader = Literal["new", "old"]
-_READERS: dict[str, tuple[_Reader, ...]] = {
-    "NONE": (),
-    "BACKWARD": ("new",),
-    "BACKWARD_TRANSITIVE": ("new",),
-    "FORWARD": ("old",),
-    "FORWARD_TRANSITIVE": ("old",),
-    "FULL": ("old", "new"),
-    "FULL_TRANSITIVE": ("old", "new"),
-}
-"""Who must be able to read the other's data at each level, in the order in which differences are told."""
 
 
 def check(
@@ -49,60 +36,127 @@ def check(
     The messages are Confluent's: reserved fields, differences to the first version that fails, that version's
     number and text, and the rules that applied.
     """
-    level = config.compatibility_level or defaults.compatibility
-    fields_checked = validates_fields(config, defaults)
-    messages: list[str] = []
-    if fields_checked:
-        earlier, latest = tee(earlier)
-        messages += _reserved_fields(parser, content, next(latest, None))
-    messages += _against(view, parser, content, _compared(content, earlier, config, level), level)
-    if messages:
-        checked = "true" if fields_checked else "false"
-        messages.append(f"{{validateFields: '{checked}', compatibility: '{level}'}}")
-    return messages
+    return _Check(view, parser, content, config, defaults).messages(earlier)
 
 
-def _compared(
-    content: Content, earlier: Iterable[Registered], config: Config, level: str
-) -> Iterator[Registered]:
-    group = config.compatibility_group
-    if group is not None:
-        value = property_of(content.metadata, group)
-        earlier = (each for each in earlier if property_of(entities.metadata(each.row), group) == value)
-    return islice(earlier, None if level.endswith("_TRANSITIVE") else 1)
+def explained(
+    view: View,
+    parser: Parser,
+    content: Content,
+    earlier: Iterable[Registered],
+    config: Config,
+    defaults: Defaults,
+    *,
+    lines: bool = False,
+) -> Verdict:
+    """The same verdict with the same messages, and every change that was found on the way to it.
+
+    ``lines``: with the lines in which the changed parts stand.
+    """
+    check = _Check(view, parser, content, config, defaults, explains=True, lines=lines)
+    messages = check.messages(earlier)
+    return Verdict(messages, check.level, check.told)
 
 
-def _against(
-    view: View, parser: Parser, content: Content, compared: Iterable[Registered], level: str
-) -> list[str]:
-    budget = parser.budget()
-    for each in compared if _READERS[level] else ():
-        if entities.schema_type(each.row) != content.schema_type:
-            return ["Incompatible because of different schema type"]
-        differences = _differences(view, parser, content, each, level, budget)
-        if differences:
-            return [*differences, *_what_failed(each)]
-    return []
+class _Check:
+    """One check. There is one way to a verdict, whether or not it is to be explained."""
 
+    def __init__(
+        self,
+        view: View,
+        parser: Parser,
+        content: Content,
+        config: Config,
+        defaults: Defaults,
+        *,
+        explains: bool = False,
+        lines: bool = False,
+    ) -> None:
+        self.level: Final = config.compatibility_level or defaults.compatibility
+        self.told: Final[list[Told]] = []
+        """Every change, where the check explains."""
+        self._view = view
+        self._parser = parser
+        self._content = content
+        self._config = config
+        self._fields_checked = validates_fields(config, defaults)
+        self._explains = explains
+        self._lines = lines
+        self._budget = parser.budget()
 
-def _differences(
-    view: View, parser: Parser, content: Content, old: Registered, level: str, budget: Budget
-) -> list[str]:
-    compare, too_long = parser.differences, _TOO_LONG % (old.version, old.subject.qualified)
-    try:
-        new_schema, old_schema = content.parsed(parser), parser.stored(view, old)
-        found: list[str] = []
-        for reader_is in _READERS[level]:
-            pair = (new_schema, old_schema) if reader_is == "new" else (old_schema, new_schema)
-            found += [each.text for each in compare(*pair, reader_is=reader_is, budget=budget)]
-    except InvalidSchema as error:
-        return [f"Unexpected exception during compatibility check: {error}"]
-    except TooMuchText as too_much:
-        too_much.refusal = too_long
-        raise
-    except Exhausted:
-        raise errors.UNPROCESSABLE(too_long) from None
-    return found
+    def messages(self, earlier: Iterable[Registered]) -> list[str]:
+        """As in :func:`check`."""
+        messages: list[str] = []
+        if self._fields_checked:
+            earlier, latest = tee(earlier)
+            messages += self._reserved_fields(next(latest, None))
+        messages += self._against(self._compared(earlier))
+        if messages:
+            checked = "true" if self._fields_checked else "false"
+            messages.append(f"{{validateFields: '{checked}', compatibility: '{self.level}'}}")
+        return messages
+
+    def _compared(self, earlier: Iterable[Registered]) -> Iterator[Registered]:
+        group = self._config.compatibility_group
+        if group is not None:
+            value = property_of(self._content.metadata, group)
+            earlier = (each for each in earlier if property_of(entities.metadata(each.row), group) == value)
+        return islice(earlier, None if self.level.endswith("_TRANSITIVE") else 1)
+
+    def _against(self, compared: Iterable[Registered]) -> list[str]:
+        for each in compared if READERS[self.level] else ():
+            kind = entities.schema_type(each.row)
+            if kind != self._content.schema_type:
+                self._tell(verdicts.other_type(kind, self._content.schema_type), None, each)
+                return [verdicts.OTHER_TYPE]
+            differences = self._differences(each)
+            if differences:
+                return [*differences, *_what_failed(each)]
+        return []
+
+    def _differences(self, old: Registered) -> list[str]:
+        too_long = _TOO_LONG % (old.version, old.subject.qualified)
+        try:
+            new_schema, old_schema = self._content.parsed(self._parser), self._parser.stored(self._view, old)
+            found: list[str] = []
+            for reader_is in READERS[self.level]:
+                pair = (new_schema, old_schema) if reader_is == "new" else (old_schema, new_schema)
+                found += self._one_way(pair, reader_is, old)
+        except InvalidSchema as error:
+            text = f"Unexpected exception during compatibility check: {error}"
+            self._tell(verdicts.unexpected(text), None, old)
+            return [text]
+        except TooMuchText as too_much:
+            too_much.refusal = too_long
+            raise
+        except Exhausted:
+            raise errors.UNPROCESSABLE(too_long) from None
+        return found
+
+    def _one_way(self, pair: tuple[Schema, Schema], reader_is: Reader, old: Registered) -> list[str]:
+        policy = self._config.compatibility_policy or STRICT
+        how: dict[str, Any] = {"reader_is": reader_is, "budget": self._budget, "policy": policy}
+        if not self._explains:
+            return [each.text for each in self._parser.differences(*pair, **how)]
+        changes = self._parser.changes(*pair, lines=self._lines, **how)
+        for each in changes:
+            self._tell(each, reader_is, old)
+        return [each.message for each in changes if not each.compatible]
+
+    def _tell(self, change: Change, reader_is: Reader | None, old: Registered | None) -> None:
+        if self._explains and (not change.compatible or len(self.told) < verdicts.COMPATIBLE_MAX):
+            version = None if old is None else old.version
+            self.told.append(Told(change, self.level, verdicts.direction(reader_is), version))
+
+    def _reserved_fields(self, latest: Registered | None) -> list[str]:
+        reserved = _reserved(self._content.metadata)
+        before = _reserved(entities.metadata(latest.row)) if latest is not None else []
+        gone = [verdicts.no_longer_reserved(name) for name in before if name not in reserved]
+        fields = self._content.parsed(self._parser).field_names() if reserved else ()
+        found = [*gone, *(verdicts.reserved_field(name) for name in reserved if name in fields)]
+        for each in found:
+            self._tell(each, None, latest)
+        return [each.message for each in found]
 
 
 def _what_failed(old: Registered) -> list[str]:
@@ -114,48 +168,39 @@ def _what_failed(old: Registered) -> list[str]:
     return [f"{{oldSchemaVersion: {old.version}}}", shown]
 
 
-def _reserved_fields(parser: Parser, content: Content, latest: Registered | None) -> list[str]:
-    reserved = _reserved(content.metadata)
-    before = _reserved(entities.metadata(latest.row)) if latest is not None else []
-    messages = [
-        f"The new schema has reserved field {name} removed from its metadata which is present in the old "
-        "schema's metadata."
-        for name in before
-        if name not in reserved
-    ]
-    if reserved:
-        fields = content.parsed(parser).field_names()
-        messages += [
-            f"The new schema has field that conflicts with the reserved field {name}."
-            for name in reserved
-            if name in fields
-        ]
-    return messages
-
-
 def _reserved(meta: Metadata | None) -> list[str]:
     names = (property_of(meta, RESERVED_PROPERTY) or "").split(",")
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
 def answer(
-    view: View, parser: Parser, request: Register, number: int | None, defaults: Defaults, *, verbose: bool
+    view: View,
+    parser: Parser,
+    request: Register,
+    number: int | None,
+    defaults: Defaults,
+    *,
+    verbose: bool,
+    plain: bool = False,
 ) -> bytes:
     """The answer of the compatibility resources: against one version, or all (``number`` is ``None``).
 
     A version that is not there is 40402, but a missing subject has no latest version to be incompatible with.
     What cannot be parsed is 42201, or, where ``verbose``, incompatible. Raises those two.
+    ``verbose``: with Confluent's messages, and with the changes. ``plain``: for people, in lines of text.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
     try:
-        messages = _messages(view, parser, subject, request, earlier, defaults)
+        config, content = _read(view, parser, subject, request, defaults)
+        if not verbose and not plain:
+            return verdicts.bare(check(view, parser, content, earlier, config, defaults))
+        verdict = explained(view, parser, content, earlier, config, defaults, lines=plain)
     except RegistryError as error:
-        if not verbose or error.code != errors.INVALID_SCHEMA.code:
+        if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
-        messages = [error.message]
-    members = {"is_compatible": not messages}
-    return orjson.dumps(members | {"messages": messages} if verbose else members)
+        verdict = verdicts.of_invalid(error.message)
+    return verdicts.text(verdict, subject.qualified) if plain else verdicts.json(verdict)
 
 
 def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:
@@ -169,14 +214,9 @@ def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Regis
     raise errors.VERSION_NOT_FOUND(number)
 
 
-def _messages(
-    view: View,
-    parser: Parser,
-    subject: Subject,
-    request: Register,
-    earlier: Iterable[Registered],
-    defaults: Defaults,
-) -> list[str]:
+def _read(
+    view: View, parser: Parser, subject: Subject, request: Register, defaults: Defaults
+) -> tuple[Config, Content]:
     if not request.schema.strip():
         raise errors.INVALID_SCHEMA("Empty schema")
     config = config_in_scope(view, subject, defaults)
@@ -184,4 +224,4 @@ def _messages(
     normalize = normalizes(view, subject, request, config)
     fields = validates_fields(config, defaults)
     content = parsing.read(view, parser, subject, request, new=new, normalize=normalize, fields=fields)
-    return check(view, parser, content, earlier, config, defaults)
+    return config, content

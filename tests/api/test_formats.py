@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from typing import Final, Literal
 
 import pytest
 
-from registry.domain.schemas import FORMATS, Budget, Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas import FORMATS, Budget, Change, Dependency, Difference, InvalidSchema, Schema
 from tests.api.driver import Api
 
 
@@ -52,12 +53,33 @@ class WordFormat:
         return Words(words, frozenset().union(*known.values()))
 
     def differences(
-        self, reader: Schema, writer: Schema, reader_is: Literal["new", "old"], budget: Budget | None = None
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+        *,
+        policy: str = "STRICT",
     ) -> list[Difference]:
         assert isinstance(reader, Words)
         assert isinstance(writer, Words)
         missing = sorted(writer.words - reader.words)
         return [Difference("WORD_MISSING", f"#/{word}", f"{reader_is} lacks {word}") for word in missing]
+
+    def changes(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Literal["new", "old"],
+        budget: Budget | None = None,
+        *,
+        policy: str = "STRICT",
+        lines: bool = False,
+    ) -> list[Change]:
+        return [
+            Change(*each[:2], False, each[2], None, None, "say it")
+            for each in map(astuple, self.differences(reader, writer, reader_is))
+        ]
 
 
 @pytest.fixture

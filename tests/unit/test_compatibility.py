@@ -209,7 +209,9 @@ class TestAnswer:
         small.register("s", A)
         assert self.answer(small, AB, 1) == {"is_compatible": False}
         assert self.answer(small, A, 1) == {"is_compatible": True}
-        assert self.answer(small, A, 1, verbose=True) == {"is_compatible": True, "messages": []}
+        assert self.answer(small, A, 1, verbose=True) == {
+            "is_compatible": True, "messages": [], "changes": [],
+        }  # fmt: skip
 
     def test_one_version_is_compared_even_at_a_transitive_level(self, small: SmallRegistry) -> None:
         small.level("s", "NONE")
