@@ -21,7 +21,7 @@ _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 
 
 def request_snapshot(call: Call, view: View) -> Command:
-    """``POST /admin/snapshots``: 202, with the entry that is now in the catalogue. A body is not looked at."""
+    """``POST /admin/snapshots``: 202 with the entry, which the catalogue holds. A body is not looked at."""
     return RequestSnapshot(secrets.token_hex(8))
 
 

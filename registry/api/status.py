@@ -35,7 +35,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     """The id of this node."""
     primary: str = ""
     """The URL of the primary, which may be this node; empty while none is known."""
-    snapshot: str = ""
+    newest_snapshot: str = ""
     """The id of the newest snapshot of this log that is ready, as last seen; empty while none is known."""
     election: str = ""
     """Why there is no primary, or why this node does not write yet; empty when all is well."""

@@ -1,4 +1,4 @@
-"""The build of a snapshot on this host: a process of its own, one at a time, that must not slow down what serves."""
+"""The build of a snapshot on this host: one process at a time, which must not slow down what serves."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Snapshotting:
     def gauges(self) -> list[Gauge]:
         """What there is, as last seen, for metrics."""
         entries = list(self._entries.values())
-        counts = {state: 0 for state in ("requested", "building", "ready", "failed", "deleting")}
+        counts = dict.fromkeys(("requested", "building", "ready", "failed", "deleting"), 0)
         for each in entries:
             counts[each.state] += 1
         found = [
@@ -220,7 +220,7 @@ class Snapshotting:
             return newest_marker(view)
 
     def _publish(self, marked: int) -> Entry | None:
-        """The entry of the newest marker, made if it never was; ``None``: there is no marker, or it was deleted."""
+        """The entry of the newest marker, made if it never was; ``None``: it was deleted, or there is none."""
         marker = self._marker()
         if marker is None:
             return None

@@ -42,7 +42,7 @@ def status(node: Node) -> NodeStatus:
         log=node.log.identity,
         node=node.identity.node,
         primary="" if primary is None else primary.url,
-        snapshot="" if newest is None else newest.id,
+        newest_snapshot="" if newest is None else newest.id,
         election=role.reason,
     )
 
