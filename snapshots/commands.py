@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -17,6 +19,7 @@ from registry.snapshot.verifying import verify
 
 from . import building, listing, present
 from .steps import Steps
+from .watching import watch
 
 _FAILURES = (*building.FAILURES, CatalogueError, present.NoSnapshot)
 
@@ -37,6 +40,8 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
     engine = options["engine"] or (
         building.SPARK if settings.snapshots_builder == "spark" else building.LOCAL
     )
+    if options["watch"]:
+        return _watch(settings, engine)
     with closing(open_catalogue(settings)) as catalogue:
         if options["request"]:
             return _build_request(settings, options["request"], engine)
@@ -45,6 +50,13 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
                 settings, catalogue, engine, steps, offset=options["offset"], extend=not options["full"]
             )
     print(f"{manifest.id}: {manifest.rows} rows in {len(manifest.parts)} parts of {manifest.size} bytes")
+    return 0
+
+
+def _watch(settings: Settings, engine: str) -> int:
+    # A service manager ends it as a terminal does: what is being built is anybody's again at once.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    watch(settings, engine, Steps, threading.Event())
     return 0
 
 

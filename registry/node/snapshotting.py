@@ -165,19 +165,23 @@ class Snapshotting:
         """Serve calls and look after what was asked for, until :meth:`stop`."""
         try:
             while not self._stopping:
-                try:
-                    call = self._calls.get(timeout=TICK_S)
-                except Empty:
+                next_tick = time.monotonic() + TICK_S
+                while (left_s := next_tick - time.monotonic()) > 0 and not self._stopping:
+                    self._serve_one(left_s)
+                if not self._stopping:
                     self._tick()
-                    continue
-                if call is None:
-                    self._next_look = 0.0
-                else:
-                    call()
         finally:
             with suppress(CatalogueError):
                 self._build.end(self._catalogue, self._now())
             self._catalogue.close()
+
+    def _serve_one(self, timeout_s: float) -> None:
+        with suppress(Empty):
+            call = self._calls.get(timeout=timeout_s)
+            if call is None:
+                self._next_look = 0.0
+            else:
+                call()
 
     @property
     def _primary(self) -> bool:
@@ -220,7 +224,7 @@ class Snapshotting:
             return newest_marker(view)
 
     def _publish(self, marked: int) -> Entry | None:
-        """The entry of the newest marker, made if it never was; ``None``: it was deleted, or there is none."""
+        """The entry of the newest marker, made if need be; ``None``: it was deleted, or there is none."""
         marker = self._marker()
         if marker is None:
             return None
