@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry.domain.values import LEVELS, MODES
+from registry.domain.values import LEVELS, LIFECYCLES, MODES
 
 Json = dict[str, Any]
 
@@ -75,9 +75,19 @@ _CONFIG: Json = {
     "defaultRuleSet": _ref("RuleSet"),
     "overrideRuleSet": _ref("RuleSet"),
 }
-_ASSOCIATED: Json = {
+_RESOURCE: Json = {
     "resourceName": _TEXT, "resourceNamespace": _TEXT, "resourceId": _TEXT, "resourceType": _TEXT,
 }  # fmt: skip
+_LIFECYCLE: Json = {"enum": LIFECYCLES}
+_ASSOCIATION_TYPE: Json = {"enum": ("key", "value")}
+_WANTED: Json = {
+    "subject": _nullable(_TEXT),
+    "associationType": _nullable(_ASSOCIATION_TYPE),
+    "lifecycle": _nullable(_LIFECYCLE),
+    "frozen": _nullable(_BOOL),
+    "schema": _nullable(_ref("RegisterSchemaRequest")),
+    "normalize": _nullable(_BOOL),
+}
 
 SCHEMAS: dict[str, Json] = {
     "Error": _object("error_code message", error_code=_INT, message=_TEXT),
@@ -97,7 +107,10 @@ SCHEMAS: dict[str, Json] = {
         encodingRules=_list(_ref("Rule")), enableAt=_TEXT,
     ),
     "Schema": _object("subject version id guid schemaType schema", **_SCHEMA),
-    "Schemas": _list(_object("subject version id guid schemaType schema", **_SCHEMA, aliases=_list(_TEXT))),
+    "Schemas": _list(_object(
+        "subject version id guid schemaType schema",
+        **_SCHEMA, aliases=_list(_TEXT), associations=_list(_ref("Association")),
+    )),
     "SchemaString": _object(
         "guid schemaType schema", subject=_TEXT, version=_INT, guid=_TEXT, **_CONTENT, maxId=_INT, **_TIMES
     ),
@@ -109,7 +122,38 @@ SCHEMAS: dict[str, Json] = {
     ),
     "SubjectVersions": _list(_object("subject version", subject=_TEXT, version=_INT)),
     "ContextIds": _list(_object("context id", context=_TEXT, id=_INT)),
-    "CompatibilityCheckResponse": _object("is_compatible", is_compatible=_BOOL, messages=_list(_TEXT)),
+    "CompatibilityCheckResponse": _object(
+        "is_compatible", is_compatible=_BOOL, messages=_list(_TEXT), changes=_list(_ref("Change")),
+    ),
+    "Change": _object(
+        "type path old new level direction versionCompared compatible fix",
+        type=_TEXT, path={**_TEXT, "description": "Where, as a JSON pointer or, for Protobuf, by numbers"},
+        old=_nullable({**_TEXT, "description": "The part in the registered schema; null: not there"}),
+        new=_nullable(_TEXT),
+        level={**_TEXT, "description": "The level in force"},
+        direction={
+            "enum": ["BACKWARD", "FORWARD", ""],
+            "description": "BACKWARD: from what was written before to the new schema; FORWARD: the reverse",
+        },
+        versionCompared=_nullable(_INT), compatible=_BOOL,
+        fix={**_TEXT, "description": "One sentence that says what would pass; empty where compatible"},
+    ),
+    "ExplainRequest": _object(
+        "old new",
+        schemaType=_nullable(_TEXT), old=_ref("ExplainedSchema"), new=_ref("ExplainedSchema"),
+        compatibilityPolicy=_nullable(_TEXT),
+    ),
+    "ExplainedSchema": _object(
+        "schema", schema=_TEXT, references=_nullable(_list(_ref("SchemaReference")))
+    ),
+    "ExplainResponse": _object(
+        "levels changes",
+        levels=_object(
+            " ".join(LEVELS),
+            **dict.fromkeys(LEVELS, _object("compatible messages", compatible=_BOOL, messages=_list(_TEXT))),
+        ),
+        changes=_list(_ref("Change")),
+    ),
     "Config": _object(compatibilityLevel={"enum": LEVELS}, **_CONFIG),
     "ConfigUpdateRequest": _object(
         compatibility=_nullable({"enum": LEVELS}), **_all_nullable(_CONFIG)
@@ -122,19 +166,58 @@ SCHEMAS: dict[str, Json] = {
     ),
     "SchemaRegistryServerVersion": _object("version commitId", version=_TEXT, commitId=_TEXT),
     "SchemaRegistryDeployment": _object("attributes", attributes=_list(_TEXT)),
-    "Associations": _list(_object(**_ASSOCIATED)),
-    "AssociationResponse": _object(**_ASSOCIATED, associations=_list({"type": "object"})),
-    "AssociationRequest": _object(**_ASSOCIATED, associations=_list({"type": "object"})),
-    "AssociationBatchRequest": _object("requests", requests=_list(_ref("AssociationRequest"))),
+    "Association": _object(
+        "subject lifecycle",
+        subject=_TEXT, guid=_TEXT, **_RESOURCE, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE,
+        frozen={**_BOOL, "description": "Absent where the lifecycle says as much: STRONG is, WEAK is not"},
+        createTs={**_LONG, "description": "ms since the epoch"}, updateTs=_LONG,
+    ),
+    "Associations": _list(_ref("Association")),
+    "AssociationInfo": _object(
+        "subject lifecycle frozen",
+        subject=_TEXT, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE, frozen=_BOOL,
+        schema=_ref("Schema"),
+    ),
+    "AssociationResponse": _object(**_RESOURCE, associations=_list(_ref("AssociationInfo"))),
+    "AssociationRequest": _object(
+        "resourceName resourceNamespace associations",
+        **_RESOURCE, associations=_list(_object(**_WANTED)),
+    ),
+    "AssociationBatchRequest": _object(
+        "requests",
+        requests=_list(_object(
+            "resourceName resourceNamespace associations",
+            **_RESOURCE,
+            associations=_list(_object(
+                "opType", opType={"enum": ("CREATE", "UPSERT", "DELETE")}, **_WANTED,
+                cascadeLifecycle=_nullable(_BOOL),
+            )),
+        )),
+    ),
+    "AssociationBatchGetRequest": _object(
+        "requests",
+        requests=_list(_object(
+            **_RESOURCE, associationTypes=_nullable(_list(_TEXT)), lifecycle=_nullable(_LIFECYCLE)
+        )),
+    ),
     "AssociationBatchResponse": _object(
         "results", results=_list(_object(error=_ref("Error"), result=_ref("AssociationResponse")))
     ),
-    "Health": _object("status reasons", status=_TEXT, reasons=_list(_TEXT)),
+    "Health": _object(
+        "status reasons",
+        status=_TEXT, reasons=_list(_TEXT), eta_s=_nullable({"type": "number"}),
+        snapshot=_ref("SnapshotStart"),
+    ),
+    "SnapshotStart": _object(
+        "id loaded refused",
+        id=_TEXT, loaded=_BOOL, offset=_LONG, rows=_LONG, rows_done=_LONG, bytes=_LONG, bytes_done=_LONG,
+        took_s={"type": "number"}, eta_s=_nullable({"type": "number"}), refused=_list(_TEXT),
+    ),
     "Node": _object(
         "role epoch applied end digest ready",
         role=_TEXT, epoch=_LONG, applied=_LONG, end=_LONG, digest=_TEXT, started=_BOOL, ready=_BOOL,
         reasons=_list(_TEXT), records_per_s={"type": "number"}, eta_s=_nullable({"type": "number"}),
-        quarantined=_LONG, log=_TEXT,
+        quarantined=_LONG, log=_TEXT, start=_nullable(_ref("SnapshotStart")),
     ),
     "Quarantine": _list(_object("offset reason key", offset=_LONG, reason=_TEXT, key=_TEXT)),
     "Snapshot": _object("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),

@@ -8,7 +8,7 @@ from functools import cache
 
 import orjson
 
-from . import associations, compatibility, openapi, schemas, scopes, server, snapshots, subjects
+from . import associations, compatibility, explain, openapi, schemas, scopes, server, snapshots, subjects
 from .answers import Answer
 from .backend import Backend
 from .operations import Call, NodeHandler, Operation
@@ -20,6 +20,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Subjects", subjects.OPERATIONS),
         *_tagged("Schemas", schemas.OPERATIONS),
         *_tagged("Compatibility", compatibility.OPERATIONS),
+        *_tagged("Compatibility", explain.OPERATIONS),
         *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),
         *_tagged("Config and mode", scopes.scope_operations("/{}/{{subject}}", "a subject or a context")),
         *_tagged("Contexts", scopes.CONTEXT_OPERATIONS),

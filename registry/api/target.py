@@ -93,6 +93,8 @@ def _query(
         return _qualify_parameter(prefix, "subject", query)
     if (len(rest) == 1 and rest[0] in ("subjects", "schemas")) or "keks" in rest:
         return _qualify_parameter(prefix, "subjectPrefix", query)
+    if rest[:2] == ("compatibility", "explain"):
+        return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))
     if rest[0].startswith("associations") and method in ("POST", "PUT", "PATCH"):
         return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))
     return query

@@ -131,13 +131,13 @@ def text(verdict: Verdict, subject: str) -> bytes:
     """The verdict for people: first what it is, then each change with what would pass and its two lines."""
     at = f" at {verdict.level}" if verdict.level else ""
     word = "Incompatible" if verdict.messages else "Compatible"
-    return _lines([f"{word}: subject {subject}{at}", *change_lines(verdict.told)])
+    return lines([f"{word}: subject {subject}{at}", *change_lines(verdict.told)])
 
 
 def change_lines(told: Sequence[Told]) -> Iterator[str]:
     """The changes for people: those that do harm, then the others."""
     harmful = [each for each in told if not each.change.compatible]
-    harmless = [each for each in told if each.change.compatible]
+    harmless = _without_repeats(told, {each.change.path for each in harmful})
     for number, each in enumerate(harmful, 1):
         yield ""
         yield f"{number}. {_headline(each)}"
@@ -149,6 +149,15 @@ def change_lines(told: Sequence[Told]) -> Iterator[str]:
     for each in harmless:
         yield f" - {_headline(each)}"
         yield from _parts(each)
+
+
+def _without_repeats(told: Sequence[Told], paths: set[str]) -> list[Told]:
+    """The compatible changes, but for those that are told of the other direction already."""
+    found: dict[tuple[str, str], Told] = {}
+    for each in told:
+        if each.change.compatible and each.change.path not in paths:
+            found.setdefault((each.change.type, each.change.path), each)
+    return list(found.values())
 
 
 def _headline(told: Told) -> str:
@@ -169,5 +178,6 @@ def _parts(told: Told) -> Iterator[str]:
             yield f"   {name}     - | (nothing)"
 
 
-def _lines(lines: Sequence[str]) -> bytes:
-    return ("\n".join(lines) + "\n").encode(errors="replace")
+def lines(texts: Sequence[str]) -> bytes:
+    """The texts as lines."""
+    return ("\n".join(texts) + "\n").encode(errors="replace")

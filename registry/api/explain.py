@@ -1,0 +1,61 @@
+"""Two schemas of the body compared at every level; nothing is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from registry.domain import errors as e
+from registry.domain.explaining import Asked, explain
+from registry.domain.model import Subject
+from registry.domain.rows import View
+from registry.domain.schemas import STRICT
+from registry.domain.values import POLICIES
+
+from .answers import Answer, plain_answer
+from .bodies import schema_members
+from .json_input import document, members, text
+from .operations import BODY_ERRORS, Call, Operation
+from .parameters import CONTEXT
+
+
+def explain_two(call: Call, view: View) -> Answer:
+    """``POST /compatibility/explain``."""
+    source = document(call.body)
+    schema_type = text(source.get("schemaType"), "schemaType")
+    old, new = (_side(source, name, schema_type) for name in ("old", "new"))
+    context = Subject.parse(call.args["context"])
+    asked = Asked(
+        schema_members(old, "old"), schema_members(new, "new"), Subject(context.context, ""), _policy(source)
+    )
+    body = explain(view, call.parser, asked, plain=call.plain)
+    return plain_answer(body) if call.plain else Answer(body)
+
+
+def _side(source: dict[str, Any], name: str, schema_type: str | None) -> dict[str, Any]:
+    found = members(source.get(name), name)
+    if found is None:
+        raise e.UNPROCESSABLE(f"{name} must not be null (was null)")
+    return {"schema": found.get("schema"), "references": found.get("references"), "schemaType": schema_type}
+
+
+def _policy(source: dict[str, Any]) -> str:
+    given = text(source.get("compatibilityPolicy"), "compatibilityPolicy")
+    policy = (given or STRICT).upper()
+    if policy not in POLICIES:
+        raise e.UNPROCESSABLE(f"compatibilityPolicy must be one of {', '.join(POLICIES)}")
+    return policy
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/compatibility/explain",
+        summary="Compare two schemas at every level at once",
+        handler=explain_two,
+        takes="ExplainRequest",
+        gives="ExplainResponse",
+        parameters=(CONTEXT,),
+        errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+        plain=True,
+    ),
+)
