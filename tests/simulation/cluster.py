@@ -9,16 +9,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from election.contract import Identity
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Unknown, repeatable
+from registry.domain.commands import (
+    TICKET_BYTES,
+    Command,
+    Done,
+    NotPrimary,
+    Outcome,
+    Refused,
+    Ticket,
+    Unknown,
+)
 from registry.domain.scope import Defaults
 from registry.log.contract import LogError
 from registry.node.claiming import Claimant, claim_log
 from registry.node.duty import Duty
 from registry.node.follower import Follower
 from registry.node.membership import Membership
+from registry.node.memory import Memory
 from registry.node.role import Role, Stage
 from registry.node.waiting import Answer
 from registry.node.writer import Writer, Writing
+from registry.peers.forwarding import Doubt
+from registry.peers.host import Asked
 
 from .authority import Authority, Elector
 from .memory_store import MemoryStore, MemoryView
@@ -71,12 +83,14 @@ class Running:
         self.store = node.store
         self.log = NodeLog(world, cluster.partition, self.process, node.line)
         self.membership = PausingMembership(world, switched=self._switched)
+        self.memory = Memory(self.store.applied, count_max=cluster.remembers)
         self.follower = Follower(
             self.log,
             self.store,
             far_behind=None,
             clock=lambda: world.now,
             barrier=lambda barrier: self.membership.applied(barrier.offset),
+            memory=self.memory,
         )
         self.writer = PausingWriter(
             self.log,
@@ -86,6 +100,7 @@ class Running:
             deliver=_deliver,
             now=world.wall_ms,
             clock=lambda: world.now,
+            memory=self.memory,
         )
         self.writer.world, self.writer.membership = world, self.membership
         self._claimant = Claimant(node.name, node.identity.url)
@@ -134,9 +149,11 @@ class Running:
         self._elector.resign()
 
     def _claim(self) -> int:
-        return claim_log(
+        epoch = claim_log(
             self.log, self.store, self._claimant, follow=self.follow, watching=self.follower.watching
         )
+        self.memory.look_back(self.log)
+        return epoch
 
     def _switched(self, role: Role) -> None:
         if role.stage is Stage.PRIMARY:
@@ -176,6 +193,10 @@ class Cluster:
             lambda: world.now, world.wall_ms, forget_s=FORGET_S, epochs_max=world.chance.choice((3, 6, 1000))
         )
         self.authority = Authority(world)
+        self.remembers = world.chance.choice((2, 1000, 1000))
+        """Commands that each node remembers."""
+        self.settled = 0
+        """How many commands in doubt were sent again and answered."""
         self.night = False
         """Nobody asks for anything."""
         self.nodes = [Node(number, witness) for number in range(size)]
@@ -193,24 +214,25 @@ class Cluster:
             self._world.kill(running.process)
 
     def submit(self, command: Command) -> Outcome:
-        """What a client gets who asks any node, and asks again where that is safe."""
+        """What a client gets of nodes that ask each other again, any of which may be the one it asked."""
         deadline = self._world.now + REQUEST_S
-        doubt = False
+        asked = Asked(command, deadline, ticket=Ticket(self._world.chance.randbytes(TICKET_BYTES), 0))
+        doubt = Doubt(False)
         while self._world.now < deadline:
             entry = self._world.chance.choice(self.nodes)
-            outcome = self._through(entry, command, deadline)
-            if outcome is None or isinstance(outcome, Unknown):
-                doubt = doubt or outcome is not None
-                if doubt and not repeatable(command):
-                    break
-            elif not isinstance(outcome, NotPrimary) and not (
-                doubt and isinstance(outcome, Refused) and outcome.code >= 50000
-            ):
-                return outcome
+            if not doubt.any:
+                assert asked.ticket is not None
+                since = max(asked.ticket.since, entry.store.applied)
+                asked = asked._replace(ticket=Ticket(asked.ticket.id, since))
+            outcome = self._through(entry, asked) or NotPrimary()
+            told = doubt.weigh(asked, outcome, repeats=True)
+            if told is not None:
+                self.settled += doubt.any and not isinstance(told, Unknown)
+                return told
             self._world.sleep(_RETRY_S)
-        return Unknown("nobody knows") if doubt else Refused(50004, "nobody writes")
+        return doubt.unknown or Refused(50004, "nobody writes")
 
-    def _through(self, entry: Node, command: Command, deadline: float) -> Outcome | None:
+    def _through(self, entry: Node, asked: Asked) -> Outcome | None:
         """What one node answers; ``None``: it took nothing."""
         self._world.sleep(_HOP_S * self._world.chance.random())
         life = entry.running
@@ -223,14 +245,15 @@ class Cluster:
             self._world.sleep(_HOP_S * self._world.chance.random())
             if target.cut_off:
                 return None
-        outcome = self._asked(target, command, deadline)
+        outcome = self._asked(target, asked)
         if outcome is None or not isinstance(outcome, Done):
             return outcome
         # The node that the client talks to has the effect before it answers.
         held = self._world.until(
-            lambda: life.process.dead or life.store.applied >= outcome.offset, deadline - self._world.now
+            lambda: life.process.dead or life.store.applied >= outcome.offset,
+            asked.deadline - self._world.now,
         )
-        return outcome if held and not life.process.dead else Unknown("the node was lost")
+        return outcome if held and not life.process.dead else Unknown("the node was lost", repeats=True)
 
     def _primary_of(self, life: Running) -> Node | None:
         wanted = life.process.name if life.role.stage is Stage.PRIMARY else None
@@ -238,8 +261,8 @@ class Cluster:
             wanted = life.role.other.node
         return next((node for node in self.nodes if node.name == wanted), None)
 
-    def _asked(self, target: Node, command: Command, deadline: float) -> Outcome | None:
-        life = target.running
+    def _asked(self, target: Node, asked: Asked) -> Outcome | None:
+        life, deadline = target.running, asked.deadline
         if life is None:
             return None
         answers: list[Outcome] = []
@@ -249,12 +272,12 @@ class Cluster:
                 lambda: not life.process.frozen or life.process.dead, deadline - self._world.now
             )
             if life.process.dead or life.process.frozen:
-                return Unknown("no answer")
-        if not life.writer.offer(command, answers.append):
+                return Unknown("no answer", repeats=True)
+        if not life.writer.offer(asked.command, answers.append, None, asked.ticket):
             return NotPrimary()
         self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
         if not answers or target.cut_off:
-            return Unknown("no answer")
+            return Unknown("no answer", repeats=True)
         return answers[0]
 
     @contextmanager

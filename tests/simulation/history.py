@@ -33,6 +33,8 @@ class Told:
     claims: int
     records: int
     unknown: int
+    settled: int
+    """Commands in doubt that were sent again and answered."""
 
 
 class Trouble:
@@ -199,6 +201,7 @@ def run(seed: int) -> Told:
         cluster.partition.claims,
         cluster.partition.end,
         sum(len(client.abandoned) for client in clients),
+        cluster.settled,
     )
 
 

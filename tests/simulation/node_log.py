@@ -6,13 +6,22 @@ the log then does about it are the rules that the Kafka log keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from registry.domain.records import NOOP_KEY, Entry
-from registry.log.contract import Claim, Fenced, Fetched, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import (
+    NO_NOTES,
+    Claim,
+    Fenced,
+    Fetched,
+    LogError,
+    Noted,
+    OutcomeUnknown,
+    Unreachable,
+)
 
 from .partition import InvalidEpoch, OutOfSequence, Partition
 from .world import Process, World
@@ -88,7 +97,19 @@ class NodeLog:
                 self._heard = self._world.chance.randint(here, self._partition.end)
             self._fetched = max(self._fetched, self._heard)
         records = self._partition.records[offset : min(self._fetched, offset + records_max)]
-        return Fetched(records, offset + len(records))
+        after = offset + len(records)
+        return Fetched(records, after, self._notes(offset, after))
+
+    def _notes(self, offset: int, after: int) -> list[tuple[int, bytes]]:
+        found = self._partition.notes
+        return [(at, found[at]) for at in range(offset, after) if at in found]
+
+    def notes_before(self, offset: int, records_max: int) -> Noted:
+        since = max(0, offset - records_max)
+        try:
+            return Noted(since, self._ask(lambda: self._notes(since, offset), REQUEST_TIMEOUT_S))
+        except NoAnswer:
+            raise Unreachable("no answer to a reading") from None
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         self._world.until(lambda: self._line.fetches and self._partition.end > offset, timeout_s)
@@ -124,27 +145,31 @@ class NodeLog:
             return
         raise Unreachable("no answer to a fence")
 
-    def append(self, entries: Sequence[Entry], cuts: Sequence[int] = ()) -> int:
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+    ) -> int:
         """In one piece or, as if they were long, in two."""
         places = [each for each in cuts if 0 < each < len(entries)]
         cut = self._world.chance.choice(places) if places and self._world.likely(0.3) else len(entries)
         self.appending = True
         try:
-            base = self._append_piece(entries[:cut])
+            base = self._append_piece(entries[:cut], notes)
             if cut < len(entries):
-                self._append_rest(entries[cut:])
+                rest = {at - cut: note for at, note in notes.items() if at >= cut}
+                self._append_rest(entries[cut:], rest)
         finally:
             self.appending = False
         return base
 
-    def _append_rest(self, entries: Sequence[Entry]) -> None:
+    def _append_rest(self, entries: Sequence[Entry], notes: Mapping[int, bytes]) -> None:
         try:
-            self._append_piece(entries)
+            self._append_piece(entries, notes)
         except LogError as error:
             self._claim = None
             raise OutcomeUnknown(f"all but {len(entries)} records were appended") from error
 
-    def _append_piece(self, entries: Sequence[Entry]) -> int:
+    def _append_piece(self, entries: Sequence[Entry], notes: Mapping[int, bytes]) -> int:
+        notes = {at: note for at, note in notes.items() if at < len(entries)}
         claim, number, sequence = self._claim, self._number, self._sequence
         if claim is None:
             raise Fenced("not claimed")
@@ -156,7 +181,9 @@ class NodeLog:
                 raise OutcomeUnknown("not used for too long") if doubt else Fenced("not used for too long")
             try:
                 base = self._ask(
-                    lambda: self._partition.produce(claim, sequence, entries, self._process.name, number),
+                    lambda: self._partition.produce(
+                        claim, sequence, entries, self._process.name, number, notes
+                    ),
                     REQUEST_TIMEOUT_S,
                 )
                 break

@@ -6,12 +6,12 @@ What is asked of it happens at once and wholly; the network in between is :mod:`
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from registry.domain.records import Entry, Record
-from registry.log.contract import Claim
+from registry.log.contract import NO_NOTES, Claim
 
 EPOCH_LAST = 32767
 """The broker's epochs are signed 16 bits wide. The coordinator gives out all but the last."""
@@ -70,6 +70,8 @@ class Partition:
         self.claims = 0
         """How many the coordinator has given."""
         self.records: list[Record] = []
+        self.notes: dict[int, bytes] = {}
+        """By their record's offset."""
         self.batches: list[Batch] = []
 
     @property
@@ -86,7 +88,15 @@ class Partition:
         self.claims += 1
         return self._given, self.claims
 
-    def produce(self, claim: Claim, sequence: int, entries: Sequence[Entry], sender: str, number: int) -> int:
+    def produce(
+        self,
+        claim: Claim,
+        sequence: int,
+        entries: Sequence[Entry],
+        sender: str,
+        number: int,
+        notes: Mapping[int, bytes] = NO_NOTES,
+    ) -> int:
         """Append a batch; the offset of its first record, again when it is there already."""
         producer = self._known(claim.producer)
         if producer is None:  # whatever comes is taken: this is what idle producers must fear
@@ -103,6 +113,7 @@ class Partition:
                 return batch.base
         if sequence != producer.next:
             raise OutOfSequence
+        self.notes |= {self.end + at: note for at, note in notes.items()}
         return self._append(producer, claim, sequence, entries, sender, number)
 
     def _known(self, name: int) -> _Producer | None:

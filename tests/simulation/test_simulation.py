@@ -34,6 +34,7 @@ def test_histories_hold_what_they_are_about() -> None:
     told = [run(seed) for seed in range(20)]
     assert sum(each.claims for each in told) > 4 * len(told)
     assert sum(each.unknown for each in told) > 0
+    assert sum(each.settled for each in told) > len(told)
     assert sum(each.acknowledged for each in told) > 20 * len(told)
 
 
