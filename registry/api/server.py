@@ -54,9 +54,15 @@ async def live(call: Call, backend: Backend) -> Answer:
 
 
 async def started(call: Call, backend: Backend) -> Answer:
-    """``GET /health/started``: the log was read up to its end once; 503 until then."""
+    """``GET /health/started``: the log was read up to its end once; 503 until then, with the progress.
+
+    Where snapshots have to do with the start: which one is loaded, or was, and why others were not.
+    """
     status = await backend.status()
-    return _health("started", 200, []) if status.started else _health("starting", 503, status.reasons)
+    more = {"snapshot": msgspec.to_builtins(status.start)} if status.start else {}
+    if status.started:
+        return _health("started", 200, [], more)
+    return _health("starting", 503, status.reasons, {"eta_s": status.eta_s, **more})
 
 
 async def ready(call: Call, backend: Backend) -> Answer:

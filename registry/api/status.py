@@ -5,6 +5,27 @@ from __future__ import annotations
 import msgspec
 
 
+class SnapshotStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node that starts has to do with snapshots."""
+
+    id: str = ""
+    """The snapshot that is loaded, or was; empty when none was."""
+    loaded: bool = False
+    """Whether it was."""
+    offset: int = 0
+    """The log is read from there on."""
+    rows: int = 0
+    rows_done: int = 0
+    bytes: int = 0
+    """Of its files."""
+    bytes_done: int = 0
+    took_s: float = 0.0
+    eta_s: float | None = None
+    """Seconds until it is loaded; ``None`` when unknown."""
+    refused: list[str] = []
+    """Those that were not used, each with the reason, in the order in which they were tried."""
+
+
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """The state of a node at one moment. Offsets count records: the offset of the next one."""
 
@@ -39,3 +60,5 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     """The id of the newest snapshot of this log that is ready, as last seen; empty while none is known."""
     election: str = ""
     """Why there is no primary, or why this node does not write yet; empty when all is well."""
+    start: SnapshotStart | None = None
+    """How the node came to its rows, where snapshots had to do with it."""

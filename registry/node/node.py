@@ -42,6 +42,7 @@ from .memory import Memory
 from .naming import own_identity
 from .role import Role, Stage
 from .snapshotting import Snapshotting
+from .starting import Starting
 from .telling import metrics, status
 from .waiting import Answer
 from .writer import Writer, Writing
@@ -140,6 +141,8 @@ class Node:
         )  # fmt: skip
         self.when_role_changes(self.snapshots.wake)
         self.processes = Processes()
+        self.starting: Starting | None = None
+        """How it came to its rows."""
         self.restarts: dict[str, int] = {}
         """How often the parent had to start each kind of process again."""
 

@@ -10,6 +10,7 @@ import logging
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from registry.config import Settings
 from registry.log.contract import Log, LogError
@@ -17,33 +18,44 @@ from registry.log.embedded import EmbeddedLog
 from registry.store.lmdb import Store
 from registry.store.opening import known_log, open_store, peek
 
+from .starting import Starting
+
 Opened = tuple[Log, Store]
+
+
+class Opening(NamedTuple):
+    """Log and store, soon."""
+
+    opened: Future[Opened]
+    """Raises the errors of the log and the store, whose texts are for the user."""
+    starting: Starting
+    """How far it is."""
+
+
 _log = logging.getLogger(__name__)
 
 
-def begin(settings: Settings) -> Future[Opened]:
-    """Open both in a thread.
-
-    The future raises the errors of the log and the store, whose texts are for the user.
-    """
+def begin(settings: Settings) -> Opening:
+    """Open both in a thread."""
+    starting = Starting(settings)
     thread = ThreadPoolExecutor(1, "open")
-    opening = thread.submit(_open, settings)
+    opened = thread.submit(_open, settings, starting)
     thread.shutdown(wait=False)
-    return opening
+    return Opening(opened, starting)
 
 
-def _open(settings: Settings) -> Opened:
+def _open(settings: Settings, starting: Starting) -> Opened:
     began = time.monotonic()
-    log, store = _open_on_kafka(settings) if settings.kafka else _open_embedded(settings)
+    log, store = (_open_on_kafka if settings.kafka else _open_embedded)(settings, starting)
     _log.info("log and store opened in %.2f s: log at %d, store at %d",
               time.monotonic() - began, log.end(), store.applied)  # fmt: skip
     return log, store
 
 
-def _open_on_kafka(settings: Settings) -> Opened:
+def _open_on_kafka(settings: Settings, starting: Starting) -> Opened:
     from .opening_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
 
-    return open_on_kafka(settings)
+    return open_on_kafka(settings, starting)
 
 
 def _what_is_left(store_path: Path) -> str:
@@ -51,7 +63,7 @@ def _what_is_left(store_path: Path) -> str:
     return "" if found is None else f"The store beside it holds the rows up to offset {found.applied}."
 
 
-def _open_embedded(settings: Settings) -> Opened:
+def _open_embedded(settings: Settings, starting: Starting) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
     if known is not None and "/" in known:
@@ -70,7 +82,10 @@ def _open_embedded(settings: Settings) -> Opened:
     try:
         if known is not None and known != log.identity:
             _log.warning("the store was made from another log than the one that is there")
-        store, messages = open_store(store_path, log.identity, log.end(), map_bytes=settings.store_map_bytes)
+        store, messages = open_store(
+            store_path, log.identity, log.end(),
+            map_bytes=settings.store_map_bytes, load=starting.loader(log),
+        )  # fmt: skip
     except BaseException:
         log.close()
         raise

@@ -17,10 +17,11 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import NoTopic
 from registry.store.layout import META_LOG
 from registry.store.lmdb import Store
-from registry.store.opening import known_log, open_store, peek
+from registry.store.opening import Load, known_log, open_store, peek
 
 from .absence import StaleStore
 from .attached import AttachedLog
+from .starting import Starting
 from .suiting import Known, Suiting
 from .topic import open_topic
 
@@ -34,8 +35,11 @@ _ANY_END = 1 << 62
 _log = logging.getLogger(__name__)
 
 
-def open_on_kafka(settings: Settings) -> tuple[AttachedLog, Store]:
-    """The log, attached or yet to be, and the store. Raises the errors of the log and the store."""
+def open_on_kafka(settings: Settings, starting: Starting) -> tuple[AttachedLog, Store]:
+    """The log, attached or yet to be, and the store. Raises the errors of the log and the store.
+
+    ``starting`` hears what is waited for, and loads a snapshot where one is worth it.
+    """
     if settings.fencing == "off":
         _log.warning(
             "fencing is off: nothing keeps a former primary from writing, so ids may be given twice and "
@@ -45,21 +49,25 @@ def open_on_kafka(settings: Settings) -> tuple[AttachedLog, Store]:
         _log.warning("kafka_security_protocol = SASL_PLAINTEXT sends the password in the clear")
     known = known_log(settings.data / "store")
     if known is None:
-        return _with_store(settings, _waited_for(settings))
-    return _beside_a_store(settings, known)
+        return _with_store(settings, starting, _waited_for(settings, starting))
+    return _beside_a_store(settings, starting, known)
 
 
-def _waited_for(settings: Settings) -> KafkaLog:
+def _waited_for(settings: Settings, starting: Starting) -> KafkaLog:
     """The log, made if it is missing, however long it takes to reach the brokers."""
     while True:
         try:
-            return _open_log(settings, make=True)
+            log = _open_log(settings, make=True)
         except Unreachable as error:
+            starting.waiting = f"waiting for the log: {error}"
             _log.error("%s; there is no store yet, so nothing is served until the log is there", error)
             time.sleep(_RETRY_S)
+        else:
+            starting.waiting = ""
+            return log
 
 
-def _beside_a_store(settings: Settings, identity: str) -> tuple[AttachedLog, Store]:
+def _beside_a_store(settings: Settings, starting: Starting, identity: str) -> tuple[AttachedLog, Store]:
     found = peek(settings.data / "store")
     try:
         log = _open_log(settings, make=False)
@@ -71,7 +79,7 @@ def _beside_a_store(settings: Settings, identity: str) -> tuple[AttachedLog, Sto
             # One that cannot be read is set aside below, whatever log it was made from.
             _suiting(settings, lambda: Known(identity, found.applied, found.at_end_ms))(log)
     except StaleStore as error:
-        return _with_store(settings, log, str(error))
+        return _with_store(settings, starting, log, str(error))
     except (Unreachable, ForeignLog) as error:
         log.close()
         _log.error("%s", error)
@@ -79,21 +87,28 @@ def _beside_a_store(settings: Settings, identity: str) -> tuple[AttachedLog, Sto
     except BaseException:
         log.close()
         raise
-    return _with_store(settings, log)
+    return _with_store(settings, starting, log)
 
 
-def _with_store(settings: Settings, log: KafkaLog, unfit: str = "") -> tuple[AttachedLog, Store]:
+def _with_store(
+    settings: Settings, starting: Starting, log: KafkaLog, unfit: str = ""
+) -> tuple[AttachedLog, Store]:
     """The log with its store, which is made anew where ``unfit`` says why."""
     try:
-        return _attached(settings, log, _opened(settings, log.identity, unfit))
+        return _attached(settings, log, _opened(settings, log.identity, unfit, starting.loader(log)))
     except BaseException:
         log.close()
         raise
 
 
-def _opened(settings: Settings, identity: str, unfit: str = "") -> Store:
+def _opened(settings: Settings, identity: str, unfit: str = "", load: Load | None = None) -> Store:
     store, messages = open_store(
-        settings.data / "store", identity, _ANY_END, map_bytes=settings.store_map_bytes, unfit=unfit
+        settings.data / "store",
+        identity,
+        _ANY_END,
+        map_bytes=settings.store_map_bytes,
+        unfit=unfit,
+        load=load,
     )
     for message in messages:
         _log.warning("%s", message)

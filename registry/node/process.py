@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from registry import VERSION
@@ -16,7 +15,7 @@ from registry.store.layout import StoreError
 from .endpoint import Endpoint
 from .node import Node
 from .offering import Alone, Attached
-from .opening import Opened
+from .opening import Opening
 
 if TYPE_CHECKING:
     from .public import Public
@@ -29,7 +28,7 @@ STOP_PEERS_S = 0.5
 """The same for what peers have asked: this node has resigned before, so that nothing new comes from them."""
 
 
-async def run(parent: Parent, opening: Future[Opened]) -> int:
+async def run(parent: Parent, opening: Opening) -> int:
     """Run until the parent says stop or ends; the exit code."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -45,7 +44,8 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         loop.call_soon_threadsafe(stopping.set)
 
     try:
-        node = Node(parent.settings, await asyncio.wrap_future(opening), failed=failed, refused=refused)
+        opened = await asyncio.wrap_future(opening.opened)
+        node = Node(parent.settings, opened, failed=failed, refused=refused)
     except (LogError, StoreError) as error:
         parent.tell(refused=str(error))
         return REFUSED
@@ -53,6 +53,8 @@ async def run(parent: Parent, opening: Future[Opened]) -> int:
         place = error.filename or parent.settings.data
         parent.tell(refused=f"{place} cannot be used: {error.strerror or error}")
         return REFUSED
+
+    node.starting = opening.starting
 
     def heard(said: dict[str, Any]) -> None:
         node.restarts.update(said.get("restarts", {}))

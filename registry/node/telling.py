@@ -44,6 +44,7 @@ def status(node: Node) -> NodeStatus:
         primary="" if primary is None else primary.url,
         newest_snapshot="" if newest is None else newest.id,
         election=role.reason,
+        start=None if node.starting is None else node.starting.snapshot,
     )
 
 

@@ -17,8 +17,6 @@ REPLAYED_PER_S = 30_000
 """Records that a node replays in a second; more where it has cores to spare."""
 LOADED_PER_S = 1_000_000
 """Rows that it loads; both as measured on two cores (bench/start.py)."""
-BEGIN_S = 0.7
-"""What loading costs whatever the number of rows: another process, its libraries, the catalogue."""
 
 
 class Described(Protocol):
@@ -109,11 +107,9 @@ def why_not(snapshot: Described, situation: Situation) -> str:
 
 
 def is_quicker(snapshot: Described, applied: int, ahead_min: int) -> bool:
-    """Whether loading a snapshot takes less time than replaying what it is ahead of a store at ``applied``.
+    """Whether to load a snapshot rather than to replay what it is ahead of a store at ``applied``.
 
-    ``ahead_min``: records that are replayed in any case.
+    ``ahead_min``: records that are replayed in any case; from 1 on.
     """
     ahead = snapshot.offset - applied
-    if ahead < max(1, ahead_min):
-        return False
-    return ahead / REPLAYED_PER_S > snapshot.rows / LOADED_PER_S + (BEGIN_S if ahead_min else 0.0)
+    return ahead >= max(1, ahead_min) and ahead / REPLAYED_PER_S > snapshot.rows / LOADED_PER_S

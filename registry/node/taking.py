@@ -1,0 +1,76 @@
+"""The process that takes a snapshot for its node: what it needs for that is gone again when it ends.
+
+It is given :class:`Given` on standard input, whose end is its own, and tells what it does in lines of JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import sys
+import threading
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import orjson
+
+from registry.settings import Settings
+from registry.snapshot.manifest import Manifest
+from registry.snapshot.opening import open_catalogue
+from registry.snapshot.taking import Wanted, take
+from registry.store.layout import StoreError
+
+LENGTH_BYTES = 4
+
+
+class Given(NamedTuple):
+    """What the process is to do."""
+
+    settings: Settings
+    wanted: Wanted
+
+
+class _Telling:
+    """The node hears of each step in one line."""
+
+    def said(self, sentence: str) -> None:
+        _tell(said=sentence)
+
+    def chosen(self, manifest: Manifest) -> None:
+        _tell(chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size)
+
+    def step(self, step: str, rows: int, size: int) -> None:
+        _tell(step=step, rows=rows, size=size)
+
+
+def _tell(**fact: Any) -> None:
+    os.write(1, orjson.dumps(fact) + b"\n")
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def main() -> None:
+    """Take what is wanted, if there is such a snapshot; the last line says which."""
+    length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
+    given: Given = pickle.loads(sys.stdin.buffer.read(length))  # noqa: S301 (from our own parent)
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    # A third of the time would go into looking for cycles in rows, which have none.
+    gc.disable()
+    try:
+        with closing(open_catalogue(given.settings)) as catalogue:
+            taken = take(catalogue, given.settings.snapshots_location, given.wanted, _Telling())
+    except StoreError as error:
+        _tell(said=f"No snapshot can be loaded: {error}", taken="")
+    else:
+        _tell(taken=taken.id if taken else "")
+    # Libraries for places far away may have threads that take their time.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

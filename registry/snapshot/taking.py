@@ -1,0 +1,135 @@
+"""Taking a snapshot: the newest that fits, or the next older one, each that does not said in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from .catalogue import Catalogue, CatalogueError, Entry
+from .choosing import Situation, is_quicker, newest_first, why_not
+from .loading import Unusable, load
+from .location import BadLocation, Location, LocationUnreachable, Missing
+from .manifest import MANIFEST, BadManifest, Manifest, is_id
+
+
+class Wanted(NamedTuple):
+    """What to take a snapshot for."""
+
+    situation: Situation
+    applied: int
+    """How far the store is that is there."""
+    ahead_min: int
+    """See :func:`.choosing.is_quicker`."""
+    folder: Path
+    """Of the environment to be made."""
+    map_bytes: int
+
+
+class Teller(Protocol):
+    """Hears what is being done."""
+
+    def said(self, sentence: str) -> None:
+        """Something worth a log line: a snapshot is refused, or a place cannot be asked."""
+        ...
+
+    def chosen(self, manifest: Manifest) -> None:
+        """Its loading begins."""
+        ...
+
+    def step(self, step: str, rows: int, size: int) -> None:
+        """See :data:`.loading.Told`."""
+        ...
+
+
+class Candidate(NamedTuple):
+    """A snapshot that may do."""
+
+    id: str
+    location: Location
+    entry: Entry | None
+    """What the catalogue says of it."""
+
+    @property
+    def offset(self) -> int:
+        """As far as is known before its manifest was read."""
+        return int(self.id.split("-")[1]) if self.entry is None else self.entry.offset
+
+
+def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manifest | None:
+    """Load the newest snapshot that fits and is worth it; ``None`` when there is none.
+
+    Asks the catalogue, and looks into the location ``uri`` for those that it does not know of. Raises
+    :class:`registry.store.layout.StoreError` when there is no room.
+    """
+    tried: set[str] = set()
+    for candidate in _candidates(catalogue, uri, tell):
+        if candidate.id in tried or candidate.offset < wanted.applied + wanted.ahead_min:
+            continue
+        tried.add(candidate.id)
+        try:
+            manifest = _fitting(candidate, wanted.situation)
+            if not is_quicker(manifest, wanted.applied, wanted.ahead_min):
+                continue
+            tell.chosen(manifest)
+            load(manifest, candidate.location, wanted.folder, map_bytes=wanted.map_bytes, told=tell.step)
+        except Unusable as error:
+            tell.said(f"The snapshot {candidate.id} is not used: {error}")
+        else:
+            return manifest
+    return None
+
+
+def read_manifest(location: Location, id: str) -> Manifest:
+    """What a snapshot says of itself. Raises :class:`.loading.Unusable`."""
+    try:
+        manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
+    except Missing as error:
+        raise Unusable(f"{location} has no manifest of it: it is not finished, or half removed") from error
+    except BadManifest as error:
+        raise Unusable(f"its manifest cannot be used: {error}") from error
+    except LocationUnreachable as error:
+        raise Unusable(f"{location} cannot be read: {error}") from error
+    if manifest.id != id:
+        raise Unusable(f"its manifest is that of {manifest.id}")
+    return manifest
+
+
+def _fitting(candidate: Candidate, situation: Situation) -> Manifest:
+    """The manifest of a snapshot that fits the log. Raises :class:`.loading.Unusable`."""
+    if candidate.entry is not None and (why := why_not(candidate.entry, situation)):
+        raise Unusable(why)
+    manifest = read_manifest(candidate.location, candidate.id)
+    if why := why_not(manifest, situation):
+        raise Unusable(why)
+    return manifest
+
+
+def _candidates(catalogue: Catalogue, uri: str, tell: Teller) -> Iterator[Candidate]:
+    """Those that the catalogue names, the newest first; then those in the location that it does not know."""
+    known: dict[str, Entry] = {}
+    try:
+        known = catalogue.entries()
+    except CatalogueError as error:
+        tell.said(f"{error}; snapshots are looked for in their location alone")
+    for entry in newest_first(each for each in known.values() if each.state == "ready"):
+        if location := _located(entry.uri, tell):
+            yield Candidate(entry.id, location, entry)
+    location = _located(uri, tell)
+    if location is None:
+        return
+    try:
+        names = [name for name in location.folders() if is_id(name) and name not in known]
+    except LocationUnreachable as error:
+        tell.said(f"The snapshots in {location} cannot be listed: {error}")
+        return
+    unknown = [Candidate(name, location, None) for name in names]
+    yield from sorted(unknown, key=lambda each: (each.offset, each.id), reverse=True)
+
+
+def _located(uri: str, tell: Teller) -> Location | None:
+    try:
+        return Location.parse(uri)
+    except (BadLocation, LocationUnreachable) as error:
+        tell.said(f"Snapshots cannot be read: {error}")
+        return None
