@@ -1,0 +1,108 @@
+"""What was on its way to a primary that is killed is done, once, and answered as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+
+from registry.domain.records import Record
+from tests.running import until
+
+from .load import REQUEST_TIMEOUT_S
+from .rig import HEAL_S, FaultyNode, Rig
+from .scripts import Script, troubles
+from .segments import batches
+
+SCRIPTS = 6
+KILLS = 2
+
+
+@contextmanager
+def working(nodes: Sequence[FaultyNode], name: str) -> Iterator[list[Script]]:
+    """Scripts on these nodes while the block lasts, each of which gets on before and after what it does."""
+    scripts = [Script(f"{name}s{number}", nodes[number % len(nodes)].port) for number in range(SCRIPTS)]
+    for each in scripts:
+        each.start()
+    try:
+        _go_on(scripts)
+        yield scripts
+        _go_on(scripts)
+    finally:
+        for each in scripts:
+            each.stop(2 * REQUEST_TIMEOUT_S)
+
+
+def _go_on(scripts: Sequence[Script]) -> None:
+    seen = [len(each.finished) for each in scripts]
+
+    def done() -> bool:
+        went = (len(each.finished) > before for each, before in zip(scripts, seen, strict=True))
+        return all(went) or bool(troubles(scripts))
+
+    until(done, HEAL_S, "every script to get on")
+
+
+def done_in_log(partition: Path, subjects: set[str]) -> dict[str, list[str]]:
+    """What the log holds of each subject, as kinds of records in their order."""
+    found: dict[str, list[str]] = {subject: [] for subject in subjects}
+    for batch in batches(partition):
+        for record in batch.records:
+            subject, kind = _kind(record)
+            if subject in found:
+                found[subject].append(kind)
+    return found
+
+
+def _kind(record: Record) -> tuple[str, str]:
+    key = orjson.loads(record.key or b"{}")
+    value = orjson.loads(record.value) if record.value else None
+    deleted = " deleted" if value and value.get("deleted") else ""
+    gone = " gone" if value is None else ""
+    return key.get("subject", ""), f"{key.get('keytype')} {key.get('version', '')}{deleted}{gone}"
+
+
+def check_once(scripts: Sequence[Script], partition: Path) -> None:
+    """Every script was answered rightly, and all of them left the same records in the log."""
+    assert troubles(scripts) == []
+    subjects = {subject for each in scripts for subject in each.finished}
+    ways = {tuple(kinds) for kinds in done_in_log(partition, subjects).values()}
+    assert len(ways) == 1, ways
+
+
+def test_nothing_on_its_way_to_a_primary_that_is_killed_fails_or_is_done_twice(
+    rig: Rig, partition: Path
+) -> None:
+    scripts: list[Script] = []
+    for turn in range(KILLS):
+        killed = rig.primary()
+        with working(rig.others(killed), f"kill{turn}") as made:
+            killed.kill()
+            rig.primary(but=killed)
+        scripts += made
+        killed.start().wait()
+    check_once(scripts, partition)
+
+
+def node_process(node: FaultyNode) -> int:
+    """The process that writes, without its readers and its parent."""
+    for pid in node.processes():
+        if b"registry.node.run" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise AssertionError("it has no node process")
+
+
+def test_a_killed_node_process_fails_nothing_even_for_clients_of_its_own_readers(
+    rig: Rig, partition: Path
+) -> None:
+    scripts: list[Script] = []
+    for turn in range(KILLS):
+        with working(rig.nodes, f"node{turn}") as made:
+            os.kill(node_process(rig.primary()), signal.SIGKILL)
+            until(lambda: all(node.ready() for node in rig.nodes), HEAL_S, "all nodes to be ready again")
+        scripts += made
+    check_once(scripts, partition)
