@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from registry.commands.publishing import Refused
 from registry.domain import digest
 from registry.settings import Settings
 from registry.snapshot.catalogue import CatalogueError
@@ -17,11 +18,11 @@ from registry.snapshot.location import Location
 from registry.snapshot.opening import open_catalogue
 from registry.snapshot.verifying import verify
 
-from . import building, listing, present
+from . import building, listing, present, restoring
 from .steps import Steps
 from .watching import watch
 
-_FAILURES = (*building.FAILURES, CatalogueError, present.NoSnapshot)
+_FAILURES = (*building.FAILURES, CatalogueError, present.NoSnapshot, Refused)
 
 
 def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
@@ -32,7 +33,7 @@ def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
     except _FAILURES as error:
         print(f"registrar: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("\nregistrar: interrupted", file=sys.stderr)
+        print("\nregistrar: interrupted; run the same command again to go on", file=sys.stderr)
     return 1
 
 
@@ -83,6 +84,14 @@ def _verify(settings: Settings, options: dict[str, Any]) -> int:
     return 1 if findings else 0
 
 
+def _restore(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    manifest = present.find(location, options["snapshot"])
+    with Steps() as steps:
+        restoring.restore(settings, location, manifest, steps, dry_run=options["dry_run"])
+    return 0
+
+
 def _named(location: Location, name: str) -> str:
     """The id of a snapshot, of which nothing is known yet, not even whether it can be read."""
     if name == present.LATEST:
@@ -115,5 +124,6 @@ def _print_log_lines() -> None:
 _COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
     "build": _build,
     "list": _list,
+    "restore": _restore,
     "verify": _verify,
 }

@@ -6,14 +6,11 @@ Spark builds is held to this.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from registry import folders
 from registry.domain import digest
 from registry.log.contract import Fetched, Log, Unreachable
 from registry.node.follower import Follower
@@ -27,16 +24,12 @@ from registry.store.opening import open_store
 
 from .sources import ReadableLog
 from .task import BuildFailed, Progress, Task
+from .workspace import workspace
 
 ENGINE = "local"
 READING, LOADING, WRITING = "reading the log", "loading the base", "writing the parts"
-_WORKSPACE = "building"
 _ROWS = 1_000
 _WAIT_S = 60.0
-
-
-class Busy(BuildFailed):
-    """Another build goes on; the text says which."""
 
 
 class DamagedBase(BuildFailed):
@@ -47,9 +40,12 @@ def build(task: Task, progress: Progress) -> Manifest:
     """See :class:`.task.Engine`. Needs room for one store in the data folder.
 
     Raises also :class:`registry.snapshot.loading.Unusable` and :class:`DamagedBase` for the base, and
-    :class:`registry.store.layout.StoreError` and :class:`Busy`.
+    :class:`registry.store.layout.StoreError` and :class:`.workspace.Busy`.
     """
-    with _workspace(task.settings.data) as folder, closing(_opened(task, folder, progress)) as store:
+    with (
+        workspace(task.settings.data, "building") as folder,
+        closing(_opened(task, folder, progress)) as store,
+    ):
         _fold(task, store, progress)
         about = task.about(ENGINE)
         with store.view() as view:
@@ -120,23 +116,3 @@ def _told(batches: Iterator[Sequence[Row]], total: int, progress: Progress) -> I
         yield batch
         done += len(batch)
         progress(WRITING, done, total)
-
-
-@contextmanager
-def _workspace(data: Path) -> Iterator[Path]:
-    """A folder for the one build that goes on beside this data; what a killed one left is removed."""
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        lock = folders.hold(data / f"{_WORKSPACE}.lock")
-    except folders.Held as held:
-        raise Busy(
-            f"process {held} builds a snapshot in {data}; name another folder (data), or wait"
-        ) from held
-    folder = data / _WORKSPACE
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)

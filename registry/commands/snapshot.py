@@ -29,6 +29,17 @@ def add_commands(commands: Any, add: Add) -> None:
     _add_list(command)
     verify = command("verify", "Hold a snapshot to its manifest: every hash, key and row. Needs no cluster.")
     _name_snapshot(verify)
+    _add_restore(command)
+
+
+def _add_restore(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    restore = command(
+        "restore",
+        "Write the state of a snapshot into an empty topic, or an empty log in the data folder: subjects, "
+        "versions, ids, deletions, configs, modes as they were. Interrupted, it goes on when run again.",
+    )
+    _name_snapshot(restore)
+    restore.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
 
 
 def _name_snapshot(command: argparse.ArgumentParser) -> None:

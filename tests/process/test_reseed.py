@@ -126,7 +126,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
 
     done = run(kafka, topic, data)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "read back: the topic gives the same" in done.stdout
+    assert "read back: the log gives the same" in done.stdout
     assert f"registrar serve --kafka {kafka.address} --topic {topic}" in done.stdout
     with closing(opened(kafka, topic)) as log:
         rows = kept_in(log)
@@ -164,7 +164,7 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
         former = log.identity
         same = run(kafka, topic, tmp_path)
         assert same.returncode == 1
-        assert "is the log that this store was made from. Where records of it are lost" in same.stderr
+        assert "is the log that this state was made from. Where records of it are lost" in same.stderr
     delete(kafka, topic)
     done = run(kafka, topic, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -186,7 +186,7 @@ def test_a_topic_with_anything_else_is_left_alone(kafka: Broker, topic: str, tmp
             refused = run(kafka, topic, tmp_path, *flags)
             assert refused.returncode == 1
             assert (
-                "is not empty, nor the begin of a reseed of this store: at offset 0 there is"
+                "is not empty, nor the begin of a reseed of this state: at offset 0 there is"
                 in refused.stderr
             )
         assert log.append([Entry(records.NOOP_KEY, None)]) == 1, "it was claimed all the same"

@@ -1,0 +1,60 @@
+"""What in a registry that is not empty stands against the state of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from registry.domain import rows, versions
+from registry.domain.rows import View
+from registry.domain.versions import Registered
+
+_SHOWN = 10
+
+
+def clashes(old: View, new: View) -> Iterator[str]:
+    """Of each kind of clash the first ones and how many there are; ``old`` is the snapshot's state."""
+    yield from _first("version {} is another schema there", _other_versions(old, new))
+    yield from _first("id {} is another schema there", _other_ids(old, new))
+    yield from _first("the config of {} is another there", _other_scopes(old, new, rows.CONFIG))
+    yield from _first("the mode of {} is another there", _other_scopes(old, new, rows.MODE))
+
+
+def _first(words: str, found: Iterator[str]) -> Iterator[str]:
+    yield from (words.format(each) for each in islice(found, _SHOWN))
+    more = sum(1 for _ in found)
+    if more:
+        yield words.format(f"… {more} more:")
+
+
+def _registered(view: View) -> Iterator[tuple[bytes, Registered]]:
+    for key, _ in rows.scan(view, rows.VERSION):
+        found = versions.at(view, key)
+        if found is not None:
+            yield key, found
+
+
+def _other_versions(old: View, new: View) -> Iterator[str]:
+    for key, mine in _registered(old):
+        theirs = versions.at(new, key)
+        if theirs is not None and (theirs.row.schema_id, theirs.row.md5) != (
+            mine.row.schema_id,
+            mine.row.md5,
+        ):
+            yield f"{mine.version} of {mine.subject.qualified!r}"
+
+
+def _other_ids(old: View, new: View) -> Iterator[str]:
+    told: set[tuple[str, int]] = set()
+    for _, mine in _registered(old):
+        name = (mine.subject.context, mine.row.schema_id)
+        theirs = versions.by_id(new, *name)
+        if theirs is not None and theirs.row.md5 != mine.row.md5 and name not in told:
+            told.add(name)
+            yield f"{mine.row.schema_id} in the context {mine.subject.context}"
+
+
+def _other_scopes(old: View, new: View, table: bytes) -> Iterator[str]:
+    for key, value in rows.scan(old, table):
+        if new.get(key) not in (None, value):
+            yield repr(rows.scope_of(key, value).qualified)

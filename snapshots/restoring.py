@@ -1,0 +1,117 @@
+"""``registrar snapshot restore``: the state of a snapshot into an empty log.
+
+The snapshot becomes a store of its own, whose rows are held against the digest; from there on it is a reseed
+(:mod:`registry.commands.publishing`): ids, versions, deletions, configs, modes and reservations stay as they
+were, one that was interrupted goes on when it is run again, and the log is read back and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from registry.commands.log_reseed import topic_target
+from registry.commands.publishing import Target, look_at_store, publish_state
+from registry.commands.reseeding import Wanted
+from registry.commands.topic import open_topic
+from registry.domain.fold import FOLD_VERSION
+from registry.log.embedded import EmbeddedLog
+from registry.settings import Settings
+from registry.snapshot.loading import load
+from registry.snapshot.location import Location
+from registry.snapshot.manifest import Manifest
+from registry.store.kept import KeptStore
+from registry.store.layout import PREFIX, Current, write_current
+
+from .clashing import clashes
+from .present import NoSnapshot
+from .task import Progress
+from .workspace import workspace
+
+_LOADING = "loading the snapshot"
+
+
+def restore(
+    settings: Settings, location: Location, manifest: Manifest, progress: Progress, *, dry_run: bool
+) -> None:
+    """Write the snapshot's state to the log that the settings name; tried only, say what would be done.
+
+    Raises :class:`registry.commands.publishing.Refused`, :class:`registry.snapshot.loading.Unusable`, and the
+    errors of the log, the store and the location.
+    """
+    with kept(settings, location, manifest, progress) as store:
+        wanted = look_at_store(store, f"snapshot {manifest.id}")
+        with _target(settings, make=not dry_run) as target:
+            if target is None:
+                print(f"{_name(settings)} does not exist; it would be made, and all of this written to it")
+            elif publish_state(store, wanted, target, dry_run=dry_run, clashes=clashes):
+                _say_what_is_next(settings, manifest, wanted)
+
+
+@contextmanager
+def kept(
+    settings: Settings, location: Location, manifest: Manifest, progress: Progress
+) -> Iterator[KeptStore]:
+    """A snapshot's rows as a store, for a ``with`` block; needs room for it in the data folder.
+
+    Raises :class:`.present.NoSnapshot` for one of another fold, and as :func:`restore`.
+    """
+    if manifest.fold != FOLD_VERSION:
+        raise NoSnapshot(
+            f"{manifest.id} has rows of fold {manifest.fold}, and this version's are of fold {FOLD_VERSION}: "
+            "restore it with the version that built it"
+        )
+
+    def told(step: str, rows: int, size: int) -> None:
+        progress(_LOADING, rows, manifest.rows)
+
+    with workspace(settings.data, "restoring") as folder:
+        name = f"{PREFIX}1"
+        load(manifest, location, folder / name, map_bytes=settings.store_map_bytes, told=told)
+        write_current(folder, Current(name, manifest.log))
+        with KeptStore(folder) as store:
+            yield store
+
+
+@contextmanager
+def _target(settings: Settings, *, make: bool) -> Iterator[Target | None]:
+    if settings.kafka:
+        topic = open_topic(settings, make=make)
+        if topic is None:
+            yield None
+            return
+        with closing(topic):
+            yield topic_target(settings, topic)
+        return
+    folder = settings.data / "log"
+    if not make and not folder.exists():
+        yield None
+        return
+    with closing(_embedded(settings, folder)) as log:
+        yield Target(
+            log,
+            name=_name(settings),
+            larger="record_bytes_max",
+            anew=f"Move {folder} away, or name another folder with --data.",
+            data=settings.data,
+            map_bytes=settings.store_map_bytes,
+        )
+
+
+def _embedded(settings: Settings, folder: Path) -> EmbeddedLog:
+    return EmbeddedLog(folder, map_bytes=settings.log_map_bytes, record_bytes_max=settings.record_bytes_max)
+
+
+def _name(settings: Settings) -> str:
+    return f"the topic {settings.topic}" if settings.kafka else f"the log in {settings.data / 'log'}"
+
+
+def _say_what_is_next(settings: Settings, manifest: Manifest, wanted: Wanted) -> None:
+    where = f"--kafka {settings.kafka} --topic {settings.topic} " if settings.kafka else ""
+    print(
+        f"Done: {wanted.records} records and the marker. Next:\n"
+        f"  registrar serve {where}--data {settings.data} …\n"
+        f"What was written to the former log after the snapshot {manifest.id}, from offset {manifest.offset} "
+        "on, is not in it."
+    )
