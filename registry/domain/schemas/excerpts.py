@@ -16,6 +16,8 @@ VALUES_MAX: Final = 200_000
 """Of a schema; one with more is not printed in lines."""
 
 _STEP: Final = "  "
+_STEPS_MAX: Final = 50
+"""Levels that are indented more than those around them: a line need not be longer than a text is."""
 
 
 class Spot(NamedTuple):
@@ -105,7 +107,7 @@ class Lines:
         stack: list[tuple[Iterator[tuple[str | int, Json]], Json]] = []
         name = ""
         while len(self.lines) <= VALUES_MAX:
-            indent = _STEP * len(stack)
+            indent = _indent(len(stack))
             if (type(value) is dict or type(value) is list) and value:
                 members = iter(value.items() if isinstance(value, dict) else enumerate(value))
                 self.lines.append(f"{indent}{name}{'{' if type(value) is dict else '['}")
@@ -124,7 +126,7 @@ class Lines:
                     name = f"{quoted(key)}: " if isinstance(key, str) else ""
                     break
                 stack.pop()
-                self._close(holder, last=not stack, indent=_STEP * len(stack))
+                self._close(holder, last=not stack, indent=_indent(len(stack)))
             else:
                 return True
         return False
@@ -133,3 +135,7 @@ class Lines:
         self.lines[-1] = self.lines[-1].removesuffix(",")
         mark = "}" if type(holder) is dict else "]"
         self.lines.append(f"{indent}{mark}{'' if last else ','}")
+
+
+def _indent(depth: int) -> str:
+    return _STEP * min(depth, _STEPS_MAX)

@@ -32,6 +32,8 @@ _HOLDERS: Final = {
     "dependencies": ("dependencies", "dependentRequired", "dependentSchemas"),
     "items": ("prefixItems", "items"),
 }
+_INSTEAD: Final = {"additionalItems": ("items",), "minContains": ("contains",)}
+"""What later drafts say by another keyword."""
 _BOTH_SCHEMAS: Final = Told("TYPE_CHANGED", "#/", False, ())
 
 
@@ -113,8 +115,8 @@ def _within(raw: dict[str, Json], path: str, change: str) -> Spot | None:
             return Spot(raw)
         return next((Spot(raw, each) for each in keywords if each in raw), None)
     if not rest:
-        head = "items" if head == "additionalItems" and "prefixItems" in raw else head
-        return Spot(raw, head) if head in raw else None
+        names = (head, *_INSTEAD.get(head, ()))
+        return next((Spot(raw, each) for each in names if each in raw), None)
     if head == "required":
         listed = raw.get(head, [])
         return Spot(listed, listed.index(rest)) if rest in listed else None
