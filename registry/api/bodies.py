@@ -21,7 +21,11 @@ def schema_request(body: bytes, subject: str, **options: Any) -> Register:
     Lookups and compatibility checks ask in the same words as registrations. Raises 400, 422, or 42201 for an
     incomplete reference.
     """
-    source = document(body)
+    return schema_members(document(body), subject, **options)
+
+
+def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Register:
+    """The same from the members of the object."""
     version = integer(source.get("version"), "version")
     schema_id = integer(source.get("id"), "id")
     return Register(

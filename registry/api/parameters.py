@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from registry.domain.associations import NONE, Filter
 from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
+from registry.domain.values import LIFECYCLES
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
@@ -90,9 +92,23 @@ def page(args: Mapping[str, Any], limit_max: int = _INT_MAX) -> slice:
     return slice(offset, offset + (limit if 0 < limit <= limit_max else limit_max))
 
 
+def associated(args: Mapping[str, Any]) -> Filter:
+    """The filter by associations; an unknown lifecycle does not exist (404), as a bad number does not."""
+    lifecycles = tuple(each for each in args["lifecycle"] if each)
+    if not {*lifecycles} <= {*LIFECYCLES, NONE}:
+        raise NOT_FOUND()
+    types = tuple(each for each in args["associationType"] if each)
+    return Filter(args["resourceType"], types, lifecycles)
+
+
 OFFSET = number("offset", "How many to leave out at the start", 0)
 LIMIT = number("limit", "How many at most; -1: as many as the server allows", -1)
 PAGE = (OFFSET, LIMIT)
+ASSOCIATED = (
+    word("resourceType", "Only subjects associated with a resource of this kind"),
+    words("associationType", "Only subjects with an association of this type: key or value"),
+    words("lifecycle", "STRONG, WEAK: only subjects with such an association; NONE: those without any"),
+)
 DELETED = flag("deleted", "Soft-deleted ones too")
 DELETED_ONLY = flag("deletedOnly", "Only soft-deleted ones; wins over deleted")
 PERMANENT = flag("permanent", "Delete for good what is already soft-deleted")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from itertools import groupby, islice
 
 import orjson
 from xxhash import xxh3_64_intdigest
 
-from registry.domain import entities, queries, scope, versions
+from registry.domain import associations, entities, queries, scope, versions
 from registry.domain import errors as e
+from registry.domain.associations import Filter
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND
 from registry.domain.model import Subject
 from registry.domain.rows import View
@@ -21,22 +21,22 @@ from registry.domain.versions import Registered
 from .answers import Answer, Header, json_answer
 from .operations import Call, Fresh, Operation
 from .parameters import (
+    ASSOCIATED,
     DELETED,
     FORMAT,
     LIST_MAX,
     PAGE,
     REFERENCE_FORMAT,
     SCOPE,
+    associated,
     flag,
     page,
     path_number,
     word,
-    words,
 )
 
 _TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
 
-T = TypeVar("T")
 _GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 
@@ -44,31 +44,32 @@ def list_schemas(call: Call, view: View) -> Answer:
     """``GET /schemas``."""
     args = call.args
     part = page(args, LIST_MAX)
-    if not _admits_unassociated(args):
-        return Answer(b"[]")
+    wanted = associated(args)
     prefix = args["subjectPrefix"]
     chosen = {"deleted": args["deleted"], "latest_only": args["latestOnly"], "rule_type": args["ruleType"]}
     if args["aliases"]:
         found = queries.schemas_with_aliases(view, prefix, **chosen)
-        bodies = [entities.schema_entity(each.row, tail=_aliases(names)) for each, names in _cut(found, part)]
+        listed = ((each, _aliases(names)) for each, names in found)
     else:
-        listed = queries.schemas(view, prefix, **chosen)
-        bodies = [entities.schema_entity(each.row) for each in _cut(listed, part)]
-    return Answer(b"[" + b",".join(bodies) + b"]")
-
-
-def _admits_unassociated(args: Mapping[str, Any]) -> bool:
-    """Whether the filters by association let through subjects that have none, as all subjects here."""
-    given = (args["resourceType"], *args["associationType"], *args["lifecycle"])
-    return not any(given) or "NONE" in args["lifecycle"]
-
-
-def _cut(found: Iterator[T], part: slice) -> Iterator[T]:
-    return islice(found, part.start, part.stop)
+        listed = ((each, b"") for each in queries.schemas(view, prefix, **chosen))
+    admitted = _associated(view, listed, wanted) if any(wanted) else listed
+    cut = islice(admitted, part.start, part.stop)
+    return Answer(b"[%b]" % b",".join(entities.schema_entity(each.row, tail=tail) for each, tail in cut))
 
 
 def _aliases(names: list[str]) -> bytes:
     return b',"aliases":' + orjson.dumps(names) if names else b""
+
+
+def _associated(
+    view: View, listed: Iterator[tuple[Registered, bytes]], wanted: Filter
+) -> Iterator[tuple[Registered, bytes]]:
+    """Those whose subjects the filter admits, with the associations that it chose."""
+    for subject, versions_of in groupby(listed, lambda each: each[0].subject):
+        chosen = wanted.of_subject(view, subject)
+        if chosen is not None:
+            tail = associations.tail_of(chosen)
+            yield from ((each, aliases + tail) for each, aliases in versions_of)
 
 
 def get_by_id(call: Call, view: View) -> Answer:
@@ -171,9 +172,7 @@ OPERATIONS = (
             DELETED,
             flag("latestOnly", "Only the latest version of each subject"),
             word("ruleType", "Only those that have a rule of this type"),
-            word("resourceType", "Only subjects associated with a resource of this kind"),
-            words("associationType", "Only subjects with an association of this type: key or value"),
-            words("lifecycle", "STRONG, WEAK: only subjects with such an association; NONE: those without"),
+            *ASSOCIATED,
             *PAGE,
         ),
     ),

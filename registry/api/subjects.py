@@ -11,6 +11,7 @@ from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
 from registry.domain.decide.decision import check_subject
 from registry.domain.metadata import tidy_rules
+from registry.domain.model import Subject
 from registry.domain.rows import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.versions import Registered
@@ -19,6 +20,7 @@ from .answers import Answer, json_answer
 from .bodies import schema_request
 from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Fresh, Operation
 from .parameters import (
+    ASSOCIATED,
     DELETED,
     DELETED_ONLY,
     FORCE,
@@ -28,6 +30,7 @@ from .parameters import (
     PAGE,
     PERMANENT,
     REFERENCE_FORMAT,
+    associated,
     flag,
     page,
     word,
@@ -39,6 +42,9 @@ def list_subjects(call: Call, view: View) -> Answer:
     """``GET /subjects``."""
     deleted, only = call.args["deleted"], call.args["deletedOnly"]
     names = queries.subjects(view, call.args["subjectPrefix"], deleted=deleted, deleted_only=only)
+    wanted = associated(call.args)
+    if any(wanted):
+        names = [name for name in names if wanted.of_subject(view, Subject.parse(name)) is not None]
     return json_answer(names[page(call.args)])
 
 
@@ -155,6 +161,7 @@ OPERATIONS = (
             word("subjectPrefix", "Beginning of the qualified name", ":*:"),
             DELETED,
             DELETED_ONLY,
+            *ASSOCIATED,
             *PAGE,
         ),
     ),

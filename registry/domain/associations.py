@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from . import entities, rows, versions
+from .commands import ResourceRequest
 from .jackson import dumps
 from .model import Subject
 from .records import TENANT, AssociationKey, Entry, association_key
@@ -20,7 +21,6 @@ from .rows import View
 
 STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
 """Lifecycles; ``NONE`` only in filters: subjects without associations."""
-LIFECYCLES = (STRONG, WEAK)
 RESOURCE_TYPE = "topic"
 """The only kind of resource (Confluent 8.x)."""
 ASSOCIATION_TYPES = ("key", "value")
@@ -131,7 +131,26 @@ def of_resource_id(view: View, resource_id: str) -> list[Association]:
     return list(_led_to(view, rows.resource_id_prefix(resource_id)))
 
 
-def of_resource_name(view: View, name: str, namespace: str) -> list[Association]:
+def of_resource(view: View, request: ResourceRequest) -> list[Association]:
+    """The associations of a request's resource: by its id, else of the newest resource of its name."""
+    if request.resource_id:
+        found = of_resource_id(view, request.resource_id)
+    else:
+        prefix = rows.resource_name_prefix(request.name or "", request.namespace or "")
+        found = _newest(list(_led_to(view, prefix)))
+    return Filter(request.resource_type or "").chosen(found)
+
+
+def _newest(found: list[Association]) -> list[Association]:
+    """Of resources that share a name, as after a topic was made anew: the associations of the newest.
+
+    That is the one whose association was changed last, and of two equally new ones that of the higher id.
+    """
+    newest = max(found, key=lambda each: (each.update_ts, each.resource_id or ""), default=None)
+    return [each for each in found if newest is not None and each.resource_id == newest.resource_id]
+
+
+def named(view: View, name: str, namespace: str) -> list[Association]:
     """All associations of the resources so named; ``-`` is any name, or any namespace.
 
     Without a name every association is looked at.
@@ -151,19 +170,11 @@ def _led_to(view: View, prefix: bytes) -> Iterator[Association]:
             yield _decode(value)
 
 
-def of_one_resource(found: list[Association]) -> list[Association]:
-    """Of resources that share a name, as after a topic was made anew: the associations of the newest.
-
-    That is the one whose association was changed last, and of two equally new ones that of the higher id.
-    """
-    newest = max(found, key=lambda each: (each.update_ts, each.resource_id or ""), default=None)
-    return [each for each in found if newest is not None and each.resource_id == newest.resource_id]
-
-
 def entity(found: Association) -> dict[str, Any]:
     """``Association``: ``frozen`` is left out where the lifecycle says as much (Confluent 8.x)."""
-    plain = found.strong == found.is_frozen
-    shown = msgspec.structs.replace(found, frozen=None if plain else found.frozen)
+    lifecycle = STRONG if found.strong else WEAK
+    frozen = None if found.strong == found.is_frozen else found.frozen
+    shown = msgspec.structs.replace(found, lifecycle=lifecycle, frozen=frozen)
     return {"subject": shown.subject, **msgspec.to_builtins(shown)}
 
 

@@ -141,22 +141,6 @@ def test_schemas_are_listed_with_their_aliases(api: Api) -> None:
     assert api.get("/schemas?subjectPrefix=nick").json == []
 
 
-@pytest.mark.parametrize(
-    ("query", "count"),
-    [
-        ("resourceType=topic", 0),
-        ("associationType=value", 0),
-        ("lifecycle=STRONG&lifecycle=WEAK", 0),
-        ("lifecycle=NONE", 1),
-        ("lifecycle=WEAK&lifecycle=NONE&resourceType=topic", 1),
-        ("resourceType=&lifecycle", 1),
-    ],
-)
-def test_filters_by_association_find_that_there_is_none(api: Api, query: str, count: int) -> None:
-    api.register("a", STRING)
-    assert len(api.get(f"/schemas?{query}").json) == count
-
-
 def test_schemas_are_listed_by_type_of_rule(api: Api) -> None:
     rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
     api.register("a", STRING, ruleSet={"domainRules": [rule]})

@@ -1,9 +1,6 @@
-"""What the server says about itself, and associations, of which there are none."""
+"""What the server says about itself."""
 
 from __future__ import annotations
-
-import orjson
-import pytest
 
 from registry.api.backend import ApiSettings
 from registry.domain.model import Subject
@@ -88,41 +85,6 @@ def test_metrics_are_served_where_they_are_kept(api: Api) -> None:
     measured.close()
     assert (reply.status, reply.body) == (200, b"one 1\n")
     assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
-
-
-@pytest.mark.parametrize("path", ["subjects/s", "resources/r", "resources/ns/n", "resources/-/-"])
-def test_there_are_no_associations(api: Api, path: str) -> None:
-    assert api.get(f"/associations/{path}?associationType=key&associationType=value").json == []
-
-
-def test_associations_are_not_made(api: Api) -> None:
-    body = {"resourceName": "n", "resourceId": "r", "associations": [{"subject": "s"}]}
-    text = (
-        "The association specified an invalid value for property: 'associations', "
-        "detail: this server does not keep associations"
-    )
-    for reply in (api.post("/associations", body), api.put("/associations/resources/r", body)):
-        assert reply.error == (422, 42212, text)
-    assert api.delete("/associations/resources/r").error == (404, 40410, "Association for 'r' not found.")
-    assert api.backend.log == []
-
-
-def test_batches_of_associations(api: Api) -> None:
-    requests = [{"resourceName": "n", "resourceNamespace": "ns", "resourceType": "topic"}, {"resourceId": 5}]
-    reply = api.post("/associations:batchGet", {"requests": requests})
-    assert reply.status == 207
-    assert reply.json == {
-        "results": [
-            {"result": {**requests[0], "associations": []}},
-            {"result": {"resourceId": "5", "associations": []}},
-        ]
-    }
-    reply = api.post("/associations:batchMutate", {"requests": requests})
-    assert reply.status == 207
-    assert [each["error"]["error_code"] for each in reply.json["results"]] == [42212, 42212]
-    for bad in ({"requests": "x"}, {"requests": [None]}, {"requests": [{"associations": 1}]}):
-        assert api.post("/associations:batchGet", bad).error[:2] == (400, 400)
-    assert orjson.loads(api.post("/associations:batchGet", {}).body) == {"results": []}
 
 
 def test_the_description_names_the_headers_that_count(api: Api) -> None:

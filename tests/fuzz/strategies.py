@@ -115,13 +115,35 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
         defaultRuleSet=rules | junk,
     )
     modes = st.sampled_from(["IMPORT", "READONLY", "READWRITE", "forward", None, ""])
-    resource = _some(resourceName=texts, resourceId=texts, associations=st.lists(texts, max_size=1) | junk)
+    registration = st.one_of(schema, *[SCHEMAS.map(lambda each: {"schema": each})] * 2)
+    names = st.sampled_from(["n", "m", "-", "a.b", ""]) | junk
+    resource = {
+        "resourceName": names,
+        "resourceNamespace": st.just(".c") | st.just("ns") | junk,
+        "resourceId": texts,
+        "resourceType": st.sampled_from(["topic", None, "x"]) | junk,
+    }
+    association = {
+        "subject": SUBJECTS | junk,
+        "associationType": st.sampled_from(["key", "value", "x"]) | junk,
+        "lifecycle": st.sampled_from(["STRONG", "WEAK", None]) | junk,
+        "frozen": flags,
+        "schema": registration | junk,
+        "normalize": flags,
+    }
+    operation = _some(
+        opType=st.sampled_from(["CREATE", "UPSERT", "DELETE"]) | junk, cascadeLifecycle=flags, **association
+    )
+    associations = st.lists(_some(**association) | junk, max_size=2) | junk
+    change = _some(associations=st.lists(operation | junk, max_size=3) | junk, **resource)
+    wanted = _some(associationTypes=st.lists(texts, max_size=2) | junk, lifecycle=texts, **resource)
     return {
-        "RegisterSchemaRequest": st.one_of(schema, *[SCHEMAS.map(lambda each: {"schema": each})] * 2),
+        "RegisterSchemaRequest": registration,
         "ConfigUpdateRequest": config,
         "ModeUpdateRequest": _some(mode=modes | junk),
-        "AssociationRequest": resource,
-        "AssociationBatchRequest": _some(requests=st.lists(resource | junk, max_size=2) | junk),
+        "AssociationRequest": _some(associations=associations, **resource),
+        "AssociationBatchRequest": _some(requests=st.lists(change | junk, max_size=2) | junk),
+        "AssociationBatchGetRequest": _some(requests=st.lists(wanted | junk, max_size=2) | junk),
     }
 
 

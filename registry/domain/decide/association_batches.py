@@ -17,7 +17,7 @@ from registry.domain.rows import View
 from registry.domain.scope import Defaults
 
 from .association_requests import CREATE, DELETE, UPSERT, checked
-from .association_runs import put, remove, stored
+from .association_runs import put, remove
 from .decision import Decision
 from .draft import Draft
 
@@ -33,16 +33,14 @@ def decide_associations(
     parser: Parser,
 ) -> Decision:
     """Decide a command about associations; ``ids`` as in :func:`.decide`."""
-    draft, saved = Draft(view, ids, defaults, parser), ids.saved()
+    draft, saved, stands = Draft(view, ids, defaults, parser), ids.saved(), False
     try:
         decision = _decided(draft, command)
-    except RegistryError:
-        ids.restore(saved)
-        raise
-    if not command.dry_run:
-        return decision
-    ids.restore(saved)
-    return decision._replace(entries=[])
+        stands = not command.dry_run
+    finally:
+        if not stands:
+            ids.restore(saved)
+    return decision if stands else decision._replace(entries=[])
 
 
 def _decided(draft: Draft, command: Associate | Dissociate | ChangeAssociations) -> Decision:
@@ -95,12 +93,13 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
 
 def _run(draft: Draft, op: str, request: ResourceRequest, context: str, infos: _Infos) -> _Infos:
     """Decide one run as a whole; what there is to say of the resource after it."""
-    step, saved = draft.step(), draft.ids.saved()
+    step, saved, stands = draft.step(), draft.ids.saved(), False
     try:
         after = _removed(step, request, infos) if op == DELETE else infos | _put(step, request, context)
-    except RegistryError:
-        draft.ids.restore(saved)
-        raise
+        stands = True
+    finally:
+        if not stands:
+            draft.ids.restore(saved)
     draft.take(step)
     return after
 
@@ -110,12 +109,12 @@ def _put(step: Draft, request: ResourceRequest, context: str) -> _Infos:
 
 
 def _removed(step: Draft, request: ResourceRequest, infos: _Infos) -> _Infos:
-    found = {each.association_type: each for each in stored(step.view, request)}
+    found = {each.association_type: each for each in associations.of_resource(step.view, request)}
     about = request.resource_id or request.name or ""
     for wanted in request.associations:
         one = found.get(wanted.association_type)
         remove(step, [] if one is None else [one], about, cascade=wanted.cascade)
-    left = {each.association_type or "": each for each in stored(step.view, request)}
+    left = {each.association_type or "": each for each in associations.of_resource(step.view, request)}
     return {kind: infos.get(kind) or associations.info(each) for kind, each in left.items()}
 
 

@@ -10,7 +10,7 @@ import orjson
 from msgspec.structs import replace
 
 from registry.domain import associations, errors, rows, versions
-from registry.domain.associations import STRONG, WEAK, Association, Filter
+from registry.domain.associations import STRONG, WEAK, Association
 from registry.domain.commands import DeleteSubject, Register, ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.model import Subject
@@ -44,22 +44,12 @@ class _Step:
     """The ``Schema`` that was registered for it."""
 
 
-def stored(view: View, request: ResourceRequest) -> list[Association]:
-    """The associations of a request's resource: by its id, else of the newest resource of its name."""
-    if request.resource_id:
-        found = associations.of_resource_id(view, request.resource_id)
-    else:
-        named = associations.of_resource_name(view, request.name or "", request.namespace or "")
-        found = associations.of_one_resource(named)
-    return Filter(request.resource_type or "").chosen(found)
-
-
 def put(draft: Draft, request: ResourceRequest, context: str) -> list[dict[str, Any]]:
     """Make or change associations; what there is to say of them. What is there just so is left out.
 
     Raises 42212, 40903, 40908, 42205, 40904, 40905, 40907, 42206, and what a registration raises.
     """
-    found = {each.association_type: each for each in stored(draft.view, request)}
+    found = {each.association_type: each for each in associations.of_resource(draft.view, request)}
     steps: list[_Step] = []
     for wanted in request.associations:
         old = found.get(wanted.association_type)

@@ -1,0 +1,129 @@
+"""Request bodies about associations: Confluent's entities as commands' members."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from registry.domain.associations import RESOURCE_TYPE, Filter
+from registry.domain.commands import Register, ResourceRequest, WantedAssociation
+from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST
+from registry.domain.values import LIFECYCLES
+
+from .bodies import schema_members
+from .json_input import boolean, document, listing, members, refuse, text
+
+T = TypeVar("T")
+
+REQUESTS_MAX = 1000
+"""Of one batch."""
+_OPERATIONS = ("CREATE", "UPSERT", "DELETE")
+
+
+class Wanted(NamedTuple):
+    """Whose associations a request of ``batchGet`` wants."""
+
+    resource: ResourceRequest
+    filter: Filter
+
+
+def resource_request(body: bytes) -> ResourceRequest:
+    """Read an ``AssociationCreateOrUpdateRequest``; raises 400, 422."""
+    return _resource(document(body), "request", _association)
+
+
+def change_requests(body: bytes) -> list[ResourceRequest]:
+    """Read an ``AssociationBatchRequest``; raises 400, 422, 42212."""
+
+    def read(value: Any, member: str) -> ResourceRequest | None:
+        source = members(value, member)
+        return None if source is None else _resource(source, member, _operation)
+
+    return _batch(listing(read)(document(body).get("requests"), "requests"))
+
+
+def get_requests(body: bytes) -> list[Wanted]:
+    """Read an ``AssociationBatchGetRequest``; raises 400, 422, 42212."""
+    return _batch(listing(_wanted)(document(body).get("requests"), "requests"))
+
+
+def _batch(found: list[T] | None) -> list[T]:
+    if not found:
+        raise ASSOCIATION_INVALID("requests", "cannot be null or empty")
+    if len(found) > REQUESTS_MAX:
+        raise ASSOCIATION_INVALID("requests", f"cannot be more than {REQUESTS_MAX}")
+    return found
+
+
+def _resource_said(source: dict[str, Any], member: str) -> ResourceRequest:
+    names = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
+    name, namespace, resource_id, kind = (text(source.get(each), f"{member}.{each}") for each in names)
+    return ResourceRequest(name, namespace, resource_id, kind)
+
+
+def _resource(
+    source: dict[str, Any], member: str, read: Callable[[Any, str], WantedAssociation | None]
+) -> ResourceRequest:
+    wanted = listing(read)(source.get("associations"), f"{member}.associations")
+    return replace(_resource_said(source, member), associations=wanted or [])
+
+
+def _association(value: Any, member: str) -> WantedAssociation | None:
+    source = members(value, member)
+    return None if source is None else _said(source, member)
+
+
+def _operation(value: Any, member: str) -> WantedAssociation | None:
+    source = members(value, member)
+    if source is None:
+        return None
+    op = _one_of(*_OPERATIONS)(source.get("opType"), f"{member}.opType")
+    if op is None:
+        raise BAD_REQUEST(f"Cannot read '{member}': opType is missing")
+    if op != "DELETE":
+        return _said(source, member, op=op)
+    kind = text(source.get("associationType"), f"{member}.associationType")
+    cascade = boolean(source.get("cascadeLifecycle"), f"{member}.cascadeLifecycle")
+    return WantedAssociation(kind, op=op, cascade=bool(cascade))
+
+
+def _said(source: dict[str, Any], member: str, **options: Any) -> WantedAssociation:
+    return WantedAssociation(
+        association_type=text(source.get("associationType"), f"{member}.associationType"),
+        subject=text(source.get("subject"), f"{member}.subject"),
+        lifecycle=_one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle"),
+        frozen=boolean(source.get("frozen"), f"{member}.frozen"),
+        schema=_schema(source, member),
+        guid=str(uuid.uuid4()),
+        **options,
+    )
+
+
+def _schema(source: dict[str, Any], member: str) -> Register | None:
+    normalize = boolean(source.get("normalize"), f"{member}.normalize")
+    schema = members(source.get("schema"), f"{member}.schema")
+    return None if schema is None else schema_members(schema, "", normalize=bool(normalize))
+
+
+def _wanted(value: Any, member: str) -> Wanted | None:
+    source = members(value, member)
+    if source is None:
+        return None
+    resource = _resource_said(source, member)
+    types = listing(text)(source.get("associationTypes"), f"{member}.associationTypes")
+    lifecycle = _one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle")
+    if not resource.resource_type:
+        resource = replace(resource, resource_type=RESOURCE_TYPE)
+    return Wanted(resource, Filter("", tuple(types or ()), () if lifecycle is None else (lifecycle,)))
+
+
+def _one_of(*words: str) -> Callable[[Any, str], str | None]:
+    def read(value: Any, member: str) -> str | None:
+        if value is not None and value not in words:
+            refuse(member, "one of " + ", ".join(words), value)
+        return None if value is None else str(value)
+
+    return read
