@@ -14,6 +14,7 @@ from registry.log.embedded import EmbeddedLog, now_ms
 from registry.store.lmdb import Store
 
 from .following import Following
+from .proving import prove
 
 _STEP_S = 0.05
 _READERS_EVERY_S = 60.0
@@ -59,7 +60,7 @@ class Housekeeping:
     def run(self) -> None:
         """Keep house until :meth:`stop`. Raises the damage it finds."""
         readers_at = compact_at = verify_at = count_at = topic_at = time.monotonic()
-        verifying = True
+        verifying, proven = True, False
         while not self._stopping.wait(_STEP_S if verifying else 1.0):
             now = time.monotonic()
             if now >= readers_at or self._readers_gone.is_set():
@@ -68,6 +69,9 @@ class Housekeeping:
                 readers_at = now + _READERS_EVERY_S
             if not self._following.started:
                 continue
+            if not proven:
+                prove(self._store, self._stopping)
+                proven = True
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
             if now >= topic_at:

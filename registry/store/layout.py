@@ -37,6 +37,8 @@ META_LOADED = b"loaded"
 CURRENT = "current"
 PREFIX = "store-"
 ASIDE = ".damaged"
+CONDEMNED = "condemned"
+"""A file in an environment's folder that says why its rows are wrong: no look at the start would find it."""
 
 _STATE = struct.Struct(">Q16s")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

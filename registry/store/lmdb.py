@@ -99,6 +99,24 @@ class Store:
         except lmdb.Error as error:
             raise _meant(self.path, error) from error
 
+    @property
+    def loaded(self) -> str:
+        """Id of the snapshot that the rows were loaded from; empty once they were added up, or for others."""
+        return self.meta(layout.META_LOADED).decode()
+
+    def proven(self) -> None:
+        """Keep that the rows that were loaded give their digest."""
+        try:
+            with self._writing, self._env.begin(self._meta, write=True) as txn:
+                txn.put(layout.META_LOADED, b"")
+        except lmdb.Error as error:
+            raise _meant(self.path, error) from error
+
+    def condemn(self, reason: str) -> None:
+        """Keep, outside of LMDB, that this environment must not be opened again."""
+        with suppress(OSError):
+            (self.path / layout.CONDEMNED).write_text(reason)
+
     def view(self) -> StoreView:
         """The committed rows, for a ``with`` block."""
         return StoreView(self._env, self._rows, self._meta)
@@ -163,6 +181,7 @@ class Store:
                 return False
             self._scrubbed, self._scrub_sum = b"", 0
             if found % MODULUS != self._state.digest:
+                self.condemn("its rows do not give the digest that was kept with them")
                 raise DamagedStore(f"the rows in {self.path} do not give the digest that was kept with them")
             return True
 

@@ -127,6 +127,9 @@ def _refusals(
             yield f"Which store in {path} is the current one is not to be read from its file {layout.CURRENT}"
         return
     folder = path / current.name
+    if condemned := _condemned(folder):
+        yield f"The store {folder} is damaged: {condemned}"
+        return
     try:
         findings = examine("registry.store.check", folder)
     except CannotExamine as error:
@@ -143,6 +146,13 @@ def _refusals(
         yield f"The store {folder} was open when the machine went down"
     elif (applied := State.unpack(meta[layout.META_STATE]).applied) > log_end:
         yield f"The store {folder} has applied the log up to offset {applied}, but the log ends at {log_end}"
+
+
+def _condemned(folder: Path) -> str:
+    try:
+        return (folder / layout.CONDEMNED).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _meta(folder: Path) -> dict[bytes, bytes]:
