@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from registry.domain import scope as scopes
-from registry.domain.commands import Command, Done, Forgotten, NotPrimary, Refused, Unknown
+from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
     BODY_TIMEOUT,
@@ -191,7 +191,7 @@ class Resource:
                 raise RegistryError(code, message)
             case Unknown(message):
                 raise OUTCOME_UNKNOWN(message)
-            case NotPrimary() | Forgotten():
+            case NotPrimary() | Forgotten() | Later():
                 raise NO_PRIMARY()
 
     async def _await_offset(self, headers: Headers) -> None:

@@ -227,7 +227,14 @@ class Forgotten(msgspec.Struct, frozen=True, tag=True):
     """
 
 
-Outcome = Done | Refused | Unknown | NotPrimary | Forgotten
+class Later(msgspec.Struct, frozen=True, tag=True):
+    """Nothing was done, because to decide the command takes long; only for who said that it may be told so.
+
+    No client is told; the command is sent again by itself, so that no other one waits for it.
+    """
+
+
+Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Later
 
 
 def refused(error: RegistryError) -> Refused:

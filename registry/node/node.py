@@ -243,6 +243,8 @@ class Node:
         answer: Answer,
         wait_s: float | None = None,
         ticket: Ticket | None = None,
+        *,
+        later: bool = False,
     ) -> bool:
         """Queue a command for this node's writer; ``answer`` is called on the event loop.
 
@@ -251,7 +253,7 @@ class Node:
         """
         if isinstance(command, RequestSnapshot):
             return self.snapshots.request(command, answer, wait_s, ticket)
-        return self.writer.offer(command, answer, wait_s, ticket)
+        return self.writer.offer(command, answer, wait_s, ticket, later=later)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; whether it came to that in time."""

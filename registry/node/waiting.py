@@ -30,6 +30,8 @@ class Waiting(NamedTuple):
     """What was found out beside the writer for it."""
     spent_s: float = 0.0
     """The work that took."""
+    later: bool = False
+    """Whether to answer :class:`Later` rather than to find out."""
 
 
 class Queue:
@@ -75,7 +77,13 @@ class Queue:
             self._changed.notify_all()
 
     def offer(
-        self, command: Command, answer: Answer, wait_s: float | None, ticket: Ticket | None = None
+        self,
+        command: Command,
+        answer: Answer,
+        wait_s: float | None,
+        ticket: Ticket | None = None,
+        *,
+        later: bool = False,
     ) -> bool:
         """Queue a command; ``False`` when too many wait, and ``answer`` will not be called."""
         with self._changed:
@@ -83,7 +91,8 @@ class Queue:
                 return False
             if self._open:
                 patience_s = self._patience_s if wait_s is None else min(wait_s, self._patience_s)
-                self._commands.append(Waiting(command, answer, self._clock() + patience_s, ticket))
+                until = self._clock() + patience_s
+                self._commands.append(Waiting(command, answer, until, ticket, later=later))
                 if len(self._commands) == 1:
                     self._changed.notify_all()
                 return True

@@ -21,7 +21,17 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.aside.pool import Answered, Pool
-from registry.domain.commands import Command, Done, NotPrimary, Outcome, Refused, Ticket, Unknown, refused
+from registry.domain.commands import (
+    Command,
+    Done,
+    Later,
+    NotPrimary,
+    Outcome,
+    Refused,
+    Ticket,
+    Unknown,
+    refused,
+)
 from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, ErrorKind, RegistryError
 from registry.domain.parser import TooMuchText
 from registry.domain.questions import facts
@@ -144,13 +154,16 @@ class Writer:
         answer: Answer,
         wait_s: float | None = None,
         ticket: Ticket | None = None,
+        *,
+        later: bool = False,
     ) -> bool:
         """Queue a command; ``False`` when too many wait, and ``answer`` will not be called.
 
         ``wait_s``: how long it may wait for a log that is out of reach, if less than usual. ``ticket``: makes
         it the same command as another one with the same; it may be answered with :class:`Forgotten`.
+        ``later``: one that takes long is answered with :class:`Later` instead.
         """
-        return self._queue.offer(command, answer, wait_s, ticket)
+        return self._queue.offer(command, answer, wait_s, ticket, later=later)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for commands; ``False`` when the time is over, or the writer was shut or closed."""
@@ -209,13 +222,14 @@ class Writer:
         self._tell(waiting, outcomes)
 
     def _tell(self, waiting: Sequence[Waiting], outcomes: Sequence[Outcome | Postponed]) -> None:
-        commands, told = [], []
+        commands: list[Waiting] = []
+        told: list[Outcome] = []
         for each, outcome in zip(waiting, outcomes, strict=True):
-            if isinstance(outcome, Postponed):
+            if isinstance(outcome, Postponed) and not each.later:
                 self._postpone(each, outcome.too_much)
             else:
                 commands.append(each)
-                told.append(outcome)
+                told.append(Later() if isinstance(outcome, Postponed) else outcome)
         self._commands += len(commands)
         self._queue.tell(commands, told)
 

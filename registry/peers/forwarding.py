@@ -17,6 +17,7 @@ from registry.domain.commands import (
     TICKET_BYTES,
     Done,
     Forgotten,
+    Later,
     NotPrimary,
     Outcome,
     Refused,
@@ -234,7 +235,7 @@ class Doubt:
                 return outcome if self._blind and not repeatable(asked.command) else None
             case Forgotten():
                 return self.unknown
-            case NotPrimary():
+            case NotPrimary() | Later():
                 return None
 
 

@@ -67,10 +67,13 @@ class Host(Protocol):
         answer: Answer,
         wait_s: float | None = None,
         ticket: Ticket | None = None,
+        *,
+        later: bool = False,
     ) -> bool:
         """Queue a command for the own writer; ``answer`` is called once. ``False``: too many wait.
 
-        ``wait_s``: how long it may wait while the log is out of reach.
+        ``wait_s``: how long it may wait while the log is out of reach. ``later``: what takes long to decide
+        is answered with :class:`Later`.
         """
         ...
 

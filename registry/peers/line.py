@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from election.contract import Identity
-from registry.domain.commands import NotPrimary, Outcome, Unknown, repeatable
+from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, repeatable
 
 from .connection import NotSent
 from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
@@ -45,6 +45,8 @@ class _Item(NamedTuple):
     deadline: float
     outcome: asyncio.Future[Outcome]
     doubt: bool
+    alone: bool = False
+    """Whether it takes so long that no other command should wait for it."""
 
 
 class Line:
@@ -72,6 +74,7 @@ class Line:
         self._peer: Peer | None = None
         self._waiting: deque[_Item] = deque()
         self._under_way: set[asyncio.Task[None]] = set()
+        self._long: set[asyncio.Task[None]] = set()
         self._sending = False
         self._retired = False
         self._keeper: asyncio.Task[None] | None = None
@@ -92,8 +95,8 @@ class Line:
         waiting, self._waiting = self._waiting, deque()
         for item in waiting:
             _settle(item.outcome, Unsent("there is another primary now"))
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=grace_s)
+        if under_way := self._under_way | self._long:
+            await asyncio.wait(under_way, timeout=grace_s)
         if self._keeper is not None:
             self._keeper.cancel()
         if self._peer is not None:
@@ -108,11 +111,20 @@ class Line:
         if self._retired:
             raise Unsent("there is another primary now")
         size = len(getattr(wanted.command, "schema", ""))
-        item = _Item(wanted, size, deadline, self._loop.create_future(), doubt)
-        self._waiting.append(item)
+        outcome = await self._queued(_Item(wanted, size, deadline, self._loop.create_future(), doubt))
+        if isinstance(outcome, Later):
+            item = _Item(wanted, size, deadline, self._loop.create_future(), doubt, alone=True)
+            outcome = await self._queued(item)
+        return outcome
+
+    async def _queued(self, item: _Item) -> Outcome:
+        if item.alone:
+            self._waiting.appendleft(item)
+        else:
+            self._waiting.append(item)
         self._plan()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(item.deadline):
                 return await item.outcome
         except TimeoutError:
             if item in self._waiting:
@@ -130,17 +142,30 @@ class Line:
 
     def _send(self) -> None:
         self._sending = False
-        while self._peer is not None and self._waiting and len(self._under_way) < UNDER_WAY_MAX:
-            items = self._take()
-            if items:
-                task = self._loop.create_task(self._exchange(self._peer, items))
-                self._under_way.add(task)
-                task.add_done_callback(self._exchanged)
+        while self._peer is not None and self._waiting:
+            if self._waiting[0].alone:
+                self._begin(self._peer, [self._waiting.popleft()], self._long)
+            elif len(self._under_way) < UNDER_WAY_MAX:
+                if items := self._take():
+                    self._begin(self._peer, items, self._under_way)
+            else:
+                break
+
+    def _begin(self, peer: Peer, items: list[_Item], under_way: set[asyncio.Task[None]]) -> None:
+        def exchanged(task: asyncio.Task[None]) -> None:
+            under_way.discard(task)
+            self._plan()
+
+        task = self._loop.create_task(self._exchange(peer, items))
+        under_way.add(task)
+        task.add_done_callback(exchanged)
 
     def _take(self) -> list[_Item]:
         items: list[_Item] = []
         size = 0
-        while self._waiting and len(items) < BATCH_MAX and size < BATCH_BYTES_MAX:
+        while (
+            self._waiting and not self._waiting[0].alone and len(items) < BATCH_MAX and size < BATCH_BYTES_MAX
+        ):
             item = self._waiting.popleft()
             if item.doubt and not (self.repeats or repeatable(item.wanted.command)):
                 _settle(item.outcome, Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
@@ -149,17 +174,13 @@ class Line:
             size += item.size
         return items
 
-    def _exchanged(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        self._plan()
-
     async def _exchange(self, peer: Peer, items: list[_Item]) -> None:
         now = self._loop.time()
         wanted = [
             msgspec.structs.replace(each.wanted, remaining_s=_less(each.deadline - now)) for each in items
         ]
         try:
-            answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node)))
+            answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node, later=not items[0].alone)))
             said = outcomes_of(answer, len(items))
             outcomes = said.outcomes
             self.end = max(self.end, said.end)

@@ -33,6 +33,8 @@ class Batch(msgspec.Struct, frozen=True):
     wanted: list[Wanted]
     node: str = ""
     """The id of the node that sends them."""
+    later: bool = False
+    """Whether what takes long may be answered with :class:`Later`, and then comes in a batch by itself."""
 
 
 class Outcomes(msgspec.Struct, frozen=True):

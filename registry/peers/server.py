@@ -169,7 +169,8 @@ class PeerServer:
 
         for place, each in enumerate(batch.wanted):
             self._note(batch.node, each)
-            if not self._host.submit(each.command, partial(decided, place), each.remaining_s, each.ticket):
+            answer = partial(decided, place)
+            if not self._host.submit(each.command, answer, each.remaining_s, each.ticket, later=batch.later):
                 decided(place, refused(TOO_MANY_WRITES()))
         if left:
             await asyncio.wait((all_decided,), timeout=max(each.remaining_s for each in batch.wanted))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from election.contract import Identity
-from registry.domain.commands import Command, Done, Forgotten, NotPrimary, Outcome, Refused, Ticket
+from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Outcome, Refused, Ticket
 from registry.domain.decide import decide
 from registry.domain.errors import RegistryError
 from registry.domain.fold import apply
@@ -44,16 +44,30 @@ class Member:
         self.answers = True
         """Whether the writer answers what it is given."""
         self.unanswered: list[Answer] = []
+        self.long: set[str] = set()
+        """Subjects about which it takes as long as the test wants."""
         self.full = False
         self.peers: Peers
         self._calls: list[Callable[[], None]] = []
         self._ids, self._parser = Ids(), Parser()
 
     def submit(
-        self, command: Command, answer: Answer, wait_s: float | None = None, ticket: Ticket | None = None
+        self,
+        command: Command,
+        answer: Answer,
+        wait_s: float | None = None,
+        ticket: Ticket | None = None,
+        *,
+        later: bool = False,
     ) -> bool:
         if self.full:
             return False
+        if getattr(command, "subject", None) in self.long:
+            if later:
+                asyncio.get_running_loop().call_soon(answer, Later())
+            else:
+                self.unanswered.append(answer)
+            return True
         if not self.answers:
             self.unanswered.append(answer)
             self.decided.append(command)

@@ -442,3 +442,20 @@ async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, t
         assert isinstance(outcome, Refused)
         assert outcome.code == 50003
         assert not nodes.members[0].decided
+
+
+@running
+async def test_no_write_waits_for_others_that_take_long_to_decide() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        primary, secondary = nodes.members
+        primary.long = {f"long{number}" for number in range(12)}
+        long = [asyncio.ensure_future(submit(secondary, Register(each, SCHEMA))) for each in primary.long]
+        together = await asyncio.gather(*(submit(secondary, Register(f"s{n}", SCHEMA)) for n in range(50)))
+        await until_async(lambda: len(primary.unanswered) == 12, "all to be sent by themselves")
+        alone = await submit(secondary, Register("s", SCHEMA))
+        assert all(isinstance(each, Done) for each in (*together, alone))
+        assert not any(each.done() for each in long)
+        for answer in primary.unanswered:
+            answer(Refused(422, "too long"))
+        assert {await each for each in long} == {Refused(422, "too long")}
