@@ -1,0 +1,278 @@
+"""Verdicts that explain themselves: verbose checks, text for people, two schemas at once, the lenient policy."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from registry.domain.values import LEVELS
+from tests.api.driver import Api, Requests
+
+AGE = {"name": "age", "type": "int"}
+NAME = {"name": "name", "type": "string"}
+FEW = {"type": "object", "properties": {"a": {"type": "string"}}}
+MORE = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+
+
+def person(*fields: dict[str, str]) -> str:
+    return json.dumps({"type": "record", "name": "P", "fields": fields})
+
+
+@pytest.fixture
+def registered(api: Api) -> Api:
+    api.register("s", person(NAME))
+    return api
+
+
+CHECK = "/compatibility/subjects/s/versions"
+ADDED = {
+    "type": "READER_FIELD_MISSING_DEFAULT_VALUE",
+    "path": "/fields/1",
+    "old": None,
+    "new": '{"name":"age","type":"int"}',
+    "level": "BACKWARD",
+    "direction": "BACKWARD",
+    "versionCompared": 1,
+    "compatible": False,
+    "fix": "give `age` a default",
+}
+
+
+def test_a_verbose_check_tells_every_change(registered: Api) -> None:
+    for target in (CHECK, f"{CHECK}/latest", f"{CHECK}/1"):
+        found = registered.post(f"{target}?verbose=true", {"schema": person(NAME, AGE)}).json
+        assert list(found) == ["is_compatible", "messages", "changes"]
+        assert found["changes"] == [ADDED]
+        assert len(found["messages"]) == 4
+
+
+def test_changes_without_harm_are_told_too(registered: Api) -> None:
+    renamed = person(NAME, {**AGE, "default": 0})  # type: ignore[dict-item]
+    found = registered.post(f"{CHECK}?verbose=true", {"schema": renamed}).json
+    assert (found["is_compatible"], found["messages"]) == (True, [])
+    [change] = found["changes"]
+    assert change == ADDED | {
+        "type": "FIELD_WITH_DEFAULT_ADDED", "new": '{"name":"age","type":"int","default":0}',
+        "compatible": True, "fix": "",
+    }  # fmt: skip
+
+
+def test_only_a_verbose_check_tells_changes(registered: Api) -> None:
+    body = {"schema": person(NAME, AGE)}
+    assert registered.post(CHECK, body).body == b'{"is_compatible":false}'
+    assert list(registered.post("/subjects/s/versions", body).json) == ["error_code", "message"]
+
+
+def test_both_halves_of_a_full_level_are_told_apart(registered: Api) -> None:
+    registered.put("/config/s", {"compatibility": "FULL_TRANSITIVE"})
+    found = registered.post(f"{CHECK}?verbose=true", {"schema": person(AGE)}).json["changes"]
+    harmful = [each for each in found if not each["compatible"]]
+    assert [(each["direction"], each["level"], each["fix"]) for each in harmful] == [
+        ("FORWARD", "FULL_TRANSITIVE", "keep the field `name`, which has no default in the old schema"),
+        ("BACKWARD", "FULL_TRANSITIVE", "give `age` a default"),
+    ]
+
+
+def test_the_version_that_fails_is_named(registered: Api) -> None:
+    registered.put("/config/s", {"compatibility": "NONE"})
+    registered.register("s", person(AGE, NAME))
+    registered.put("/config/s", {"compatibility": "BACKWARD_TRANSITIVE"})
+    found = registered.post(f"{CHECK}?verbose=true", {"schema": person(NAME, AGE)}).json["changes"]
+    assert [each["versionCompared"] for each in found if not each["compatible"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("config", "members", "kind", "fix"),
+    [
+        ({}, {"schema": "{}", "schemaType": "JSON"}, "SCHEMA_TYPE_CHANGED",
+         "register a schema of type AVRO, or another subject"),
+        ({}, {"schema": "nonsense"}, "INVALID_SCHEMA", "mend the schema as its parser says"),
+        ({"validateFields": True},
+         {"schema": person(NAME), "metadata": {"properties": {"confluent:reserved": "name"}}},
+         "FIELD_CONFLICTS_WITH_RESERVED_FIELD", "call `name` by another name"),
+    ],
+)  # fmt: skip
+def test_whatever_is_refused_is_a_change(
+    registered: Api, config: dict[str, Any], members: dict[str, Any], kind: str, fix: str
+) -> None:
+    registered.put("/config/s", config)
+    found = registered.post(f"{CHECK}?verbose=true", members).json
+    assert not found["is_compatible"]
+    assert [(each["type"], each["fix"]) for each in found["changes"] if not each["compatible"]] == [
+        (kind, fix)
+    ]
+
+
+def test_a_name_that_is_reserved_no_longer_is_a_change(api: Api) -> None:
+    api.register("s", person(NAME), metadata={"properties": {"confluent:reserved": "x"}})
+    api.put("/config/s", {"validateFields": True, "compatibility": "NONE"})
+    found = api.post(
+        f"{CHECK}?verbose=true", {"schema": person(NAME), "metadata": {"properties": {"a": "b"}}}
+    )
+    [change] = found.json["changes"]
+    assert (change["type"], change["old"]) == ("RESERVED_FIELD_REMOVED", "x")
+    assert change["fix"] == "keep `x` among the reserved names of the metadata"
+
+
+class TestText:
+    def test_a_check_for_people(self, registered: Api) -> None:
+        reply = registered.post(f"{CHECK}/1", {"schema": person(NAME, AGE)}, accept="text/plain")
+        assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+        assert reply.body.decode() == (
+            "Incompatible: subject s at BACKWARD\n"
+            "\n"
+            "1. READER_FIELD_MISSING_DEFAULT_VALUE at /fields/1 "
+            "(the new schema has to read what version 1 wrote)\n"
+            "   old     - | (nothing)\n"
+            '   new     9 | {"name":"age","type":"int"}\n'
+            "   fix: give `age` a default\n"
+        )
+
+    def test_both_lines_are_shown(self, registered: Api) -> None:
+        body = {"schema": person({**NAME, "type": "int"}, {**AGE, "doc": "years"})}
+        text = registered.post(f"{CHECK}/1", body, accept="text/*").body.decode()
+        assert '   old     7 | "type": "string"\n   new     7 | "type": "int"\n' in text
+
+    def test_what_changed_without_harm_comes_last(self, registered: Api) -> None:
+        text = registered.post(CHECK, {"schema": person()}, accept="text/plain").body.decode()
+        assert text == (
+            "Compatible: subject s at BACKWARD\n"
+            "\n"
+            "Changed without harm:\n"
+            " - FIELD_REMOVED at /fields (the new schema has to read what version 1 wrote)\n"
+            '   old     5 | {"name":"name","type":"string"}\n'
+            "   new     - | (nothing)\n"
+        )
+
+    @pytest.mark.parametrize("accept", ["", "*/*", "application/json", "text/plain;q=0.5, */*", "*"])
+    def test_whoever_takes_json_gets_json(self, registered: Api, accept: str) -> None:
+        reply = registered.post(CHECK, {"schema": person(NAME)}, accept=accept)
+        assert reply.body == b'{"is_compatible":true}'
+
+    def test_refusals_are_json(self, registered: Api) -> None:
+        reply = registered.post(f"{CHECK}/7", {"schema": person(NAME)}, accept="text/plain")
+        assert reply.error[:2] == (404, 40402)
+        assert reply.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
+
+    def test_what_is_no_schema_is_incompatible(self, registered: Api) -> None:
+        text = registered.post(CHECK, {"schema": "nonsense"}, accept="text/plain").body.decode()
+        assert text.startswith("Incompatible: subject s\n\n1. INVALID_SCHEMA: Invalid schema {subject=s,")
+
+    def test_other_resources_have_none(self, registered: Api) -> None:
+        assert registered.get("/subjects", accept="text/plain").error[:2] == (406, 406)
+
+
+class TestExplain:
+    TARGET = "/compatibility/explain"
+
+    def explain(self, api: Api, old: Any, new: Any, schema_type: str = "JSON", **more: Any) -> Any:
+        body = {"schemaType": schema_type, "old": {"schema": old}, "new": {"schema": new}, **more}
+        reply = api.post(self.TARGET, body)
+        assert reply.status == 200, reply.body
+        return reply.json
+
+    def test_all_levels_at_once_and_nothing_is_registered(self, api: Api) -> None:
+        found = self.explain(api, person(NAME), person(NAME, AGE), "AVRO")
+        assert list(found["levels"]) == list(LEVELS)
+        assert {level for level, each in found["levels"].items() if not each["compatible"]} == {
+            "BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
+        }  # fmt: skip
+        assert found["levels"]["FULL"]["messages"][0].startswith("{errorType:'READER_FIELD_MISSING_DEFAULT")
+        assert [each for each in found["changes"] if not each["compatible"]] == [
+            ADDED | {"versionCompared": None}
+        ]
+        assert api.get("/subjects?deleted=true").json == []
+        assert api.backend.submitted == []
+
+    def test_it_may_be_lenient(self, api: Api) -> None:
+        strict = self.explain(api, json.dumps(FEW), json.dumps(MORE))
+        assert not strict["levels"]["BACKWARD"]["compatible"]
+        lenient = self.explain(api, json.dumps(FEW), json.dumps(MORE), compatibilityPolicy="lenient")
+        assert all(each["compatible"] for each in lenient["levels"].values())
+
+    def test_in_text(self, api: Api) -> None:
+        body = {"old": {"schema": '"int"'}, "new": {"schema": '"long"'}}
+        text = api.post(self.TARGET, body, accept="text/plain").body.decode()
+        assert text.startswith("NONE                 compatible\nBACKWARD             compatible\n")
+        assert "\nFULL_TRANSITIVE      incompatible\n\n1. TYPE_MISMATCH at / (the old schema has to" in text
+
+    def test_references_are_those_of_the_registry(self, api: Api) -> None:
+        api.register("base", '{"type":"enum","name":"E","symbols":["A","B"]}')
+        api.register(":.c:base", '{"type":"enum","name":"E","symbols":["A"]}')
+        listed = [{"name": "E", "subject": "base", "version": -1}]
+        side = {"schema": '{"type":"array","items":"E"}', "references": listed}
+        array = '{"type":"array","items":{"type":"enum","name":"E","symbols":["A"]}}'
+        for target, compatible in ((self.TARGET, False), (f"/contexts/.c{self.TARGET}", True)):
+            found = api.post(target, {"old": side, "new": {"schema": array}})
+            assert found.json["levels"]["BACKWARD"]["compatible"] is compatible
+
+    @pytest.mark.parametrize(
+        ("body", "code", "message"),
+        [
+            ({"old": {"schema": "{"}, "new": {"schema": '"int"'}}, 42201, "old: Invalid schema {subject=old,"),
+            ({"old": {"schema": '"int"'}, "new": {"schema": '"R-1"'}}, 42201, "new: Invalid schema {"),
+            ({"old": {"schema": ""}, "new": {"schema": '"int"'}}, 42201, "old: Empty schema"),
+            ({"old": {"schema": '"int"'}, "new": {}}, 42201, "new: Empty schema"),
+            ({"old": {"schema": '"int"'}}, 422, "new must not be null (was null)"),
+            ({"schemaType": "avro", "old": {"schema": "1"}, "new": {"schema": "1"}}, 42201,
+             "old: Invalid schema type avro"),
+            ({"old": {"schema": '"int"'}, "new": {"schema": '"int"'}, "compatibilityPolicy": "LAX"}, 422,
+             "compatibilityPolicy must be one of STRICT, LENIENT, LOGICAL"),
+            ({"old": {"schema": '"int"'}, "new": {"schema": '"E"', "references": [
+                {"name": "E", "subject": "no", "version": 1}]}}, 42201, "new: Invalid schema {subject=new,"),
+        ],
+    )  # fmt: skip
+    def test_which_of_the_two_is_wrong_is_said(
+        self, api: Api, body: dict[str, Any], code: int, message: str
+    ) -> None:
+        found = api.post(self.TARGET, body)
+        assert found.error[:2] == (422, code)
+        assert found.error[2].startswith(message)
+        assert api.post(self.TARGET, [1]).error[:2] == (400, 400)
+
+
+class TestLenient:
+    """Adding an optional property to an open JSON object, which Confluent's default refuses."""
+
+    JSON = Requests("JSON")
+
+    def test_by_default_it_is_refused_and_the_way_out_is_told(self, api: Api) -> None:
+        self.JSON.register(api, "s", json.dumps(FEW))
+        refused = api.post("/subjects/s/versions", self.JSON.body(json.dumps(MORE)))
+        assert refused.error[:2] == (409, 40901)
+        found = api.post(f"{CHECK}?verbose=true", self.JSON.body(json.dumps(MORE))).json
+        assert found["changes"][0]["fix"].endswith("set compatibilityPolicy to LENIENT")
+
+    @pytest.mark.parametrize(
+        ("scope", "subject"),
+        [("/config/s", "s"), ("/config", "s"), ("/config/:.c:", ":.c:s"), ("/config/:.__GLOBAL:", ":.c:s")],
+    )
+    def test_it_is_opted_in_to_by_subject_context_or_all(self, api: Api, scope: str, subject: str) -> None:
+        self.JSON.register(api, subject, json.dumps(FEW))
+        api.put(scope, {"compatibilityPolicy": "LENIENT"})
+        assert self.JSON.check(api, subject, json.dumps(MORE)) == []
+        self.JSON.register(api, subject, json.dumps(MORE))
+
+    def test_other_subjects_stay_strict(self, api: Api) -> None:
+        for subject in ("s", "t"):
+            self.JSON.register(api, subject, json.dumps(FEW))
+        api.put("/config/s", {"compatibilityPolicy": "LENIENT"})
+        assert self.JSON.check(api, "t", json.dumps(MORE)) != []
+
+    def test_a_subject_may_be_strict_under_a_lenient_top(self, api: Api) -> None:
+        self.JSON.register(api, "s", json.dumps(FEW))
+        api.put("/config", {"compatibilityPolicy": "LENIENT"})
+        api.put("/config/s", {"compatibility": "BACKWARD"})
+        assert self.JSON.check(api, "s", json.dumps(MORE)) == []
+        api.put("/config/s", {"compatibilityPolicy": "STRICT"})
+        assert self.JSON.check(api, "s", json.dumps(MORE)) != []
+
+    @pytest.mark.parametrize("policy", ["LENIENT", "LOGICAL"])
+    def test_the_other_types_know_one_policy_only(self, registered: Api, policy: str) -> None:
+        registered.put("/config/s", {"compatibilityPolicy": policy})
+        assert registered.post(CHECK, {"schema": person(NAME, AGE)}).json == {"is_compatible": False}
+        proto = Requests("PROTOBUF")
+        proto.register(registered, "p", 'syntax = "proto3"; message M { string a = 1; }')
+        assert proto.check(registered, "p", 'syntax = "proto3"; message M { int32 a = 1; }') != []
