@@ -12,7 +12,7 @@ import re
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -20,12 +20,15 @@ import orjson
 
 from election.contract import Identity
 from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
     Command,
     DeleteConfig,
     DeleteContext,
     DeleteMode,
     DeleteSubject,
     DeleteVersion,
+    Dissociate,
     Done,
     NotPrimary,
     Outcome,
@@ -39,15 +42,16 @@ from registry.domain.commands import (
     repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE
-from registry.domain.model import Subject
+from registry.domain.model import DEFAULT_CONTEXT, Subject
 
 from .host import Host
 from .line import Unsent
 from .messages import Wanted
+from .plain_bodies import association_body, registration
 
 CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
-_DONE = (200, 204)
+_DONE = (200, 204, 207)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _NO_SNAPSHOTS = "The primary is no node of this project; run registrar snapshot build, which needs none"
@@ -111,7 +115,8 @@ def plain_request(command: Command) -> PlainRequest:
     match command:
         case Register(subject=subject):
             flags = {"normalize": command.normalize, "force": command.force}
-            return PlainRequest("POST", _target("subjects", subject, "versions", **flags), _register(command))
+            body = msgspec.json.encode(registration(command))
+            return PlainRequest("POST", _target("subjects", subject, "versions", **flags), body)
         case DeleteSubject(subject, permanent):
             return PlainRequest("DELETE", _target("subjects", subject, permanent=permanent), b"")
         case DeleteVersion(subject, version, permanent):
@@ -132,28 +137,36 @@ def plain_request(command: Command) -> PlainRequest:
             return PlainRequest("DELETE", _target("mode", subject, recursive=recursive), b"")
         case DeleteContext(context):
             return PlainRequest("DELETE", _target("contexts", Subject(context, "").qualified), b"")
+        case Associate() | ChangeAssociations():
+            return _associating(command)
+        case Dissociate(resource_id, resource_type, types, cascade, dry_run):
+            wanted: dict[str, str | list[str]] = {"resourceType": resource_type, "associationType": types}
+            target = _target(
+                "associations", "resources", resource_id, cascadeLifecycle=cascade, dryRun=dry_run, **wanted
+            )
+            return PlainRequest("DELETE", target, b"")
         case RequestSnapshot():
             raise ValueError(command)
 
 
-def _target(*segments: str | None, **flags: bool) -> str:
+def _associating(command: Associate | ChangeAssociations) -> PlainRequest:
+    context = "" if command.context == DEFAULT_CONTEXT else f":{command.context}:"
+    query: dict[str, str | bool] = {"context": context, "dryRun": command.dry_run}
+    body = association_body(command)
+    if isinstance(command, ChangeAssociations):
+        target = _target("associations", **query).replace("associations", "associations:batchMutate", 1)
+        return PlainRequest("POST", target, body)
+    if command.create:
+        return PlainRequest("POST", _target("associations", **query), body)
+    resource_id = command.request.resource_id
+    return PlainRequest("PUT", _target("associations", "resources", resource_id, **query), body)
+
+
+def _target(*segments: str | None, **query: bool | str | list[str]) -> str:
+    """Path and query; of the query what is neither false nor empty."""
     path = "".join("/" + quote(each, safe="") for each in segments if each is not None)
-    query = urlencode({name: "true" for name, value in flags.items() if value})
-    return f"{path}?{query}" if query else path
-
-
-def _register(command: Register) -> bytes:
-    body: dict[str, Any] = {"schema": command.schema}
-    given = {
-        "schemaType": command.schema_type,
-        "references": command.references,
-        "metadata": command.metadata,
-        "ruleSet": command.rule_set,
-        "version": command.version or None,
-        "id": command.schema_id if command.schema_id >= 0 else None,
-    }
-    body |= {name: value for name, value in given.items() if value is not None}
-    return msgspec.json.encode(body)
+    given = {name: "true" if value is True else value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def outcome_of(status: int, body: bytes) -> Outcome:

@@ -6,12 +6,15 @@ import orjson
 import pytest
 
 from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
     Command,
     DeleteConfig,
     DeleteContext,
     DeleteMode,
     DeleteSubject,
     DeleteVersion,
+    Dissociate,
     Done,
     NotPrimary,
     Outcome,
@@ -19,7 +22,9 @@ from registry.domain.commands import (
     PutMode,
     Refused,
     Register,
+    ResourceRequest,
     Unknown,
+    WantedAssociation,
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.peers.plain import outcome_of, plain_request
@@ -56,6 +61,49 @@ REQUESTS: list[tuple[Command, str, str, object]] = [
     (PutMode(None, None, None), "PUT", "/mode", {"mode": None}),
     (DeleteMode("s", True), "DELETE", "/mode/s?recursive=true", None),
     (DeleteContext(".c"), "DELETE", "/contexts/%3A.c%3A", None),
+    (
+        Associate(
+            ResourceRequest("n", "ns", "r/1", None, [WantedAssociation("key", "s", "WEAK", False, guid="g")]),
+            ".", create=True, dry_run=True,
+        ),
+        "POST", "/associations?dryRun=true",
+        {
+            "resourceName": "n", "resourceNamespace": "ns", "resourceId": "r/1",
+            "associations": [
+                {"associationType": "key", "subject": "s", "lifecycle": "WEAK", "frozen": False},
+            ],
+        },
+    ),
+    (
+        Associate(
+            ResourceRequest(
+                "n", "ns", "r/1", "topic",
+                [WantedAssociation(schema=Register("", "{}", "JSON", normalize=True))],
+            ),
+            ".c", create=False,
+        ),
+        "PUT", "/associations/resources/r%2F1?context=%3A.c%3A",
+        {
+            "resourceName": "n", "resourceNamespace": "ns", "resourceId": "r/1", "resourceType": "topic",
+            "associations": [{"schema": {"schema": "{}", "schemaType": "JSON"}, "normalize": True}],
+        },
+    ),
+    (
+        Dissociate("r", "topic", ["key", "value"], True),
+        "DELETE",
+        "/associations/resources/r?cascadeLifecycle=true"
+        "&resourceType=topic&associationType=key&associationType=value",
+        None,
+    ),
+    (
+        ChangeAssociations(
+            [ResourceRequest(associations=[WantedAssociation("key", op="DELETE", cascade=True)])], "."
+        ),
+        "POST", "/associations:batchMutate",
+        {"requests": [{"associations": [
+            {"opType": "DELETE", "associationType": "key", "cascadeLifecycle": True},
+        ]}]},
+    ),
 ]  # fmt: skip
 
 
@@ -73,6 +121,7 @@ def test_a_command_is_the_request_that_a_client_would_make(
     [
         (200, b'{"id":1}', Done(b'{"id":1}', 0)),
         (204, b"", Done(b"", 0)),
+        (207, b'{"results":[]}', Done(b'{"results":[]}', 0)),
         (404, b'{"error_code":40401,"message":"none"}', Refused(40401, "none")),
         (409, b'{"error_code":409,"message":"no; error code: 409"}', Refused(409, "no")),
         (500, b'{"error_code":50001,"message":"store"}', Refused(50001, "store")),

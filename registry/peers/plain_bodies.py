@@ -1,0 +1,60 @@
+"""Bodies of the requests by which a client of Confluent's asks for a write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Register,
+    ResourceRequest,
+    WantedAssociation,
+)
+
+
+def registration(command: Register) -> dict[str, Any]:
+    """``RegisterSchemaRequest``."""
+    given = {
+        "schemaType": command.schema_type,
+        "references": command.references,
+        "metadata": command.metadata,
+        "ruleSet": command.rule_set,
+        "version": command.version or None,
+        "id": command.schema_id if command.schema_id >= 0 else None,
+    }
+    return {"schema": command.schema} | {name: value for name, value in given.items() if value is not None}
+
+
+def association_body(command: Associate | ChangeAssociations) -> bytes:
+    """``AssociationCreateOrUpdateRequest`` or ``AssociationBatchRequest``."""
+    if isinstance(command, Associate):
+        return msgspec.json.encode(_resource(command.request))
+    return msgspec.json.encode({"requests": [_resource(each) for each in command.requests]})
+
+
+def _resource(request: ResourceRequest) -> dict[str, Any]:
+    members = {
+        "resourceName": request.name,
+        "resourceNamespace": request.namespace,
+        "resourceId": request.resource_id,
+        "resourceType": request.resource_type,
+        "associations": [_association(each) for each in request.associations],
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _association(wanted: WantedAssociation) -> dict[str, Any]:
+    members = {
+        "opType": wanted.op or None,
+        "subject": wanted.subject,
+        "associationType": wanted.association_type,
+        "lifecycle": wanted.lifecycle,
+        "frozen": wanted.frozen,
+        "schema": None if wanted.schema is None else registration(wanted.schema),
+        "normalize": wanted.schema.normalize if wanted.schema is not None else None,
+        "cascadeLifecycle": wanted.cascade or None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
