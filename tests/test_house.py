@@ -61,6 +61,8 @@ ALLOWED = {
     "registry.__main__": ("registry",),
     "election": ("election",),
     "snapshots": ("snapshots", "registry"),
+    # What Spark's executors run, and all that they get.
+    "snapshots.spark.tasks": ("snapshots.spark.tasks", "registry.domain", "registry.snapshot"),
 }
 
 # The domain computes; it does not read a clock, a file, a socket or chance, and starts nothing.
@@ -78,7 +80,9 @@ REQUIREMENTS = {
     "re2": "google-re2",
     "google.protobuf": "protobuf",
     "google.type": "googleapis-common-protos",
+    "py4j": "pyspark",
 }
+SPARK = ROOT / "snapshots" / "spark"
 
 # Kafka's, ZooKeeper's and Confluent's words for what is called primary, node and epoch here.
 FOREIGN_WORDS = re.compile(r"(^|_)(masters?|leaders?|slaves?|terms?|generations?)(_|$)", re.IGNORECASE)
@@ -237,11 +241,20 @@ def _own_calls(function: ast.AST) -> Iterator[ast.Call]:
 
 
 def test_the_requirements_are_what_is_imported() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    imported = {name for path in modules(*PACKAGES) for name in imports(path)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared, spark = (
+        {re.split(r"[^\w-]", requirement)[0] for requirement in listed}
+        for listed in (project["dependencies"], project["optional-dependencies"]["spark"])
+    )
+    everywhere = modules(*PACKAGES)
+    assert _required([path for path in everywhere if SPARK not in path.parents]) == declared
+    assert _required([path for path in everywhere if SPARK in path.parents]) <= declared | spark
+
+
+def _required(paths: list[Path]) -> set[str]:
+    imported = {name for path in paths for name in imports(path)}
     ours = {*sys.stdlib_module_names, *PACKAGES}
-    needed = {_requirement(name) for name in imported if name.split(".")[0] not in ours}
-    assert needed == {re.split(r"[^\w-]", requirement)[0] for requirement in declared}
+    return {_requirement(name) for name in imported if name.split(".")[0] not in ours}
 
 
 def _requirement(name: str) -> str:

@@ -1,0 +1,168 @@
+"""The engine ``spark``: see :mod:`snapshots.spark` for its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from registry.domain.digest import MODULUS
+from registry.snapshot.loading import Unusable
+from registry.snapshot.manifest import Manifest, Part
+from registry.snapshot.sealing import Written, publish, unite
+from snapshots.task import BuildFailed, Progress, Task
+
+from . import records
+from .ranges import ChunkSeen, plan_ranges
+from .reading import records_of, tasks_for
+from .session import open_session
+from .tasks import chunks, writing
+from .tasks.base_parts import DamagedPart
+from .tasks.base_rows import Wanted, may_be_asked, pick
+from .tasks.folding import fold
+from .telling import telling
+
+ENGINE = "spark"
+FINDING, FOLDING, WRITING = "finding what has changed", "folding the log", "writing the parts"
+OWNERS_MAX = 1_000_000
+"""Of records since the base: with more, all of the log is folded instead."""
+RANGE_BYTES = 64 << 20
+
+
+def build(task: Task, progress: Progress) -> Manifest:
+    """See :class:`..task.Engine`.
+
+    Raises :class:`..task.BuildFailed` for what Spark says, and
+    :class:`registry.snapshot.loading.Unusable` for a base that is damaged.
+    """
+    with open_session(task.settings) as session, _plain_errors(task):
+        return _Job(session, task, progress).run()
+
+
+class _Job:
+    """One build in one session."""
+
+    def __init__(self, session: SparkSession, task: Task, progress: Progress) -> None:
+        self._session, self._task, self._progress = session, task, progress
+        self._context = session.sparkContext
+
+    def run(self) -> Manifest:
+        """Fold, write, publish."""
+        task = self._task
+        log = records.with_owner(records_of(self._session, task))
+        if task.base:
+            owners = self._owners(log)
+            if len(owners) > OWNERS_MAX:
+                return _Job(self._session, replace(task, base=None), self._progress).run()
+            log = records.with_rows(log, self._base_rows(owners, task.base))
+        partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
+        folded = records.latest(log, partitions).mapInArrow(fold, chunks.FIELDS)
+        folded.persist(StorageLevel.DISK_ONLY)
+        try:
+            with self._told(FOLDING):
+                seen = [
+                    ChunkSeen(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
+                    for each in folded.select("first", "size", "begins", "gone").collect()
+                ]
+            parts = task.base.parts if task.base else ()
+            written = self._write(folded, self._plan(seen, parts))
+        finally:
+            folded.unpersist()
+        # Asking for the end proves that the log is still the one that was opened.
+        task.source.end()
+        return publish(task.location, task.about(ENGINE), written)
+
+    def _owners(self, log: DataFrame) -> list[bytes]:
+        """Whose records there are, sorted; a few too many owners stand for far too many."""
+        with self._told(FINDING):
+            found = log.select("owner").distinct().limit(OWNERS_MAX + 1).collect()
+        return sorted(bytes(each.owner) for each in found)
+
+    def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
+        """The rows of the base that folding their records may ask for."""
+        parts = [part for part in base.parts if may_be_asked(part)]
+        numbers = self._session.range(0, len(parts), 1, max(1, len(parts)))
+        wanted = Wanted(self._task.location.uri, base.id, tuple(parts), tuple(owners))
+        schema = "owner binary, key binary, offset bigint, ts bigint, value binary"
+        return numbers.mapInArrow(partial(pick, wanted), schema)
+
+    def _plan(self, seen: list[ChunkSeen], parts: tuple[Part, ...]) -> writing.Plan:
+        task = self._task
+        size = sum(chunk.size for chunk in seen)
+        wanted = max(4 * self._context.defaultParallelism, size // RANGE_BYTES)
+        base = task.base.id if task.base else ""
+        return writing.Plan(task.location.uri, task.id, base, plan_ranges(seen, parts, wanted))
+
+    def _write(self, folded: DataFrame, plan: writing.Plan) -> Written:
+        lines = self._lines(folded, plan)
+        with self._told(WRITING):
+            answers = [
+                writing.decode(bytes(each.answer))
+                for each in lines.mapInArrow(partial(writing.write, plan), writing.FIELDS).collect()
+            ]
+        written = [Written(each.parts, each.counts, int(each.digest, 16)) for each in answers]
+        if base := self._task.base:
+            written.append(Written([], dict(base.counts), base.digest))
+        parts, counts, digest = unite(written)
+        return Written(parts, {table: count for table, count in counts.items() if count}, digest % MODULUS)
+
+    def _lines(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
+        """The chunks of each range, in order; one that lies in two ranges is in both."""
+        session, count = self._session, len(plan.ranges)
+        edges = [
+            (
+                number,
+                bytearray(units[0].low),
+                bytearray(units[-1].high) if units[-1].high is not None else None,
+            )
+            for number, units in enumerate(plan.ranges)
+        ]
+        ranges = session.createDataFrame(edges, "range int, low binary, high binary")
+        within = (sql.col("last") >= sql.col("low")) & (
+            sql.col("high").isNull() | (sql.col("first") < sql.col("high"))
+        )
+        found = folded.join(sql.broadcast(ranges), within).select("range", "first", "data")
+        # A range without changes is written, too.
+        every = ranges.select(
+            "range", sql.lit(None).cast("binary").alias("first"), sql.lit(None).cast("binary").alias("data")
+        )
+        return found.unionByName(every).repartition(count, "range").sortWithinPartitions("range", "first")
+
+    @contextmanager
+    def _told(self, step: str) -> Iterator[None]:
+        name = f"{step} of snapshot {self._task.id}"
+        with telling(self._context, step, name, self._progress):
+            yield
+
+
+def _all_bytes(raw: list[bytearray]) -> list[bytes]:
+    return [bytes(each) for each in raw]
+
+
+@contextmanager
+def _plain_errors(task: Task) -> Iterator[None]:
+    """What Spark raises, in the words of a build."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        if task.base and DamagedPart.__name__ in text:
+            raise Unusable(_reason(text, DamagedPart.__name__)) from error
+        raise BuildFailed(f"Spark gave up: {_reason(text, '')}") from error
+
+
+def _reason(text: str, marker: str) -> str:
+    """The line that says most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if marker and marker in line and ": " in line:
+            return line.partition(": ")[2]
+    python = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (python or lines or ["no reason given"])[0][:500]

@@ -1,0 +1,82 @@
+"""The embedded log as a Python data source of Spark: several tasks read it, each from its offset on.
+
+The log lies on one host, so Spark has to run there (``local``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from registry.domain.records import Record
+from registry.log.embedded_reading import EmbeddedLogReader
+
+_RECORDS = 4_000
+_BYTES = 4 << 20
+
+
+class Offsets(InputPartition):
+    """From ``start`` up to ``end``."""
+
+    def __init__(self, start: int, end: int) -> None:
+        super().__init__((start, end))
+        self.start, self.end = start, end
+
+
+class EmbeddedLogSource(DataSource):
+    """Options: ``path``, the log's folder; ``start`` and ``end`` (exclusive), offsets; ``tasks``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What Spark calls it."""
+        return "registrar_log"
+
+    def schema(self) -> str:
+        """The columns."""
+        return "key binary, offset bigint, ts bigint, value binary"
+
+    def reader(self, schema: object) -> DataSourceReader:
+        """A reader of the log."""
+        start, end, tasks = (int(self.options[name]) for name in ("start", "end", "tasks"))
+        return EmbeddedReader(self.options["path"], start, end, tasks)
+
+
+class EmbeddedReader(DataSourceReader):
+    """Reads the records of a range of offsets."""
+
+    def __init__(self, path: str, start: int, end: int, tasks: int) -> None:
+        self._path, self._start, self._end, self._tasks = path, start, end, tasks
+
+    def partitions(self) -> list[Offsets]:
+        """About equally many offsets for each task."""
+        length = self._end - self._start
+        edges = [self._start + length * task // self._tasks for task in range(self._tasks + 1)]
+        return [Offsets(start, end) for start, end in itertools.pairwise(edges)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task."""
+        assert isinstance(partition, Offsets)
+        with closing(EmbeddedLogReader(Path(self._path))) as log:
+            at = partition.start
+            while at < partition.end:
+                fetched = log.read(at, _RECORDS, _BYTES)
+                yield _batch([record for record in fetched.records if record.offset < partition.end])
+                if fetched.next == at:
+                    return
+                at = fetched.next
+
+
+def _batch(records: list[Record]) -> pa.RecordBatch:
+    offsets, times, keys, values = zip(*records, strict=True) if records else ((), (), (), ())
+    columns = {
+        "key": pa.array(keys, pa.binary()),
+        "offset": pa.array(offsets, pa.int64()),
+        "ts": pa.array(times, pa.int64()),
+        "value": pa.array(values, pa.binary()),
+    }
+    return pa.record_batch(columns)

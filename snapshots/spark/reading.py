@@ -1,0 +1,110 @@
+"""The log as a Spark DataFrame with the columns ``key``, ``offset``, ``ts`` and ``value``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from registry.settings import Settings
+from snapshots.task import BuildFailed, Task
+
+from .embedded_source import EmbeddedLogSource
+
+RECORDS_IN_TASK = 100_000
+_TASKS_MAX = 4_096
+_POLL_MS = 120_000
+_LOGIN = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def tasks_for(records: int, least: int) -> int:
+    """How many tasks read or fold so many records."""
+    return max(least, min(_TASKS_MAX, -(-records // RECORDS_IN_TASK)))
+
+
+def records_of(session: SparkSession, task: Task) -> DataFrame:
+    """The log's records from the task's start up to its end."""
+    least = session.sparkContext.defaultParallelism
+    # A log is one partition; that is no reason to read it by one task.
+    tasks = tasks_for(task.end - task.start, min(least, 1 + (task.end - task.start) // 1_000))
+    if not (task.settings.kafka or (session.sparkContext.master or "").startswith("local")):
+        raise BuildFailed("the log lies on this host: only a Spark that runs here (local) can read it")
+    if task.settings.kafka:
+        return _kafka(session, task, tasks)
+    return _embedded(session, task, tasks)
+
+
+def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
+    settings = task.settings
+    start = json.dumps({settings.topic: {"0": task.start}}) if task.base else "earliest"
+    reader = session.read.format("kafka").options(
+        **kafka_options(settings),
+        **{
+            "kafka.bootstrap.servers": settings.kafka,
+            "assign": json.dumps({settings.topic: [0]}),
+            "startingOffsets": start,
+            "endingOffsets": json.dumps({settings.topic: {"0": task.end}}),
+            "minPartitions": str(tasks),
+            # With "false", records that are gone would be left out without a word.
+            "failOnDataLoss": "true",
+            "kafkaConsumer.pollTimeoutMs": str(_POLL_MS),
+        },
+    )
+    return reader.load().select("key", "offset", sql.unix_millis("timestamp").alias("ts"), "value")
+
+
+def _embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
+    session.dataSource.register(EmbeddedLogSource)
+    path = str(Path(task.settings.data, "log").absolute())
+    reader = session.read.format(EmbeddedLogSource.name())
+    return reader.options(path=path, start=task.start, end=task.end, tasks=tasks).load()
+
+
+def kafka_options(settings: Settings) -> dict[str, str]:
+    """The settings' security as options of Spark's Kafka source.
+
+    Certificates and keys (PKCS #8) travel as PEM texts, so that executors need no files.
+    """
+    protocol = settings.kafka_security_protocol
+    options = {"security.protocol": protocol, "client.id": settings.kafka_client_id}
+    if protocol.startswith("SASL"):
+        mechanism = settings.kafka_sasl_mechanism or "PLAIN"
+        user, password = (
+            _quoted(text) for text in (settings.kafka_sasl_username, settings.kafka_sasl_password)
+        )
+        options["sasl.mechanism"] = mechanism
+        options["sasl.jaas.config"] = f"{_LOGIN[mechanism]} required username={user} password={password};"
+    if protocol.endswith("SSL"):
+        options |= _tls(settings)
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _tls(settings: Settings) -> dict[str, str]:
+    algorithm = settings.kafka_ssl_endpoint_identification_algorithm
+    options = {"ssl.endpoint.identification.algorithm": algorithm}
+    if settings.kafka_ssl_ca_location:
+        options["ssl.truststore.type"] = "PEM"
+        options["ssl.truststore.certificates"] = _text(settings.kafka_ssl_ca_location)
+    if settings.kafka_ssl_certificate_location:
+        options["ssl.keystore.type"] = "PEM"
+        options["ssl.keystore.certificate.chain"] = _text(settings.kafka_ssl_certificate_location)
+        key = settings.kafka_ssl_key_location or settings.kafka_ssl_certificate_location
+        options["ssl.keystore.key"] = _text(key)
+        if settings.kafka_ssl_key_password:
+            options["ssl.key.password"] = settings.kafka_ssl_key_password
+    return options
+
+
+def _text(file: str) -> str:
+    return Path(file).read_text(encoding="utf-8")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,133 @@
+"""Spark's session: on this machine, or on the cluster that the settings name."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from registry.settings import Settings
+from snapshots.task import BuildFailed
+
+from . import connector, shipping
+
+HERE = Path(__file__).parent
+_TRIES = 3
+_SQL = {
+    # How many tasks there are is decided here, from what is known of the log and the rows.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+}
+_QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
+_SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
+
+
+@contextmanager
+def open_session(settings: Settings) -> Iterator[SparkSession]:
+    """A session, for a ``with`` block: of a Spark that runs here already (``spark-submit``), or a new one.
+
+    Raises :class:`..task.BuildFailed` where there is no Java, no connector or no such Spark.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        with _prepared(running) as session:
+            yield session
+        return
+    conf = session_conf(settings)
+    _set_environment(conf)
+    try:
+        session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise BuildFailed(f"Spark did not start: {error}") from error
+    try:
+        with _prepared(session) as prepared:
+            yield prepared
+    finally:
+        session.stop()
+
+
+def session_conf(settings: Settings) -> dict[str, str]:
+    """Spark's configuration: what the user says counts most.
+
+    Raises :class:`..task.BuildFailed` when the connector cannot be had, or ``snapshots_spark_conf`` is
+    malformed.
+    """
+    where = settings.snapshots_spark_master
+    conf = {"spark.app.name": "registrar snapshot", "spark.master": where} | _SQL
+    conf |= {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.redaction.regex": _SECRETS,
+    }
+    given = given_conf(settings.snapshots_spark_conf)
+    if where.startswith("local"):
+        conf |= _on_this_machine(where)
+    if settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
+        if settings.snapshots_spark_packages:
+            conf["spark.jars.packages"] = settings.snapshots_spark_packages
+        else:
+            conf["spark.jars"] = ",".join(map(str, connector.jars(pyspark.__version__)))
+    return conf | given
+
+
+def given_conf(text: str) -> dict[str, str]:
+    """The pairs of ``NAME=VALUE NAME=VALUE``; a value with blanks stands in quotes."""
+    try:
+        pairs = [word.partition("=") for word in shlex.split(text)]
+    except ValueError as error:
+        raise BuildFailed(f"snapshots_spark_conf cannot be read: {error}") from error
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise BuildFailed(f"snapshots_spark_conf: {name!r} is not NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _on_this_machine(where: str) -> dict[str, str]:
+    # By itself, a Spark on one machine gives up when a task fails once.
+    tried = f"{where[:-1]},{_TRIES}]" if where.endswith("]") and "," not in where and "[" in where else where
+    return {
+        "spark.master": tried,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET}",
+        "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
+    }
+
+
+def _set_environment(conf: Mapping[str, str]) -> None:
+    """What Spark reads before there is a session."""
+    if "spark.pyspark.python" not in conf:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if conf["spark.master"].startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise BuildFailed(
+            "Spark needs Java 17 or newer: install the package default-jre-headless, or set JAVA_HOME"
+        )
+
+
+@contextmanager
+def _prepared(running: SparkSession) -> Iterator[SparkSession]:
+    session = running.newSession()
+    for name, value in _SQL.items():
+        session.conf.set(name, value)
+    if (running.sparkContext.master or "").startswith("local"):
+        yield session
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder, shipping.ARCHIVE)
+        shipping.write_archive(archive)
+        running.sparkContext.addPyFile(str(archive))
+        yield session

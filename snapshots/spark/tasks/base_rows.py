@@ -1,0 +1,89 @@
+"""The rows of a base that the fold of some owners' records may ask for."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from registry.domain import rows
+from registry.snapshot.location import Location
+from registry.snapshot.manifest import Part
+
+from .base_parts import read_part
+from .columns import Columns, KeysOf
+from .folding import BASE_ROW
+
+NEVER_ASKED = (rows.GUID, rows.ID, rows.REFERRER, rows.RESOURCE_ID, rows.RESOURCE_NAME)
+"""Tables that the fold writes blindly: what is to go from them follows from the rows that they lead to."""
+_ROW = pa.schema([
+    ("owner", pa.binary()), ("key", pa.binary()), ("offset", pa.int64()), ("ts", pa.int64()),
+    ("value", pa.binary()),
+])  # fmt: skip
+
+
+def may_be_asked(part: Part) -> bool:
+    """Whether a part has rows of tables that the fold reads."""
+    table = part.first[:1]
+    return table not in NEVER_ASKED or table != part.last[:1]
+
+
+class Wanted(NamedTuple):
+    """Which rows of which base."""
+
+    uri: str
+    base: str
+    parts: tuple[Part, ...]
+    owners: tuple[bytes, ...]
+    """Sorted."""
+
+
+def pick(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """From numbers of parts to the rows in them that belong to the owners, as the fold takes them."""
+    location = Location.parse(wanted.uri)
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            part = read_part(location, wanted.base, wanted.parts[number])
+            yield _answer(list(rows_of(part, wanted.owners)))
+
+
+def rows_of(part: Columns, owners: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Owner, key and value of the rows that belong to ``owners``, but for index rows."""
+    keys = KeysOf(part.keys)
+    wanted = frozenset(owners)
+    begin = 0
+    while begin < len(keys):
+        table = keys[begin][:1]
+        end = bisect_left(keys, rows.after(table), begin)
+        if table == rows.VERSION:
+            found = _versions_of(keys, begin, end, owners)
+        elif table in NEVER_ASKED:
+            found = iter(())
+        else:
+            found = ((owner, at) for at in range(begin, end) if (owner := rows.owner_of(keys[at])) in wanted)
+        for owner, at in found:
+            yield owner, keys[at], part.values[at].as_py()
+        begin = end
+
+
+def _versions_of(keys: KeysOf, begin: int, end: int, owners: Sequence[bytes]) -> Iterator[tuple[bytes, int]]:
+    # By far the largest table: owners are looked up in it, instead of it in the owners.
+    first, last = keys[begin][1:], keys[end - 1][1:]
+    start = max(0, bisect_left(owners, first) - 1)
+    for index in range(start, bisect_left(owners, last)):
+        if not owners[index]:
+            continue  # the cluster has no versions
+        prefix = rows.VERSION + owners[index]
+        at = bisect_left(keys, prefix, begin, end)
+        while at < end and keys[at].startswith(prefix):
+            yield owners[index], at
+            at += 1
+
+
+def _answer(found: list[tuple[bytes, bytes, bytes]]) -> pa.RecordBatch:
+    owners, keys, values = zip(*found, strict=True) if found else ((), (), ())
+    columns = (owners, keys, [BASE_ROW] * len(found), [0] * len(found), values)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, _ROW.types, strict=True)]
+    return pa.record_batch(arrays, schema=_ROW)

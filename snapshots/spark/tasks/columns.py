@@ -1,0 +1,158 @@
+"""Columns of keys and values, and parts made of them without touching each row.
+
+The parts are those that :class:`registry.snapshot.parts.PartWriter` makes of the same rows, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from registry.snapshot.manifest import Part, part_name
+from registry.snapshot.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart
+
+SCHEMA = pa.schema([pa.field(name, pa.binary(), nullable=False) for name in ("key", "value")])
+"""Of a part."""
+Put = Callable[[str, bytes], None]
+
+
+class Columns(NamedTuple):
+    """Rows, ascending by key. Among changes, a null instead of a value deletes the row."""
+
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+
+    def slice(self, begin: int, end: int) -> Columns:
+        """The rows from ``begin`` up to ``end``, not copied."""
+        return Columns(self.keys.slice(begin, end - begin), self.values.slice(begin, end - begin))
+
+    def ends(self) -> Any:
+        """The bytes of keys and values up to and with each row, as an array of integers."""
+        return np.cumsum(_lengths(self.keys) + _lengths(self.values))
+
+
+def columns_of(rows: Sequence[tuple[bytes, bytes | None]]) -> Columns:
+    """Rows or changes as columns."""
+    keys, values = zip(*rows, strict=True) if rows else ((), ())
+    return Columns(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+
+
+def united(pieces: Sequence[Columns]) -> Columns:
+    """Pieces, one behind the other, in one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    keys, values = zip(*pieces, strict=True)
+    return Columns(pa.concat_arrays(keys), pa.concat_arrays(values))
+
+
+def _lengths(column: pa.BinaryArray) -> Any:
+    if not len(column):
+        return np.zeros(0, np.int64)
+    offsets = np.frombuffer(column.buffers()[1], np.int32)
+    return np.diff(offsets[column.offset : column.offset + len(column) + 1]).astype(np.int64)
+
+
+class KeysOf:
+    """The keys of a column as a sequence, each made when it is asked for; to look a few up among many."""
+
+    def __init__(self, keys: pa.BinaryArray) -> None:
+        _, offsets, content = keys.buffers()
+        self._length = len(keys)
+        self._ends = (
+            memoryview(offsets).cast("B").cast("i")[keys.offset :] if self._length else memoryview(b"")
+        )
+        self._content = memoryview(content) if content is not None else memoryview(b"")
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> bytes:
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        return bytes(self._content[self._ends[index] : self._ends[index + 1]])
+
+
+class ColumnWriter:
+    """Makes the parts of one run of rows; like ``PartWriter``, but is told where parts begin."""
+
+    def __init__(self, put: Put) -> None:
+        self._put = put
+        self._parts: list[Part] = []
+        self._waiting: list[Columns] = []
+        self._bytes = 0
+
+    def add(self, rows: Columns, begins: Sequence[int] = ()) -> None:
+        """Further rows; ``begins`` are the indices, ascending, of keys with which a part begins."""
+        ends, at, done = rows.ends(), 0, 0
+        for stop in (*begins, len(rows.keys)):
+            while at < stop:
+                if self._bytes >= RAW_BYTES_MAX:
+                    self._end_part()
+                room = RAW_BYTES_MAX - self._bytes + done
+                upto = min(int(np.searchsorted(ends, room)) + 1, stop)
+                self._waiting.append(rows.slice(at, upto))
+                self._bytes += int(ends[upto - 1]) - done
+                at, done = upto, int(ends[upto - 1])
+            if self._bytes and stop < len(rows.keys):
+                self._end_part()
+
+    def _end_part(self) -> None:
+        rows, self._waiting, self._bytes = united(self._waiting), [], 0
+        content = encoded(rows)
+        sha256 = hashlib.sha256(content).hexdigest()
+        name, count = part_name(sha256), len(rows.keys)
+        self._put(name, content)
+        first, last = rows.keys[0].as_py(), rows.keys[count - 1].as_py()
+        self._parts.append(Part(name, count, len(content), sha256, first, last))
+
+    def finish(self) -> list[Part]:
+        """End the last part; all parts in key order."""
+        if self._waiting:
+            self._end_part()
+        return self._parts
+
+
+def encoded(rows: Columns) -> bytes:
+    """The content of a part's file."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    with pa.ipc.new_stream(sink, SCHEMA, options=options) as writer:
+        for begin, end in _batches(rows):
+            columns = [_alone(column) for column in rows.slice(begin, end)]
+            writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _alone(column: pa.BinaryArray) -> pa.BinaryArray:
+    """The column without anything around it: of a slice, Arrow writes a few bytes more than it holds."""
+    _, offsets, content = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    first, last = int(ends[0]), int(ends[-1])
+    held = content.slice(first, last - first) if content is not None else None
+    return pa.BinaryArray.from_buffers(pa.binary(), len(column), [None, pa.py_buffer(ends - ends[0]), held])
+
+
+def _batches(rows: Columns) -> Iterator[tuple[int, int]]:
+    ends, begun, done = rows.ends(), 0, 0
+    while begun < len(ends):
+        cut = int(np.searchsorted(ends, done + BATCH_BYTES)) + 1
+        upto = min(begun + BATCH_ROWS, cut, len(ends))
+        yield begun, upto
+        begun, done = upto, int(ends[upto - 1])
+
+
+def read_columns(content: bytes) -> Columns:
+    """The rows of a part's file. Raises :class:`registry.snapshot.parts.BadPart`."""
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+            table = reader.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise BadPart(f"it cannot be read: {error}") from error
+    if table.schema != SCHEMA:
+        raise BadPart(f"its columns are {table.schema.names}, not those of a part")
+    return united([Columns(*batch.columns) for batch in table.to_batches()])

@@ -1,0 +1,226 @@
+"""What Spark's tasks do, without Spark: the rows and the parts are those of the plain fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.domain import digest, rows
+from registry.domain.fold import apply, owner
+from registry.domain.records import Record
+from registry.domain.views import DictView
+from registry.snapshot import parts
+from registry.snapshot.location import Location
+from registry.snapshot.manifest import Part
+from registry.snapshot.parts import PartWriter
+from registry.snapshot.sealing import Written, unite, write_run
+from snapshots.spark.ranges import ChunkSeen, plan_ranges
+from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, writing
+from snapshots.spark.tasks.base_parts import DamagedPart
+from tests.unit.random_logs import fold, logs, rows_of
+
+MASK, BOUND, BATCH = 3, 600, 3
+BINARY = pa.binary()
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts, chunks and batches of a few rows."""
+    monkeypatch.setattr(parts, "_MASK", MASK)
+    for module in (parts, columns):
+        monkeypatch.setattr(module, "RAW_BYTES_MAX", BOUND)
+        monkeypatch.setattr(module, "BATCH_ROWS", BATCH)
+        monkeypatch.setattr(module, "BATCH_BYTES", BOUND // 3)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", BOUND // 2)
+    monkeypatch.setattr(chunks, "_MERGE_BYTES", BOUND)
+    monkeypatch.setattr(folding, "FLUSH_BYTES", 2_000)
+
+
+some_rows = st.dictionaries(
+    st.binary(min_size=1, max_size=3), st.binary(max_size=40) | st.just(bytes(BOUND))
+).map(lambda found: sorted(found.items()))
+
+
+@given(some_rows, st.data())
+def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.DataObject) -> None:
+    by_rows: dict[str, bytes] = {}
+    writer = PartWriter(by_rows.__setitem__)
+    writer.add(found)
+    by_columns: dict[str, bytes] = {}
+    other = columns.ColumnWriter(by_columns.__setitem__)
+    whole = columns.columns_of(found)
+    edges = sorted(data.draw(st.lists(st.integers(0, len(found)), max_size=4)))
+    for begin, end in zip([0, *edges], [*edges, len(found)], strict=True):
+        begins = [at - begin for at in range(begin, end) if parts.begins_part(found[at][0])]
+        other.add(whole.slice(begin, end), begins)
+    assert other.finish() == writer.finish()
+    assert by_columns == by_rows
+    for content in by_rows.values():
+        again = columns.read_columns(content)
+        listed = list(zip(again.keys.to_pylist(), again.values.to_pylist(), strict=True))
+        assert listed == [row for batch in parts.read_rows(content) for row in batch]
+
+
+@given(st.lists(some_rows, max_size=4), st.binary(max_size=2), st.binary(max_size=2))
+def test_chunks_are_merged_in_order_and_within_their_bounds(
+    found: list[list[parts.Row]], low: bytes, high: bytes
+) -> None:
+    runs = [[(b"%c%b" % (n, key), value) for key, value in run] for n, run in enumerate(found)]
+    runs = [sorted((key[1:] + key[:1], value) for key, value in run) for run in runs]
+    made = sorted((chunk.first, chunk.data) for run in runs for chunk in chunks.chunks_of(run))
+    batches = list(chunks.merged(made, low, high or None))
+    listed = [row for batch in batches for row in _listed(batch)]
+    expected = sorted(row for run in runs for row in run)
+    assert listed == [row for row in expected if row[0] >= low and (not high or row[0] < high)]
+
+
+def _listed(batch: columns.Columns) -> list[Any]:
+    return list(zip(batch.keys.to_pylist(), batch.values.to_pylist(), strict=True))
+
+
+@settings(max_examples=50)
+@given(logs, st.integers(0, 40), st.integers(1, 5), st.integers(1, 3))
+def test_a_log_folded_by_tasks_gives_the_parts_of_the_plain_fold(
+    tmp_path_factory: pytest.TempPathFactory, log: list[Record], at: int, wanted: int, partitions: int
+) -> None:
+    location = Location.parse(tmp_path_factory.mktemp("snapshots"))
+    base = _by_tasks(location, "base", log[:at], Written([], {}, 0), wanted, partitions)
+    assert base == _plain(location, log[:at])
+    ends = _by_tasks(location, "ends", log[at:], base, wanted, partitions)
+    assert ends == _plain(location, log)
+    whole = _by_tasks(location, "whole", log, Written([], {}, 0), wanted, partitions)
+    assert whole == ends
+    for part in ends.parts:
+        assert location.read(f"ends/{part.name}") == location.read(f"plain/{part.name}")
+
+
+def _plain(location: Location, log: list[Record]) -> Written:
+    return write_run(location, "plain", [list(rows_of(log).items())])
+
+
+def _by_tasks(
+    location: Location, id: str, log: list[Record], base: Written, wanted: int, partitions: int
+) -> Written:
+    """The steps of :mod:`snapshots.spark.building`, with lists in the place of Spark."""
+    said = [(owner(each.key), each.offset, each.ts, each.key, each.value) for each in _counting(log)]
+    owners = tuple(sorted({each[0] for each in said}))
+    if base.parts:
+        asked = [number for number, part in enumerate(base.parts) if base_rows.may_be_asked(part)]
+        wish = base_rows.Wanted(location.uri, "base", tuple(base.parts), owners)
+        numbers = pa.record_batch([pa.array(asked, pa.int64())], names=["id"])
+        for batch in base_rows.pick(wish, [numbers]):
+            said += [(own, offset, ts, key, value) for own, key, offset, ts, value in _tuples(batch)]
+    found: list[chunks.Chunk] = []
+    for number in range(partitions):
+        mine = [each for each in said if hash(each[0]) % partitions == number]
+        mine.sort(key=itemgetter(0))
+        found += [chunks.Chunk(*_tuples(batch)[0]) for batch in folding.fold(_batches(mine))]
+    seen = [ChunkSeen(chunk.first, chunk.size, chunk.begins, chunk.gone) for chunk in found]
+    plan = writing.Plan(location.uri, id, "base", plan_ranges(seen, base.parts, wanted))
+    lines: list[Any] = []
+    for number, units in enumerate(plan.ranges):
+        low, high = units[0].low, units[-1].high
+        lines.append((number, None, None))
+        within = (each for each in found if each.last >= low and (high is None or each.first < high))
+        lines += sorted((number, each.first, each.data) for each in within)
+    types = (pa.int32(), BINARY, BINARY)
+    arrays = [pa.array(column, kind) for column, kind in zip(zip(*lines, strict=True), types, strict=True)]
+    answers = [
+        writing.decode(answer)
+        for batch in writing.write(plan, [pa.record_batch(arrays, names=["range", "first", "data"])])
+        for (answer,) in _tuples(batch)
+    ]
+    written = [Written(each.parts, each.counts, int(each.digest, 16)) for each in answers]
+    united = unite([*written, base._replace(parts=[])])
+    return united._replace(counts={table: count for table, count in united.counts.items() if count})
+
+
+def _counting(log: list[Record]) -> list[Record]:
+    """The records that count, as the JVM finds them."""
+    last: dict[Any, Record] = {}
+    for record in log:
+        group = grouping.group_of(record.key) or grouping.LAST
+        last[record.key, record.offset if group.startswith(grouping.EVERY) else -1] = record
+    return list(last.values())
+
+
+def _tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _batches(said: list[Any]) -> Iterator[pa.RecordBatch]:
+    types = (BINARY, pa.int64(), pa.int64(), BINARY, BINARY)
+    for begin in range(0, len(said), 5):
+        listed = zip(*said[begin : begin + 5], strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(listed, types, strict=True)]
+        yield pa.record_batch(arrays, names=["owner", "offset", "ts", "key", "value"])
+
+
+@given(logs)
+def test_what_the_fold_asks_for_is_what_is_picked_from_the_base(log: list[Record]) -> None:
+    table = rows_of(log)
+    base = columns.columns_of(sorted(table.items()))
+    for each in {owner(record.key) for record in log}:
+        picked = list(base_rows.rows_of(base, (each,)))
+        expected = {key: value for key, value in table.items() if rows.owner_of(key) == each}
+        assert {key: value for _, key, value in picked} == {
+            key: value for key, value in expected.items() if key[:1] not in base_rows.NEVER_ASKED
+        }
+        assert {own for own, _, _ in picked} <= {each}
+
+
+class Asked:
+    """A view that refuses to be asked for rows that are not picked."""
+
+    def __init__(self, view: DictView) -> None:
+        self.view = view
+        self.seek, self.seek_back = view.seek, view.seek_back
+
+    def get(self, key: bytes) -> bytes | None:
+        assert key[:1] not in base_rows.NEVER_ASKED
+        return self.view.get(key)
+
+
+@given(logs)
+def test_the_fold_never_asks_for_index_rows(log: list[Record]) -> None:
+    view = DictView()
+    for record in log:
+        view.commit(apply(Asked(view), record))
+    assert digest.of_rows(view.rows()) == digest.of_rows(fold(log).rows())
+
+
+@given(st.lists(some_rows.filter(bool), max_size=3), st.integers(1, 9))
+def test_every_key_is_in_one_range(runs: list[list[parts.Row]], wanted: int) -> None:
+    made = [chunk for run in runs for chunk in chunks.chunks_of(run)]
+    seen = [ChunkSeen(each.first, each.size, each.begins, each.gone) for each in made]
+    ranges = plan_ranges(seen, (), wanted)
+    units = [unit for each in ranges for unit in each]
+    assert all(ranges)
+    assert units[0].low == b""
+    assert units[-1].high is None
+    assert [unit.high for unit in units[:-1]] == [unit.low for unit in units[1:]]
+    assert all(parts.begins_part(unit.low) for unit in units[1:])
+
+
+def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
+    location = Location.parse(tmp_path)
+    written = write_run(location, "base", [[(b"Va\0", b"1")]])
+    part = written.parts[0]
+    location.write(f"base/{part.name}", location.read(f"base/{part.name}")[:-1] + b"!")
+    wish = base_rows.Wanted(location.uri, "base", tuple(written.parts), ())
+    numbers = pa.record_batch([pa.array([0], pa.int64())], names=["id"])
+    with pytest.raises(DamagedPart, match="hash"):
+        list(base_rows.pick(wish, [numbers]))
+    plan = writing.Plan(location.uri, "new", "base", plan_ranges([], [part], 1))
+    with pytest.raises(DamagedPart, match="hash"):
+        writing.write_range(location, plan, plan.ranges[0], [])
+    gone = Part("part-0000000000000000.arrow", 1, 1, "0" * 64, b"V", b"V")
+    with pytest.raises(DamagedPart, match="missing"):
+        writing.write_range(location, plan, plan_ranges([], [gone], 1)[0], [])
