@@ -10,19 +10,15 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from registry.commands.publishing import Refused
-from registry.domain import digest
 from registry.settings import Settings
 from registry.snapshot.catalogue import CatalogueError
-from registry.snapshot.location import Location
 from registry.snapshot.opening import open_catalogue
-from registry.snapshot.verifying import verify
 
-from . import building, listing, present, restoring
+from . import backup, building, present
 from .steps import Steps
 from .watching import watch
 
-_FAILURES = (*building.FAILURES, CatalogueError, present.NoSnapshot, Refused)
+_FAILURES = (*building.FAILURES, *backup.FAILURES, CatalogueError)
 
 
 def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
@@ -71,48 +67,6 @@ def _build_request(settings: Settings, id: str, engine: str) -> int:
     return 0 if entry.state == "ready" else 1
 
 
-def _verify(settings: Settings, options: dict[str, Any]) -> int:
-    location = Location.parse(settings.snapshots_location)
-    named = _named(location, options["snapshot"])
-    with Steps() as steps:
-        findings = list(verify(location, named, lambda done, total: steps("verifying", done, total)))
-    for finding in findings:
-        print(f"registrar: {named}: {finding}", file=sys.stderr)
-    if not findings:
-        manifest = present.read(location, named)
-        print(f"{named} is sound: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
-    return 1 if findings else 0
-
-
-def _restore(settings: Settings, options: dict[str, Any]) -> int:
-    location = Location.parse(settings.snapshots_location)
-    manifest = present.find(location, options["snapshot"])
-    with Steps() as steps:
-        restoring.restore(settings, location, manifest, steps, dry_run=options["dry_run"])
-    return 0
-
-
-def _named(location: Location, name: str) -> str:
-    """The id of a snapshot, of which nothing is known yet, not even whether it can be read."""
-    if name == present.LATEST:
-        return present.find(location, name).id
-    if name not in present.names(location):
-        raise present.NoSnapshot(f"there is no snapshot {name} in {location}")
-    return name
-
-
-def _list(settings: Settings, options: dict[str, Any]) -> int:
-    with closing(open_catalogue(settings)) as catalogue:
-        try:
-            entries = catalogue.entries()
-        except CatalogueError as error:
-            print(f"registrar: {error}; listed is what lies in the location", file=sys.stderr)
-            entries = {}
-    listed = listing.listing(Location.parse(settings.snapshots_location), entries)
-    print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
-    return 0
-
-
 def _print_log_lines() -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(logging.Formatter("%(message)s"))
@@ -121,9 +75,4 @@ def _print_log_lines() -> None:
     log.handlers = [handler]
 
 
-_COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
-    "build": _build,
-    "list": _list,
-    "restore": _restore,
-    "verify": _verify,
-}
+_COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {"build": _build} | backup.COMMANDS

@@ -30,6 +30,8 @@ def add_commands(commands: Any, add: Add) -> None:
     verify = command("verify", "Hold a snapshot to its manifest: every hash, key and row. Needs no cluster.")
     _name_snapshot(verify)
     _add_restore(command)
+    _add_diff(command)
+    _add_export(command)
 
 
 def _add_restore(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
@@ -40,6 +42,31 @@ def _add_restore(command: Callable[[str, str], argparse.ArgumentParser]) -> None
     )
     _name_snapshot(restore)
     restore.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+
+
+def _add_diff(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    diff = command(
+        "diff",
+        "Say how a snapshot, or a registry that runs, differs from another one: versions, soft deletions, "
+        "configs, modes. Exit code: 0 when they are the same, 1 when not, 2 when that cannot be said.",
+    )
+    for name, which in (("before", "old"), ("after", "new")):
+        diff.add_argument(name, metavar=which.upper(), help=f"the {which} one: {_SNAPSHOT}, or a URL")
+    diff.add_argument("--json", action="store_true", help="as a JSON array, one object a line")
+
+
+def _add_export(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    export = command("export", "Write a snapshot as files that people and other programs read.")
+    _name_snapshot(export)
+    export.add_argument(
+        "--format", choices=("files", "jsonl"), default="files", help="a folder of files, or JSON lines"
+    )
+    export.add_argument(
+        "--output",
+        metavar="PATH",
+        required=True,
+        help="the folder, or the file with the lines (-: standard output)",
+    )
 
 
 def _name_snapshot(command: argparse.ArgumentParser) -> None:

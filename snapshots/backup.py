@@ -1,0 +1,142 @@
+"""``registrar snapshot list | verify | restore | diff | export``: what is done with snapshots."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from registry.commands.publishing import Refused
+from registry.domain import digest
+from registry.domain.scope import Defaults
+from registry.settings import Settings
+from registry.snapshot.catalogue import CatalogueError
+from registry.snapshot.loading import Unusable
+from registry.snapshot.location import BadLocation, Location, LocationUnreachable
+from registry.snapshot.opening import open_catalogue
+from registry.snapshot.verifying import verify
+
+from . import comparing, listing, present, restoring
+from .content import Content
+from .exporting import NotEmpty, export_files, export_lines
+from .requests import NoAnswer, Requests
+from .sides import LiveSide, SnapshotSide
+from .steps import Steps
+from .task import silent
+from .workspace import Busy, workspace
+
+FAILURES = (present.NoSnapshot, Refused, NoAnswer, NotEmpty, Unusable, BadLocation, LocationUnreachable, Busy)
+"""What these commands may end with, besides the errors of the log and the store."""
+
+
+def _verify(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    named = _named(location, options["snapshot"])
+    with Steps() as steps:
+        findings = list(verify(location, named, lambda done, total: steps("verifying", done, total)))
+    for finding in findings:
+        print(f"registrar: {named}: {finding}", file=sys.stderr)
+    if not findings:
+        manifest = present.read(location, named)
+        print(f"{named} is sound: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
+    return 1 if findings else 0
+
+
+def _restore(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    manifest = present.find(location, options["snapshot"])
+    with Steps() as steps:
+        restoring.restore(settings, location, manifest, steps, dry_run=options["dry_run"])
+    return 0
+
+
+def _named(location: Location, name: str) -> str:
+    """The id of a snapshot, of which nothing is known yet, not even whether it can be read."""
+    if name == present.LATEST:
+        return present.find(location, name).id
+    if name not in present.names(location):
+        raise present.NoSnapshot(f"there is no snapshot {name} in {location}")
+    return name
+
+
+def _list(settings: Settings, options: dict[str, Any]) -> int:
+    with closing(open_catalogue(settings)) as catalogue:
+        try:
+            entries = catalogue.entries()
+        except CatalogueError as error:
+            print(f"registrar: {error}; listed is what lies in the location", file=sys.stderr)
+            entries = {}
+    listed = listing.listing(Location.parse(settings.snapshots_location), entries)
+    print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
+    return 0
+
+
+def _diff(settings: Settings, options: dict[str, Any]) -> int:
+    """As the command ``diff``: 0 when both are the same, 1 when not, 2 when that cannot be said."""
+    try:
+        with workspace(settings.data, "comparing") as folder, ExitStack() as open_sides:
+            old, new = (
+                open_sides.enter_context(_side(settings, options[name], folder / name))
+                for name in ("before", "after")
+            )
+            return 1 if _print_differences(comparing.differences(old, new), as_json=options["json"]) else 0
+    except (*FAILURES, OSError) as error:
+        print(f"registrar: {error}", file=sys.stderr)
+        return 2
+
+
+def _print_differences(found: Iterator[comparing.Difference], *, as_json: bool) -> int:
+    count = 0
+    for count, each in enumerate(found, 1):
+        if as_json:
+            print("[" if count == 1 else ",\n ", each.as_json().decode(), sep="", end="")
+        else:
+            print(each.as_text())
+    if as_json:
+        print("]" if count else "[]")
+    elif not count:
+        print("they are the same")
+    return count
+
+
+@contextmanager
+def _side(settings: Settings, name: str, folder: Path) -> Iterator[comparing.Side]:
+    defaults = Defaults(compatibility=settings.compatibility)
+    if name.startswith(("http://", "https://")):
+        # No progress is shown: standard output is for what is found.
+        with (
+            closing(Requests(name)) as requests,
+            closing(LiveSide(requests, folder, defaults, silent)) as live,
+        ):
+            yield live
+        return
+    location = Location.parse(settings.snapshots_location)
+    yield SnapshotSide(Content(location, present.find(location, name)), defaults)
+
+
+def _export(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    content = Content(location, present.find(location, options["snapshot"]))
+    output = options["output"]
+    if options["format"] == "jsonl" and output == "-":
+        export_lines(content, sys.stdout.buffer, silent)
+        return 0
+    with Steps() as steps:
+        if options["format"] == "jsonl":
+            with Path(output).open("xb") as out:
+                export_lines(content, out, steps)
+        else:
+            export_files(content, Path(output), steps)
+    print(f"{content.manifest.id} is written to {output}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
+    "diff": _diff,
+    "export": _export,
+    "list": _list,
+    "restore": _restore,
+    "verify": _verify,
+}

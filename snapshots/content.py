@@ -1,0 +1,78 @@
+"""What a snapshot says, read from its parts one after another: versions, configs and modes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from registry.domain import rows, versions
+from registry.domain.model import Subject
+from registry.domain.rows import VersionRow, after
+from registry.domain.versions import Registered
+from registry.domain.views import DictView
+from registry.snapshot.loading import Unusable
+from registry.snapshot.location import Location, Missing
+from registry.snapshot.manifest import Manifest
+from registry.snapshot.parts import BadPart, Row, read_rows
+
+
+class Scoped(NamedTuple):
+    """A config or mode, and whom it is for."""
+
+    subject: Subject
+    key: bytes
+    value: bytes
+
+
+class Content:
+    """One snapshot. Every part is held against its hash before it is read.
+
+    All that reads raises :class:`registry.snapshot.loading.Unusable` and
+    :class:`registry.snapshot.location.LocationUnreachable`.
+    """
+
+    def __init__(self, location: Location, manifest: Manifest) -> None:
+        self.location, self.manifest = location, manifest
+
+    def rows(self, table: bytes) -> Iterator[Row]:
+        """The rows of one table, in the order of their keys; only the parts that have some are read."""
+        end = after(table)
+        for part in self.manifest.parts:
+            if part.last < table or part.first >= end:
+                continue
+            path = f"{self.manifest.id}/{part.name}"
+            try:
+                content = self.location.read(path)
+                if hashlib.sha256(content).hexdigest() != part.sha256:
+                    raise Unusable(f"{path} does not have the SHA-256 that its manifest says: it is damaged")
+                for batch in read_rows(content):
+                    yield from (row for row in batch if row[0].startswith(table))
+            except Missing as error:
+                raise Unusable(f"{path} is missing") from error
+            except BadPart as error:
+                raise Unusable(f"{path}: {error}") from error
+
+    @cached_property
+    def _clears(self) -> DictView:
+        return DictView(self.rows(rows.CLEAR))
+
+    def versions(self) -> Iterator[Registered]:
+        """All versions, soft-deleted ones too, by context, subject and version."""
+        for key, value in self.rows(rows.VERSION):
+            found = Registered(
+                versions.subject_at(key, value), rows.unnumber(key[-4:]), VersionRow.unpack(value)
+            )
+            if not versions.cleared(self._clears, found.subject, found.row):
+                yield found
+
+    def scoped(self, table: bytes) -> Iterator[Scoped]:
+        """All configs (table F) or modes (table M), by context and subject."""
+        for key, value in self.rows(table):
+            yield Scoped(rows.scope_of(key, value), key, value)
+
+    def contexts(self) -> Iterator[str]:
+        """The contexts that were made."""
+        for key, value in self.rows(rows.CONTEXT):
+            yield rows.unpart(key[1:-1]) or value.decode()

@@ -1,0 +1,153 @@
+"""What is compared: a snapshot, or a registry that runs, asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import lmdb
+import msgspec
+import orjson
+
+from registry.domain import rows
+from registry.domain.model import ALL_CONTEXTS, EVERYWHERE, TOP, Subject, guid_text
+from registry.domain.scope import Config, Defaults
+from registry.domain.versions import Registered
+
+from .comparing import Fields, Item
+from .content import Content
+from .requests import Requests
+from .task import Progress
+
+_LEVEL = "compatibilityLevel"
+_NOTHING_STORED = 404
+_PAGE = 1000
+_ASKING = "asking the registry"
+_BATCH = 1000
+_MAP_BYTES = 1 << 40
+
+
+class SnapshotSide:
+    """A snapshot; see :class:`.comparing.Side`."""
+
+    def __init__(self, content: Content, defaults: Defaults) -> None:
+        self._content, self._defaults = content, defaults
+
+    def configs(self) -> Iterator[Item]:
+        """Configs that say something else than the default."""
+        for subject, key, value in self._content.scoped(rows.CONFIG):
+            stored = msgspec.to_builtins(msgspec.json.decode(value, type=Config))
+            if fields := _config(subject, stored, self._defaults):
+                yield Item(key, subject.qualified, None, partial(dict, fields))
+
+    def modes(self) -> Iterator[Item]:
+        """Modes likewise."""
+        for subject, key, value in self._content.scoped(rows.MODE):
+            if fields := _mode(subject, {"mode": rows.mode_of(value)}):
+                yield Item(key, subject.qualified, None, partial(dict, fields))
+
+    def versions(self) -> Iterator[Item]:
+        """All versions."""
+        for found in self._content.versions():
+            key = rows.version_key(found.subject, found.version)
+            yield Item(key, found.subject.qualified, found.version, partial(_of_version, found))
+
+
+def _of_version(found: Registered) -> Fields:
+    row = found.row
+    return {"id": row.schema_id, "guid": guid_text(row.md5), "deleted": row.deleted}
+
+
+def _config(subject: Subject, said: Fields, defaults: Defaults) -> Fields:
+    """A config as ``GET /config`` shows it; empty for one that is the same as none."""
+    default = {_LEVEL: defaults.compatibility}
+    shown = default | said
+    return {} if subject in (TOP, EVERYWHERE) and shown == default else shown
+
+
+def _mode(subject: Subject, said: Fields) -> Fields:
+    return {} if subject == TOP and said == {"mode": "READWRITE"} else said
+
+
+class LiveSide:
+    """A registry that speaks Confluent's API at a URL; see :class:`.comparing.Side`.
+
+    All is asked for once and kept in a file of ``folder``. What is written meanwhile may or may not be in it.
+    """
+
+    def __init__(self, requests: Requests, folder: Path, defaults: Defaults, progress: Progress) -> None:
+        self._requests, self._defaults = requests, defaults
+        self._env = lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False)
+        self._known: dict[bytes, bytes] = {}
+        self._ask(progress)
+
+    def _ask(self, progress: Progress) -> None:
+        subjects = [
+            Subject.parse(name) for name in self._requests.get("/subjects?deleted=true&subjectPrefix=:*:")
+        ]
+        contexts = {str(name) for name in self._requests.get("/contexts")} | {
+            each.context for each in subjects
+        }
+        scopes = [*subjects, *(Subject(name, "") for name in contexts | {TOP.context, ALL_CONTEXTS})]
+        for done, scope in enumerate(scopes):
+            self._ask_scope(scope)
+            progress(_ASKING, done, 2 * len(scopes))
+        count, there = 0, len(scopes)
+        path = f"/schemas?deleted=true&subjectPrefix=:*:&limit={_PAGE}&offset="
+        while page := self._requests.get(f"{path}{count}"):
+            for entity in page:
+                self._keep_version(entity)
+            count += len(page)
+            progress(_ASKING, there + min(there, count), 2 * there)
+        self._flush()
+
+    def _ask_scope(self, scope: Subject) -> None:
+        name = "" if scope == TOP else "/" + quote(scope.qualified, safe="")
+        config, mode = (self._requests.get(f"/{what}{name}", missing={}) for what in ("config", "mode"))
+        if config and (shown := _config(scope, config, self._defaults)):
+            self._keep(rows.scope_key(rows.CONFIG, scope), scope, shown)
+        if mode and (shown := _mode(scope, mode)):
+            self._keep(rows.scope_key(rows.MODE, scope), scope, shown)
+
+    def _keep_version(self, entity: dict[str, Any]) -> None:
+        subject, version = Subject.parse(entity["subject"]), int(entity["version"])
+        fields: Fields = {name: entity[name] for name in ("id", "guid", "deleted") if name in entity}
+        self._keep(rows.version_key(subject, version), subject, fields)
+
+    def _keep(self, key: bytes, subject: Subject, fields: Fields) -> None:
+        self._known[key] = orjson.dumps([subject.qualified, fields])
+        if len(self._known) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        with self._env.begin(write=True) as txn, txn.cursor() as cursor:
+            cursor.putmulti(sorted(self._known.items()))
+        self._known.clear()
+
+    def configs(self) -> Iterator[Item]:
+        """Configs that say something else than the default."""
+        return self._items(rows.CONFIG)
+
+    def modes(self) -> Iterator[Item]:
+        """Modes likewise."""
+        return self._items(rows.MODE)
+
+    def versions(self) -> Iterator[Item]:
+        """All versions."""
+        return self._items(rows.VERSION)
+
+    def _items(self, table: bytes) -> Iterator[Item]:
+        with self._env.begin() as txn, txn.cursor() as cursor:
+            for key, value in cursor if cursor.set_range(table) else ():
+                if not key.startswith(table):
+                    return
+                name, fields = orjson.loads(value)
+                version = rows.unnumber(key[-4:]) if table == rows.VERSION else None
+                yield Item(key, name, version, partial(dict, fields))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._env.close()
