@@ -34,7 +34,7 @@ IDLE_S = 60.0
 READING = 4.0
 """How many times as long as comparing schemas it may take to read them: it grows with their length only."""
 _START_S = 30.0
-_SPARE_S = 5.0
+_SPARE_S = 30.0
 """How much longer the clock on the wall may run, because the machine has other things to do."""
 _BUSY = "Too many large schemas are being parsed or compared"
 _UNEXPECTED = ErrorKind(500, "Internal Server Error")

@@ -1,0 +1,180 @@
+"""Processes beside: they are bounded, they may die, and whoever is in a hurry does not notice them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import httpx
+import pytest
+
+from registry.aside.pool import WAITING_MAX, Answered, Pool
+from registry.domain.errors import RegistryError
+from registry.domain.parser import Parser, TooMuchText
+from registry.domain.questions import Question, Source
+from tests.process.raw import RawClient, get, post
+from tests.running import Registry, until
+
+
+def unions(leaf: str) -> str:
+    """Compared with another of its kind, it takes longer than anybody waits."""
+    return '{"anyOf":[{"type":"null"},' * 1500 + f'{{"type":"{leaf}"}}' + "]}" * 1500
+
+
+def endless() -> TooMuchText:
+    pair = Source("JSON", unions("integer")), Source("JSON", unions("string"))
+    return TooMuchText(Question("differences", *pair, (("reader_is", "new"),)), "It takes too long")
+
+
+def short(text: str = '{"type": "int"}') -> TooMuchText:
+    return TooMuchText(Question("canonical", Source("AVRO", text)))
+
+
+class Told:
+    def __init__(self, pool: Pool, question: TooMuchText, **options: Any) -> None:
+        self.outcomes: Queue[Answered | RegistryError] = Queue()
+        pool.ask(question, self.outcomes.put, **options)
+
+    def outcome(self) -> Answered | RegistryError:
+        return self.outcomes.get(timeout=60)
+
+
+def processes() -> list[int]:
+    """The processes that this one has started for questions."""
+    children = [
+        pid for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()
+    ]
+    return [int(pid) for pid in children if b"registry.aside" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_a_question_is_answered_or_bounded() -> None:
+    pool = Pool(0.1)
+    long, quick = Told(pool, endless()), Told(pool, short())
+    assert quick.outcome()[0] == ('"int"', None)
+    refused = long.outcome()
+    assert isinstance(refused, RegistryError)
+    assert (refused.code, refused.message) == (422, "It takes too long")
+    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    spent = Told(pool, short(), spent_s=0.1).outcome()
+    assert isinstance(spent, RegistryError)
+    pool.close()
+
+
+def test_a_process_that_died_is_replaced() -> None:
+    pool = Pool(60, processes_max=1)
+    Told(pool, short()).outcome()
+    (process,) = processes()
+    under_way = Told(pool, endless())
+    os.kill(process, signal.SIGKILL)
+    broken = under_way.outcome()
+    assert isinstance(broken, RegistryError)
+    assert broken.code == 500
+    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    pool.close()
+
+
+def test_too_much_is_refused_at_once_and_nothing_is_left() -> None:
+    pool = Pool(60)
+    asked = [Told(pool, endless()) for _ in range(WAITING_MAX + 3)]
+    refused = asked[-1].outcome()
+    assert isinstance(refused, RegistryError)
+    assert refused.code == 503
+    pool.close()
+    for each in asked[:-1]:
+        assert isinstance(each.outcome(), RegistryError)
+    until(lambda: not processes(), 10, "the processes to end")
+    closed = Told(pool, short()).outcome()
+    assert isinstance(closed, RegistryError)
+
+
+def test_idle_processes_end() -> None:
+    pool = Pool(idle_s=0.01)
+    Told(pool, short()).outcome()
+    until(lambda: not processes(), 10, "the process to end")
+    assert isinstance(Told(pool, short()).outcome(), Answered)
+    pool.close()
+
+
+def test_nobody_works_for_who_has_gone() -> None:
+    pool = Pool(60, processes_max=1)
+    gone = Told(pool, endless(), wanted=lambda: False)
+    assert isinstance(Told(pool, short()).outcome(), Answered)
+    assert gone.outcomes.empty()
+    pool.close()
+
+
+@pytest.mark.parametrize("readers", ["0", "1"], ids=["node alone", "one reader"])
+def test_writes_go_on_while_comparisons_take_as_long_as_they_may(tmp_path: Path, readers: str) -> None:
+    bounds = ("--compatibility-budget-s", "0.5", "--request-timeout-s", "120")
+    running = Registry(tmp_path / "data", "--readers", readers, *bounds).wait()
+    with httpx.Client(base_url=running.url, timeout=60) as client:
+        kinds = {"schemaType": "JSON", "schema": unions("string")}
+        client.post("/subjects/long/versions", json=kinds).raise_for_status()
+    body = json.dumps({"schemaType": "JSON", "schema": unions("integer")}).encode()
+    targets = ("/subjects/long/versions", "/compatibility/subjects/long/versions/latest")
+    written = 0
+    with ExitStack() as stack:
+        quick = stack.enter_context(RawClient(running.port))
+        slow = [stack.enter_context(RawClient(running.port, 120)) for _ in range(4)]
+        for each, target in zip(slow, targets * 2, strict=True):
+            each.send(post(target, body))
+        while len(select.select([each.socket for each in slow], [], [], 0)[0]) < len(slow):
+            schema = {"type": "record", "name": f"R{written}", "fields": []}
+            reply = quick.send(
+                post(f"/subjects/s{written}/versions", json.dumps({"schema": json.dumps(schema)}).encode())
+            ).reply()
+            assert reply.status == 200
+            assert quick.send(get("/subjects")).reply().status == 200
+            written += 1
+        assert written > 20, "writes waited for comparisons"
+        for each in slow:
+            reply = each.reply()
+            assert (reply.status, json.loads(reply.body)["error_code"]) == (422, 422)
+            assert b"takes too long" in reply.body
+    assert running.stop() == 0, running.output
+    assert "Traceback" not in running.output
+
+
+def test_a_large_version_is_registered_and_compared_beside_the_writer(tmp_path: Path) -> None:
+    def fields(count: int) -> str:
+        listed = [{"name": f"field_{n}", "type": "int", "default": 0} for n in range(count)]
+        return json.dumps({"type": "record", "name": "Large", "fields": listed})
+
+    running = Registry(tmp_path / "data", "--readers", "1").wait()
+    with httpx.Client(base_url=running.url, timeout=60) as client:
+        target = "/subjects/large/versions"
+        for count in (8000, 8001, 8002):
+            reply = client.post(target, json={"schema": fields(count)}).raise_for_status()
+            assert reply.json()["schema"] == Parser().parse("AVRO", fields(count)).canonical
+        narrower = fields(8003).replace(', "default": 0}]', "}]")
+        refused = client.post(target, json={"schema": narrower})
+        assert refused.status_code == 409
+        assert "READER_FIELD_MISSING_DEFAULT_VALUE" in refused.json()["message"]
+        client.put("/config/large", json={"compatibility": "NONE", "normalize": True}).raise_for_status()
+        again = client.post(target, json={"schema": fields(8001).replace(":", ": ")}).json()
+        assert again["version"] == 2
+    assert running.stop() == 0, running.output
+    assert "Traceback" not in running.output
+
+
+def test_any_thread_may_ask() -> None:
+    pool = Pool()
+    found: list[Any] = []
+
+    def ask(number: int) -> None:
+        found.append(Told(pool, short(f'{{"type":"record","name":"R{number}","fields":[]}}')).outcome())
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len({each.known.value for each in found}) == 8
+    pool.close()
