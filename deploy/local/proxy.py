@@ -17,8 +17,8 @@ class Proxy:
     """Passes connections on to ``target`` (``HOST:PORT``). It runs in a thread of its own.
 
     :meth:`cut` is a network that loses everything: connections stay, new ones are accepted and hear nothing,
-    and what was sent arrives after :meth:`heal`. :meth:`refuse` is a host whose process is gone: connections
-    break, new ones are refused.
+    and what was sent arrives after :meth:`heal`. :meth:`mute` does that to what the target says alone.
+    :meth:`refuse` is a host whose process is gone: connections break, new ones are refused.
     """
 
     def __init__(self, target: str, *, port: int | None = None) -> None:
@@ -29,7 +29,9 @@ class Proxy:
         self._thread: threading.Thread | None = None
         self._server: asyncio.Server | None = None
         self._flows = asyncio.Event()
-        self._flows.set()
+        self._answers = asyncio.Event()
+        for each in (self._flows, self._answers):
+            each.set()
         self._open: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
 
     @property
@@ -53,7 +55,11 @@ class Proxy:
 
     def cut(self) -> None:
         """Let nothing through any more, in either direction."""
-        self._do(self._set_flow(on=False))
+        self._do(self._set(self._flows, on=False))
+
+    def mute(self) -> None:
+        """Let through what is said to the target, and nothing that it says."""
+        self._do(self._set(self._answers, on=False))
 
     def refuse(self) -> None:
         """Break all connections and refuse new ones."""
@@ -62,7 +68,8 @@ class Proxy:
     def heal(self) -> None:
         """Let everything through again."""
         self._do(self._listen())
-        self._do(self._set_flow(on=True))
+        for each in (self._flows, self._answers):
+            self._do(self._set(each, on=True))
 
     def close(self) -> None:
         """Break all connections and end."""
@@ -83,11 +90,11 @@ class Proxy:
         assert self._loop is not None, "the proxy was not started"
         asyncio.run_coroutine_threadsafe(what, self._loop).result()
 
-    async def _set_flow(self, *, on: bool) -> None:
+    async def _set(self, flow: asyncio.Event, *, on: bool) -> None:
         if on:
-            self._flows.set()
+            flow.set()
         else:
-            self._flows.clear()
+            flow.clear()
 
     async def _listen(self) -> None:
         if self._server is None:
@@ -110,7 +117,10 @@ class Proxy:
             await self._flows.wait()
             back_reader, back_writer = await asyncio.open_connection(*self._target)
             writers.append(back_writer)
-            await asyncio.gather(self._pass(reader, back_writer), self._pass(back_reader, writer))
+            await asyncio.gather(
+                self._pass(reader, back_writer, self._flows),
+                self._pass(back_reader, writer, self._flows, self._answers),
+            )
         except (OSError, asyncio.CancelledError):
             pass
         finally:
@@ -118,11 +128,15 @@ class Proxy:
                 each.transport.abort()
             del self._open[task]
 
-    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *flows: asyncio.Event
+    ) -> None:
         while chunk := await source.read(CHUNK):
-            await self._flows.wait()
+            for each in flows:
+                await each.wait()
             sink.write(chunk)
             await sink.drain()
-        await self._flows.wait()
+        for each in flows:
+            await each.wait()
         with contextlib.suppress(OSError):
             sink.write_eof()

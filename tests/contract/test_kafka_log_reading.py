@@ -10,7 +10,15 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker, Brokers
 from registry.domain.records import Entry, Record
-from registry.log.contract import DamagedLog, ForeignLog, LogError
+from registry.log.contract import (
+    NOTE_BYTES,
+    DamagedLog,
+    Fetched,
+    ForeignLog,
+    LogError,
+    Noted,
+    RecordTooLarge,
+)
 from registry.log.kafka import batches, fetching, wire
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import OddBroker, Opened
@@ -70,7 +78,7 @@ def test_markers_of_transactions_are_passed_over(kafka: Broker, opened: Opened) 
     assert [record.offset for record in records] == [0, 2, 4], "Confluent reads what was aborted, too"
     assert end == log.end() == 6
     assert log.wait(5, 30)
-    assert log.read(5, 10, ALL) == ([], 6), "nothing but a marker, and still it gets on"
+    assert log.read(5, 10, ALL) == Fetched([], 6), "nothing but a marker, and still it gets on"
 
 
 def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Opened) -> None:
@@ -92,6 +100,8 @@ def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Open
     assert offsets == sorted(set(offsets))
     assert [record.value for record in records if record.key == b"same"] == [b"49"]
     assert read_on(log, 1)[0] == [record for record in records if record.offset >= 1]
+    end = log.end()
+    assert log.notes_before(end, end).since > 0, "notes went with the records that compaction took"
 
 
 def test_a_record_larger_than_what_is_fetched_at_once_arrives(
@@ -116,6 +126,29 @@ def test_bytes_that_were_damaged_on_the_way_are_not_taken() -> None:
         list(batches.runs(damaged, 0))
     assert list(batches.runs(whole[:-1], 0)) == [], "the last batch of a fetch may be cut off"
     assert batches.next_offset(whole[:-1], 3) == 3
+
+
+def test_notes_come_with_their_records_and_count_against_no_record(kafka: Broker, opened: Opened) -> None:
+    log = opened(kafka.address, make_topic(kafka.address, {"max.message.bytes": "2000"}))
+    log.claim()
+    largest = Entry(b"k", bytes(log.record_bytes_max - 1))
+    log.append([largest, Entry(b"a", b"1"), Entry(b"b", None)], notes={0: bytes(NOTE_BYTES), 2: b"of b"})
+    log.append([Entry(b"c", b"")], notes={0: b"of c"})
+    with pytest.raises(RecordTooLarge):
+        log.append([largest], notes={0: bytes(NOTE_BYTES + 1)})
+    wanted = [(0, bytes(NOTE_BYTES)), (2, b"of b"), (3, b"of c")]
+    for step in (1, 10):
+        notes: list[tuple[int, bytes]] = []
+        offset = 0
+        while offset < 4:
+            assert log.wait(offset, 30)
+            fetched = log.read(offset, step, ALL)
+            notes += fetched.notes
+            offset = fetched.next
+        assert notes == wanted
+    assert log.notes_before(4, 2) == Noted(2, wanted[1:])
+    assert log.notes_before(3, 100) == Noted(0, wanted[:2])
+    assert log.notes_before(0, 100) == Noted(0, [])
 
 
 def test_reading_goes_on_after_an_error_that_nobody_expected(kafka: Broker, opened: Opened) -> None:

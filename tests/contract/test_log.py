@@ -33,7 +33,7 @@ def embedded(folder: Path) -> Log:
 
 
 def in_kafka(broker: Broker) -> Log:
-    topic = make_topic(broker.address, {"max.message.bytes": str(RECORD_BYTES_MAX + 101)})
+    topic = make_topic(broker.address, {"max.message.bytes": str(RECORD_BYTES_MAX + 180)})
     return KafkaLog(
         Security(),
         broker.address,

@@ -207,19 +207,14 @@ class Run:
 
         A front passes on to the next node what a closed port refused, what was answered with 503, and, where
         nodes were ``restarted``, what a connection lost that was just being closed. What no node took in the
-        end counts. A delete that was under way when its primary was lost may have been done, and repeating it
-        would be refused: that its outcome is unknown is the right answer.
+        end counts.
         """
         numbers = [number for number, node in enumerate(self.rig.nodes) if node in of]
         passed_on = {0, 503} if restarted else {503}
         failed = [
             each
             for each in self.history.requests
-            if each.failed
-            and each.sent
-            and each.status not in passed_on
-            and each.node in numbers
-            and not (each.kind is Kind.DELETE and each.code == 50002)
+            if each.failed and each.sent and each.status not in passed_on and each.node in numbers
         ]
         told = [
             f"{each.kind.value} of {each.subject} by node {each.node}, {each.began:.3f} to {each.ended:.3f}: "

@@ -80,12 +80,23 @@ def test_nothing_on_its_way_to_a_primary_that_is_killed_fails_or_is_done_twice(
     scripts: list[Script] = []
     for turn in range(KILLS):
         killed = rig.primary()
-        with working(rig.others(killed), f"kill{turn}") as made:
+        others = rig.others(killed)
+        with working(others, f"kill{turn}") as made:
+            wait_for_what_is_not_answered(killed, others[0])
             killed.kill()
+            killed.peers.refuse()
             rig.primary(but=killed)
         scripts += made
+        killed.peers.heal()
         killed.start().wait()
     check_once(scripts, partition)
+
+
+def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) -> None:
+    """Return when the primary has done something of which nobody else has heard."""
+    primary.peers.mute()
+    end = secondary.status()["applied"]
+    until(lambda: secondary.status()["applied"] > end, HEAL_S, "something done and not answered")
 
 
 def node_process(node: FaultyNode) -> int:

@@ -79,10 +79,10 @@ class Prefetch:
             assert self._next is not None
             return Fetched(found, self._next, self._notes_before(self._next))
 
-    def _notes_before(self, offset: int) -> list[tuple[int, bytes]]:
+    def _notes_before(self, offset: int) -> tuple[tuple[int, bytes], ...]:
         """The notes of what was read up to ``offset``; they are handed over once."""
         count = sum(at < offset for at, _ in self._notes)
-        notes = self._notes[:count]
+        notes = tuple(self._notes[:count])
         del self._notes[:count]  # in place: what decodes the records goes on adding to it
         return notes
 
