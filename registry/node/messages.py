@@ -86,6 +86,8 @@ class State(msgspec.Struct, tag=True, frozen=True):
     """The identity of the log that readers may ask for its end; empty where they must ask the node."""
     repeats: bool = False
     """Whether a command that is sent again with its ticket is done only once."""
+    opening: bool = False
+    """There is no node yet: log and store are being opened, or a snapshot is loaded."""
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):

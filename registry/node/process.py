@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from registry import VERSION
 from registry.child import REFUSED, Parent
-from registry.listening import listen
+from registry.config import Settings
 from registry.log.contract import LogError
 from registry.peers.host import Offer
 from registry.store.layout import StoreError
 
+from .early import QUICK_S, Early
 from .endpoint import Endpoint
 from .node import Node
 from .offering import Alone, Attached
 from .opening import Opening
 
 if TYPE_CHECKING:
-    from .public import Public
+    from .serving import Serving
 
 DECIDING_PART = 0.9
 """Of a request's time, for its command: so that the outcome is still told."""
@@ -43,9 +44,10 @@ async def run(parent: Parent, opening: Opening) -> int:
         refusal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
+    early: Early | None = None
     try:
-        opened = await asyncio.wrap_future(opening.opened)
-        node = Node(parent.settings, opened, failed=failed, refused=refused)
+        early = await _waited_for(parent, opening)
+        node = Node(parent.settings, opening.opened.result(), failed=failed, refused=refused)
     except (LogError, StoreError) as error:
         parent.tell(refused=str(error))
         return REFUSED
@@ -62,7 +64,7 @@ async def run(parent: Parent, opening: Opening) -> int:
             loop.run_in_executor(None, node.resign)
 
     parent.listen(stopping.set, heard)
-    peers, peer, public = None, "", None
+    peers, peer, serving = None, "", None if early is None else early.serving
     offer: Offer = Alone(node).offer
     if not node.alone:
         from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only, as hypercorn below)
@@ -76,9 +78,12 @@ async def run(parent: Parent, opening: Opening) -> int:
         offer = Attached(node, peers.forwarding.offer).offer
     endpoint = Endpoint(node, offer, confirm_timeout_s=parent.settings.confirm_timeout_s)
     await endpoint.start(parent.endpoint)
+    if early is not None:
+        early.hand_over(endpoint)
     try:
         if parent.settings.readers == 0:
-            public = await _serve(parent, node, offer)
+            serving = serving or _serving(parent.settings)
+            await _serve(serving, parent.settings, node, offer)
         node.when_started(lambda: parent.tell(ready=True))
         node.start(peer)
         parent.tell(listening=True)
@@ -88,8 +93,8 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
     finally:
         await asyncio.to_thread(node.resign)
-        if public is not None:
-            await public.stop(STOP_SERVING_S)
+        if serving is not None:
+            await serving.stop(STOP_SERVING_S)
         await endpoint.drained(STOP_SERVING_S)
         endpoint.stop()
         if peers is not None:
@@ -101,36 +106,36 @@ async def run(parent: Parent, opening: Opening) -> int:
     return 1 if failure else 0
 
 
-async def _serve(parent: Parent, node: Node, offer: Offer) -> Public:
-    # What serves is not worth its time and memory where readers do.
-    from registry.api.answers import standing  # noqa: PLC0415
-    from registry.api.app import create_app  # noqa: PLC0415
-    from registry.api.cors import Cors  # noqa: PLC0415
-    from registry.observe.observed import Observed  # noqa: PLC0415
+async def _waited_for(parent: Parent, opening: Opening) -> Early | None:
+    """Return when log and store are open; what answers meanwhile, if that takes long."""
+    opened = asyncio.wrap_future(opening.opened)
+    await asyncio.wait((opened,), timeout=QUICK_S)
+    early = None
+    if not opened.done():
+        early = Early(parent.settings, opening.starting)
+        with suppress(OSError):  # a port that cannot be had is told when the node needs it
+            await early.start(parent.endpoint)
+    await opened
+    return early
 
-    from .backend import NodeBackend  # noqa: PLC0415
-    from .given import api_settings, origins  # noqa: PLC0415
-    from .public import Public  # noqa: PLC0415
 
-    settings = parent.settings
+async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer) -> None:
+    from .backend import NodeBackend  # noqa: PLC0415 (as above)
+
+    async def metrics() -> bytes:
+        node.processes.report(0, serving.tally())
+        return node.metrics()
+
     backend = NodeBackend(
         node,
         offer,
         timeout_s=settings.request_timeout_s * DECIDING_PART,
         confirm_timeout_s=settings.confirm_timeout_s,
     )
-    cors = Cors(origins(settings))
-    observed = Observed(access_log=settings.access_log)
+    await serving.over(backend, metrics=metrics, pool=node.aside)
 
-    async def metrics() -> bytes:
-        node.processes.report(0, observed.tally(public.connections))
-        return node.metrics()
 
-    public = Public(
-        create_app(backend, api_settings(settings, VERSION), metrics=metrics, pool=node.aside),
-        settings,
-        observed=observed,
-        standing=lambda headers: (*standing(headers, backend.applied()), *cors.headers(headers)),
-    )
-    await public.start(listen(settings.host, settings.port, shared=True))
-    return public
+def _serving(settings: Settings) -> Serving:
+    from .serving import Serving  # noqa: PLC0415 (not worth its time and memory where readers serve)
+
+    return Serving(settings)

@@ -1,8 +1,8 @@
 """Adding up the rows that were loaded from a snapshot, soon after the node serves them.
 
 The parts' hashes were held to the manifest, but not the rows to its digest: that would double the time of a
-start. So another process adds them up while the node serves. Rows that are wrong are condemned, their snapshot
-is never taken again, and the node begins anew without it.
+start. So another process adds them up while the node serves. Rows that are wrong are condemned, and the node
+begins anew without their snapshot, which is never taken again.
 """
 
 from __future__ import annotations

@@ -48,6 +48,8 @@ class ReaderBackend:
         """The node has told its state."""
         if state.started or state.readable:
             self._serving = self._store.refresh()
+        elif state.opening:
+            self.without_node()
         if self.log_end is not None:
             self.log_end.belongs(state.log)
         self.told.set()
