@@ -52,6 +52,11 @@ def until_it_is(state: str, node: Served, id: str, timeout_s: float = BUILT_S) -
     return found
 
 
+def until_begun(node: Served, id: str) -> None:
+    """Return when a request no longer does for others that ask."""
+    until(lambda: snapshot(node, id)["state"] != "requested", BUILT_S, f"the build of {id} to begin")
+
+
 def kill_builder(node: Served, id: str) -> int:
     """Kill the process that builds a snapshot, as soon as there is one; how many tries it was."""
     entry = until_it_is("building", node, id)
