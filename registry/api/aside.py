@@ -9,7 +9,8 @@ change nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from registry.aside.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
@@ -46,6 +47,12 @@ class Aside:
                     spent_s += answered.took_s
         except TimeoutError:
             raise UNAVAILABLE(_TOO_MANY) from None
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Work that is left undone where it does not suffice: :class:`.TooMuchText`."""
+        self.parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX)
+        yield
 
     async def _asked(self, too_much: TooMuchText, spent_s: float) -> Answered:
         loop = asyncio.get_running_loop()

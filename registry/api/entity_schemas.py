@@ -154,6 +154,18 @@ SCHEMAS: dict[str, Json] = {
         ),
         changes=_list(_ref("Change")),
     ),
+    "Duplicates": _object(
+        "complete examined groups",
+        complete={**_BOOL, "description": "Everything has been examined; else ask again"},
+        examined={**_LONG, "description": "How many versions have been examined so far"},
+        groups=_list(_object(
+            "schemaType normalized contents",
+            schemaType=_TEXT, normalized={**_TEXT, "description": "The guid of the normalised content"},
+            contents=_list(_object("guid versions", guid=_TEXT, versions=_list(
+                _object("subject version id", subject=_TEXT, version=_INT, id=_INT)
+            ))),
+        )),
+    ),
     "Config": _object(compatibilityLevel={"enum": LEVELS}, **_CONFIG),
     "ConfigUpdateRequest": _object(
         compatibility=_nullable({"enum": LEVELS}), **_all_nullable(_CONFIG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,7 +14,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing import Parser
 from registry.domain.rows import View
 
-from .answers import Answer
+from .answers import Answer, Header
 from .backend import ApiSettings, Backend
 from .parameters import Parameter
 
@@ -76,6 +76,8 @@ class Operation:
     place: str = ""
     """The path of what was made, up to its id, for ``Location``; empty for none."""
     errors: tuple[ErrorKind, ...] = ()
+    after: Callable[[Call, View, Answer], Sequence[Header]] | None = None
+    """Further headers for what a command has been answered, from the rows as they are then."""
     plain: bool = False
     """It answers in text for people too, where that is what the client accepts."""
     own: bool = False

@@ -26,6 +26,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.model import Subject
+from registry.domain.parser import TooMuchText
 from registry.domain.rows import View
 from registry.domain.views import DictView
 
@@ -122,7 +123,8 @@ class Resource:
         if not isinstance(result, Answer):
             forwarded = headers.get(FORWARD, "").lower() == "true"
             answer = await self._submit(result, operation.status, scope[STATE]["request_id"], forwarded)
-            return _placed(answer, operation.place) if operation.place else answer
+            answer = _placed(answer, operation.place) if operation.place else answer
+            return self._with_more(operation, call, answer)
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")
@@ -177,6 +179,17 @@ class Resource:
         if self._aliased:
             subject = scopes.aliased(view, asked)
         return replace(call, subject=subject, asked=asked)
+
+    def _with_more(self, operation: Operation, call: Call, answer: Answer) -> Answer:
+        """What was written with what may be said of it besides; it is written, whatever comes of that."""
+        if operation.after is None:
+            return answer
+        try:
+            with self._backend.view() as view, self._aside.at_once():
+                more = operation.after(self._with_subject(call, view), view, answer)
+        except (RegistryError, TooMuchText):
+            return answer
+        return answer._replace(headers=(*answer.headers, *more))
 
     async def _submit(self, command: Command, status: int, request_id: str, forwarded: bool) -> Answer:
         try:

@@ -8,7 +8,18 @@ from functools import cache
 
 import orjson
 
-from . import associations, compatibility, explain, openapi, schemas, scopes, server, snapshots, subjects
+from . import (
+    associations,
+    compatibility,
+    duplicates,
+    explain,
+    openapi,
+    schemas,
+    scopes,
+    server,
+    snapshots,
+    subjects,
+)
 from .answers import Answer
 from .backend import Backend
 from .operations import Call, NodeHandler, Operation
@@ -19,6 +30,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     found = [
         *_tagged("Subjects", subjects.OPERATIONS),
         *_tagged("Schemas", schemas.OPERATIONS),
+        *_tagged("Schemas", duplicates.operations()),
         *_tagged("Compatibility", compatibility.OPERATIONS),
         *_tagged("Compatibility", explain.OPERATIONS),
         *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),

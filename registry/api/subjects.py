@@ -18,6 +18,7 @@ from registry.domain.versions import Registered
 
 from .answers import Answer, json_answer
 from .bodies import schema_request
+from .duplicates import equal_to
 from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Fresh, Operation
 from .parameters import (
     ASSOCIATED,
@@ -224,6 +225,7 @@ OPERATIONS = (
         path="/subjects/{subject}/versions",
         summary="Register a schema under a subject",
         handler=register,
+        after=equal_to,
         fresh=Fresh.DECIDED,
         takes="RegisterSchemaRequest",
         gives="RegisterSchemaResponse",

@@ -91,7 +91,7 @@ def _query(
 ) -> tuple[tuple[str, str], ...]:
     if rest[:2] == ("schemas", "ids"):
         return _qualify_parameter(prefix, "subject", query)
-    if (len(rest) == 1 and rest[0] in ("subjects", "schemas")) or "keks" in rest:
+    if list(rest) in (["subjects"], ["schemas"], ["schemas", "duplicates"]) or "keks" in rest:
         return _qualify_parameter(prefix, "subjectPrefix", query)
     if rest[:2] == ("compatibility", "explain"):
         return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))

@@ -140,7 +140,7 @@ def schemas_with_aliases(
 
 def _aliases_under(view: View, prefix: str) -> dict[str, list[str]]:
     aliases: dict[str, list[str]] = {}
-    for start, test in _ranges(view, rows.CONFIG, prefix):
+    for start, test in ranges(view, rows.CONFIG, prefix):
         for key, value in rows.scan(view, start):
             subject = rows.scope_of(key, value)
             target = aliased(view, subject)
@@ -151,7 +151,7 @@ def _aliases_under(view: View, prefix: str) -> dict[str, list[str]]:
 
 def _subjects_under(view: View, prefix: str) -> Iterator[tuple[Subject, bytes]]:
     """Each subject that has version rows, with the first one's value."""
-    for start, test in _ranges(view, rows.VERSION, prefix):
+    for start, test in ranges(view, rows.VERSION, prefix):
         row = view.seek(start)
         while row is not None and row[0].startswith(start):
             key, value = row
@@ -161,7 +161,7 @@ def _subjects_under(view: View, prefix: str) -> Iterator[tuple[Subject, bytes]]:
             row = view.seek(rows.after(key[:-4]))
 
 
-def _ranges(view: View, table: bytes, prefix: str) -> list[tuple[bytes, Callable[[Subject], bool]]]:
+def ranges(view: View, table: bytes, prefix: str) -> list[tuple[bytes, Callable[[Subject], bool]]]:
     """Where the rows of all subjects under a prefix lie in a table, and a test for what else lies there."""
     if prefix == ":*:":
         return [(table, lambda _: True)]

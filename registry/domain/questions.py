@@ -21,6 +21,9 @@ What = Literal[
     "equivalent",
     "differences",
     "changes",
+    "tags",
+    "retagged",
+    "normal_texts",
 ]
 
 
@@ -42,7 +45,8 @@ class Question(NamedTuple):
     """What is wanted of ``source``, by the name that :class:`.schemas.Schema` has for it.
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
-    writer as ``other``.
+    writer as ``other``. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
+    ``None`` for those that are no schemas.
     """
 
     what: What
@@ -97,6 +101,8 @@ def answer(question: Question, read: Callable[[Source], Schema], budget: Budget)
 
 def _value(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Any:
     what, source, other, details = question
+    if what == "normal_texts":
+        return [_normal_text(each, read) for each in dict(details)["sources"]]
     schema = read(source)
     if other is None:
         said = getattr(schema, what)
@@ -105,3 +111,10 @@ def _value(question: Question, read: Callable[[Source], Schema], budget: Budget)
         return schema.equivalent(read(other))
     compare = getattr(FORMATS[source.schema_type], what)
     return compare(schema, read(other), budget=budget, **dict(details))
+
+
+def _normal_text(source: Source, read: Callable[[Source], Schema]) -> str | None:
+    try:
+        return read(source).normalized
+    except InvalidSchema:
+        return None

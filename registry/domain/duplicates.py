@@ -1,0 +1,169 @@
+"""Contents that are the same once they are normalised: found piece by piece, each piece in bounded work.
+
+The normal form of a content is the guid that it would have, had ``normalize`` been asked for when it was
+registered. Nothing in the rows tells it: every schema has to be read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from . import entities, queries, references, rows, versions
+from .model import Subject, guid_text, identity
+from .parsing import Parser
+from .questions import Question, Source
+from .rows import VersionRow, View
+from .schemas import FORMATS, InvalidSchema
+from .versions import Registered
+
+ROWS_AT_ONCE: Final = 2_000
+"""Version rows looked at in one piece: some 20 ms."""
+CHARACTERS_AT_ONCE: Final = 1_000_000
+"""Of the schemas that are read in one piece, by a process beside: about a second of work."""
+EQUALS_SOUGHT: Final = 10
+"""Earlier versions that a new one is held against."""
+
+
+class Content(NamedTuple):
+    """What makes two contents one."""
+
+    schema_type: str
+    md5: bytes
+
+
+class Scope(NamedTuple):
+    """Where duplicates are sought: under a prefix of subjects (as for ``GET /schemas``)."""
+
+    prefix: str
+    deleted: bool
+    """Among soft-deleted versions too."""
+
+
+class Piece(NamedTuple):
+    """The next versions of a scope."""
+
+    held: list[tuple[Content, bytes]]
+    """Their contents, and the keys of their rows."""
+    unknown: dict[Content, Registered]
+    """The contents among them whose normal form is not known, with a version of each."""
+    rows: int
+    """How many version rows were looked at."""
+    end: bytes | None
+    """The key of the last one; ``None`` when there are no more."""
+
+
+def next_piece(view: View, scope: Scope, after: bytes, known: Container[Content]) -> Piece:
+    """The versions behind the row ``after``; ``known``: those whose normal form is known."""
+    held: list[tuple[Content, bytes]] = []
+    unknown: dict[Content, Registered] = {}
+    size = count = 0
+    for key, value in _rows_behind(view, scope.prefix, after):
+        count += 1
+        if scope.deleted or not rows.is_deleted(value):
+            row = VersionRow.unpack(value)
+            content = _content(row)
+            held.append((content, key))
+            if content not in unknown and content not in known:
+                unknown[content] = Registered(versions.subject_at(key, value), rows.unnumber(key[-4:]), row)
+                size += len(row.schema)
+        if count == ROWS_AT_ONCE or size > CHARACTERS_AT_ONCE:
+            return Piece(held, unknown, count, key)
+    return Piece(held, unknown, count, None)
+
+
+def _rows_behind(view: View, prefix: str, after: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for start, test in sorted(queries.ranges(view, rows.VERSION, prefix), key=lambda each: each[0]):
+        if after < rows.after(start):
+            for key, value in rows.scan(view, start, max(start, after + b"\0")):
+                if test(versions.subject_at(key, value)):
+                    yield key, value
+
+
+def forms(view: View, parser: Parser, unknown: Mapping[Content, Registered]) -> dict[Content, bytes]:
+    """The normal form of each content; one that is no schema any more is its own.
+
+    Raises :class:`.parsing.TooMuchText` until the parser has been told what the schemas say.
+    """
+    found = {content: content.md5 for content in unknown}
+    sources = {content: source for content, each in unknown.items() if (source := _source(view, each))}
+    if not sources:
+        return found
+    asked = tuple(sources.values())
+    texts = parser.told(Question("normal_texts", asked[0], None, (("sources", asked),)))
+    for content, text in zip(sources, texts, strict=True):
+        if text is not None:
+            found[content] = _form(unknown[content].row, text)
+    return found
+
+
+def _source(view: View, registered: Registered) -> Source | None:
+    row = registered.row
+    schema_type = entities.schema_type(row)
+    if schema_type not in FORMATS:
+        return None
+    try:
+        _, used = references.resolve(view, registered.subject, entities.references(row), deleted=True)
+    except InvalidSchema:
+        return None
+    return Source(schema_type, entities.text(row), tuple(used))
+
+
+def _form(row: VersionRow, text: str) -> bytes:
+    listed = sorted(set(entities.references(row)), key=lambda each: (each.name, each.subject, each.version))
+    return identity(text, listed, entities.metadata(row), entities.rule_set(row))
+
+
+class Group(NamedTuple):
+    """Contents with one normal form."""
+
+    schema_type: str
+    form: bytes
+    held: Mapping[bytes, list[bytes]]
+    """By guid the keys of version rows."""
+
+
+def group_entity(view: View, scope: Scope, group: Group) -> dict[str, Any] | None:
+    """The group as the API tells it; ``None`` where by now fewer than two of its contents are left."""
+    contents = []
+    for md5, keys in group.held.items():
+        content = Content(group.schema_type, md5)
+        listed = [
+            {"subject": each.subject.qualified, "version": each.version, "id": each.row.schema_id}
+            for each in (versions.at(view, key) for key in keys)
+            if each is not None and _content(each.row) == content and (scope.deleted or not each.row.deleted)
+        ]
+        if listed:
+            contents.append({"guid": guid_text(md5), "versions": listed})
+    if len(contents) < 2:
+        return None
+    return {"schemaType": group.schema_type, "normalized": guid_text(group.form), "contents": contents}
+
+
+def _content(row: VersionRow) -> Content:
+    return Content(entities.schema_type(row), row.md5)
+
+
+def equal_to(view: View, parser: Parser, subject: Subject, number: int) -> int | None:
+    """The newest earlier version that says the same as version ``number``, once both are normalised.
+
+    Only the last few are looked at, those with the same fields. Raises :class:`.parsing.TooMuchText` where
+    too much would have to be read for that, and :class:`InvalidSchema`.
+    """
+    new = versions.get(view, subject, number)
+    if new is None or entities.schema_type(new) not in FORMATS:
+        return None
+    wanted = parser.stored(view, Registered(subject, number, new))
+    fields = wanted.field_names()
+    form: bytes | None = None
+    for count, each in enumerate(versions.versions(view, subject, newest_first=True)):
+        if count > EQUALS_SOUGHT:
+            break
+        if each.version >= number or entities.schema_type(each.row) != entities.schema_type(new):
+            continue
+        earlier = parser.stored(view, each)
+        if earlier.field_names() == fields:
+            form = form or _form(new, wanted.normalized)
+            if _form(each.row, earlier.normalized) == form:
+                return each.version
+    return None
