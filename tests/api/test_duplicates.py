@@ -1,0 +1,206 @@
+"""Schemas that are equal once they are normalised: listed for clean-up, and told when one is registered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from registry.domain import duplicates
+from tests.api.driver import Api, Requests
+
+JSON, PROTOBUF = Requests("JSON"), Requests("PROTOBUF")
+ONE, OTHER = '{"type":"string","title":"t"}', '{"title":"t","type":"string"}'
+AVRO_ONE = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","doc":"d"}],"x":1,"y":2}'
+AVRO_OTHER = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","doc":"d"}],"y":2,"x":1}'
+PROTO_ONE = 'syntax = "proto3"; message M { string a = 1; string b = 2; }'
+PROTO_OTHER = 'syntax = "proto3"; message M { string b = 2; string a = 1; }'
+
+
+def found(api: Api, query: str = "", context: str = "") -> list[list[list[str]]]:
+    """For each group, for each content, where it stands; asked for until everything was examined."""
+    for _ in range(100):
+        reply = api.get(f"{context}/schemas/duplicates?{query}")
+        assert reply.status == 200, reply.body
+        if reply.json["complete"]:
+            return [
+                [
+                    [f"{at['subject']} {at['version']}" for at in content["versions"]]
+                    for content in each["contents"]
+                ]
+                for each in reply.json["groups"]
+            ]
+    raise AssertionError("never complete")
+
+
+def sets(groups: list[list[list[str]]]) -> set[frozenset[str]]:
+    return {frozenset(place for content in group for place in content) for group in groups}
+
+
+def pairs(*groups: str) -> set[frozenset[str]]:
+    return {frozenset(group.split(", ")) for group in groups}
+
+
+@pytest.fixture
+def twice(api: Api) -> Api:
+    """Each content in two spellings, the first of them under two subjects."""
+    for subject in ("a", "a2"):
+        JSON.register(api, subject, ONE)
+    JSON.register(api, "b", OTHER)
+    api.register("c", AVRO_ONE)
+    api.register("d", AVRO_OTHER)
+    PROTOBUF.register(api, "e", PROTO_ONE)
+    PROTOBUF.register(api, "f", PROTO_OTHER)
+    api.register("single", '"int"')
+    JSON.register(api, ":.x:a", OTHER)
+    return api
+
+
+class TestList:
+    def test_equal_contents_of_all_types(self, twice: Api) -> None:
+        assert sets(found(twice)) == pairs("a 1, a2 1, b 1", "c 1, d 1", "e 1, f 1")
+
+    def test_a_group_names_its_normal_form_and_ids(self, twice: Api) -> None:
+        found(twice)
+        groups = twice.get("/schemas/duplicates").json["groups"]
+        [group] = [each for each in groups if each["schemaType"] == "JSON"]
+        guid = JSON.register(twice, "again", ONE)["guid"]
+        reply = twice.post("/subjects/normal/versions?normalize=true", JSON.body(ONE))
+        assert group["normalized"] == reply.json["guid"]
+        contents = {content["guid"]: content["versions"] for content in group["contents"]}
+        assert contents[guid] == [
+            {"subject": "a", "version": 1, "id": 1}, {"subject": "a2", "version": 1, "id": 1},
+        ]  # fmt: skip
+        assert contents[group["normalized"]] == [{"subject": "b", "version": 1, "id": 2}]
+
+    @pytest.mark.parametrize(
+        ("query", "groups"),
+        [
+            ("subjectPrefix=a", []),
+            ("subjectPrefix=b", []),
+            ("subjectPrefix=:.x:", []),
+            ("subjectPrefix=:*:", ["a 1, a2 1, b 1, :.x:a 1", "c 1, d 1", "e 1, f 1"]),
+            ("subjectPrefix=:*:a", ["a 1, a2 1, :.x:a 1"]),
+        ],
+    )
+    def test_prefixes(self, twice: Api, query: str, groups: list[str]) -> None:
+        assert sets(found(twice, query)) == pairs(*groups)
+
+    def test_a_context(self, twice: Api) -> None:
+        assert found(twice, context="/contexts/x") == []
+        JSON.register(twice, ":.x:b", ONE)
+        assert sets(found(twice, context="/contexts/x")) == pairs(":.x:a 1, :.x:b 1")
+
+    def test_soft_deleted_versions_where_asked_for(self, twice: Api) -> None:
+        twice.delete("/subjects/d")
+        assert sets(found(twice)) == pairs("a 1, a2 1, b 1", "e 1, f 1")
+        assert sets(found(twice, "deleted=true")) == pairs("a 1, a2 1, b 1", "c 1, d 1", "e 1, f 1")
+        twice.delete("/subjects/d?permanent=true")
+        assert sets(found(twice, "deleted=true")) == pairs("a 1, a2 1, b 1", "e 1, f 1")
+
+    def test_what_was_cleaned_up_is_gone_and_what_is_new_is_there(self, twice: Api) -> None:
+        found(twice)
+        twice.delete("/subjects/b")
+        PROTOBUF.register(twice, "e2", PROTO_OTHER)
+        assert sets(found(twice)) == pairs("c 1, d 1", "e 1, f 1, e2 1")
+
+    def test_pages(self, twice: Api) -> None:
+        everything = found(twice)
+        assert len(everything) == 3
+        pages = [found(twice, f"limit=1&offset={offset}") for offset in (0, 1, 2, 3)]
+        assert [each for page in pages for each in page] == everything
+        assert twice.get("/schemas/duplicates?offset=-1").error[:2] == (422, 422)
+
+    def test_metadata_rules_and_references_count(self, api: Api) -> None:
+        api.register("base", '{"type":"enum","name":"E","symbols":["A"]}')
+        listed = [{"name": "E", "subject": "base", "version": 1}]
+        for subject, body in {
+            "a": JSON.body(ONE), "b": JSON.body(OTHER, metadata={"properties": {"k": "v"}}),
+            "c": {"schema": '{"type":"array","items":"E","x":1,"y":1}', "references": listed},
+            "d": {"schema": '{"type":"array","items":"E","y":1,"x":1}', "references": listed},
+        }.items():  # fmt: skip
+            assert api.post(f"/subjects/{subject}/versions", body).status == 200
+        assert sets(found(api)) == pairs("c 1, d 1")
+
+    def test_a_schema_that_cannot_be_read_any_more_is_left_alone(self, api: Api) -> None:
+        api.put("/mode", {"mode": "IMPORT"})
+        for number, text in enumerate(("nonsense", " nonsense", '{"$ref":"#/no"}'), 1):
+            body = {"schema": text, "schemaType": "JSON" if "ref" in text else "AVRO", "id": number}
+            api.post(f"/subjects/s{number}/versions", body)
+        assert found(api) == []
+
+
+class TestPieces:
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(duplicates, "ROWS_AT_ONCE", 3)
+
+    def test_each_request_examines_a_piece(self, twice: Api) -> None:
+        told = [twice.get("/schemas/duplicates?subjectPrefix=:*:").json for _ in range(4)]
+        assert [each["examined"] for each in told] == [3, 6, 9, 9]
+        assert [each["complete"] for each in told] == [False, False, False, True]
+        assert len(told[0]["groups"]) <= len(told[3]["groups"]) == 3
+
+    def test_searches_of_several_scopes_go_on_side_by_side(self, twice: Api) -> None:
+        for _ in range(20):
+            for query in ("", "subjectPrefix=:*:", "deleted=true", "subjectPrefix=a", "subjectPrefix=b"):
+                twice.get(f"/schemas/duplicates?{query}")
+        assert sets(found(twice, "subjectPrefix=:*:a")) == pairs("a 1, a2 1, :.x:a 1")
+
+    def test_large_schemas_make_small_pieces(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(duplicates, "CHARACTERS_AT_ONCE", 10)
+        JSON.register(api, "a", ONE)
+        JSON.register(api, "b", OTHER)
+        assert api.get("/schemas/duplicates").json["examined"] == 1
+        assert sets(found(api)) == pairs("a 1, b 1")
+
+
+class TestEqualTo:
+    HEADER = "x-registry-equal-to"
+
+    def register(self, api: Api, schema: str, **members: Any) -> str | None:
+        reply = api.post("/subjects/s/versions", {"schema": schema, **members})
+        assert reply.status == 200, reply.body
+        return reply.headers.get(self.HEADER)
+
+    @pytest.mark.parametrize(
+        ("schema_type", "one", "other"), [("JSON", ONE, OTHER), ("PROTOBUF", PROTO_ONE, PROTO_OTHER)]
+    )
+    def test_a_new_version_that_says_the_same_names_the_earlier(
+        self, api: Api, schema_type: str, one: str, other: str
+    ) -> None:
+        assert self.register(api, one, schemaType=schema_type) is None
+        assert self.register(api, other, schemaType=schema_type) == "1"
+        assert api.get("/subjects/s/versions").json == [1, 2]
+
+    def test_the_newest_of_several_is_named(self, api: Api) -> None:
+        texts = [json.dumps(dict(items)) for items in (
+            (("title", "t"), ("type", "string"), ("x", 1)), (("type", "string"), ("title", "t"), ("x", 1)),
+            (("x", 1), ("title", "t"), ("type", "string")),
+        )]  # fmt: skip
+        assert [self.register(api, text, schemaType="JSON") for text in texts] == [None, "1", "2"]
+        assert api.delete("/subjects/s/versions/3").status == 200
+        assert self.register(api, '{"x":1,"type":"string","title":"t"}', schemaType="JSON") == "2"
+
+    def test_a_version_that_says_something_else_names_none(self, api: Api) -> None:
+        first = '{"type":"object","additionalProperties":false,"properties":{"a":{"type":"string"}}}'
+        second = first.replace('"string"', '["string","null"]')
+        assert self.register(api, first, schemaType="JSON") is None
+        assert self.register(api, second, schemaType="JSON") is None
+        assert api.get("/subjects/s/versions").json == [1, 2]
+
+    def test_what_is_registered_already_names_none(self, api: Api) -> None:
+        JSON.register(api, "s", ONE)
+        assert self.register(api, ONE, schemaType="JSON") is None
+
+    def test_metadata_counts(self, api: Api) -> None:
+        self.register(api, ONE, schemaType="JSON")
+        assert self.register(api, OTHER, schemaType="JSON", metadata={"properties": {"k": "v"}}) is None
+
+    def test_too_large_schemas_are_let_be(self, api: Api) -> None:
+        long = json.dumps({"type": "string", "description": "x" * 70_000})
+        assert self.register(api, long, schemaType="JSON") is None
+        swapped = json.dumps({"description": "x" * 70_000, "type": "string"})
+        assert self.register(api, swapped, schemaType="JSON") is None
+        assert api.get("/subjects/s/versions").json == [1, 2]
