@@ -1,12 +1,14 @@
 """What Spark's executors need of this project: the files that their tasks import, in one archive.
 
-Besides, they need Python 3.11 or newer with msgspec, orjson, pyarrow, numpy and xxhash, and access to the
-snapshots' location.
+Besides, they need Python 3.11 or newer with msgspec, numpy, orjson, pyarrow and xxhash, and access to the
+snapshots' location. A build on a cluster hands the archive over by itself; ``python -m
+snapshots.spark.shipping FILE.zip`` makes it for ``--py-files``, and without an argument lists what is in it.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,3 +60,10 @@ def _imported(path: str) -> Iterator[str]:
 def _files(name: str) -> Iterator[str]:
     path = name.replace(".", "/")
     yield from (each for each in (f"{path}.py", f"{path}/__init__.py") if (SOURCES / each).is_file())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        write_archive(Path(sys.argv[1]))
+    else:
+        sys.stdout.writelines(f"{path}\n" for path in py_files())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -21,6 +24,7 @@ from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 from registry.snapshot.parts import PartWriter
 from registry.snapshot.sealing import Written, unite, write_run
+from snapshots.spark import shipping
 from snapshots.spark.ranges import ChunkSeen, plan_ranges
 from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, writing
 from snapshots.spark.tasks.base_parts import DamagedPart
@@ -224,3 +228,30 @@ def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
     gone = Part("part-0000000000000000.arrow", 1, 1, "0" * 64, b"V", b"V")
     with pytest.raises(DamagedPart, match="missing"):
         writing.write_range(location, plan, plan_ranges([], [gone], 1)[0], [])
+
+
+def test_the_archive_for_executors_holds_all_that_tasks_import(tmp_path: Path) -> None:
+    archive = tmp_path / "executors.zip"
+    shipping.write_archive(archive)
+    tasks = [name for name in shipping.py_files() if "spark/tasks/" in name and "__init__" not in name]
+    names = [name.removesuffix(".py").replace("/", ".") for name in tasks]
+    lines = [
+        "import sys",
+        f"sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]",
+        *(f"import {name}" for name in names),
+        "from registry.snapshot.location import Location",
+        f"Location.parse({str(tmp_path)!r})",
+        "print(*(getattr(sys.modules[name], '__file__', None) for name in sys.modules"
+        " if name.partition('.')[0] in ('registry', 'snapshots', 'election')))",
+    ]
+    # Without what .pth files say, this project is found in the archive alone.
+    command = [sys.executable, "-I", "-S", "-c", "\n".join(lines)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(names) >= 7
+    assert all(file.startswith(str(archive)) for file in done.stdout.split())
+
+
+def test_the_archive_is_a_function_of_the_files(tmp_path: Path) -> None:
+    for name in ("a.zip", "b.zip"):
+        shipping.write_archive(tmp_path / name)
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()

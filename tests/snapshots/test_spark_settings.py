@@ -1,0 +1,93 @@
+"""What Spark is told: by the settings, and by this project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from registry.settings import Settings
+from snapshots.spark import connector
+from snapshots.spark.reading import kafka_options, tasks_for
+from snapshots.spark.session import given_conf, session_conf
+from snapshots.task import BuildFailed
+
+
+def test_passwords_and_certificates_travel_as_the_options_of_kafka(tmp_path: Path) -> None:
+    for name in ("ca", "certificate", "key"):
+        (tmp_path / f"{name}.pem").write_text(f"the {name}")
+    given = Settings(
+        kafka="broker:9093",
+        kafka_security_protocol="SASL_SSL",
+        kafka_sasl_mechanism="SCRAM-SHA-512",
+        kafka_sasl_username="alice",
+        kafka_sasl_password='a"b\\c',
+        kafka_ssl_ca_location=str(tmp_path / "ca.pem"),
+        kafka_ssl_certificate_location=str(tmp_path / "certificate.pem"),
+        kafka_ssl_key_location=str(tmp_path / "key.pem"),
+        kafka_ssl_key_password="secret",
+        kafka_ssl_endpoint_identification_algorithm="",
+    )
+    assert kafka_options(given) == {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.client.id": "registrar",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="alice" password="a\\"b\\\\c";',
+        "kafka.ssl.endpoint.identification.algorithm": "",
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.certificates": "the ca",
+        "kafka.ssl.keystore.type": "PEM",
+        "kafka.ssl.keystore.certificate.chain": "the certificate",
+        "kafka.ssl.keystore.key": "the key",
+        "kafka.ssl.key.password": "secret",
+    }
+    assert kafka_options(Settings(kafka="broker:9092")) == {
+        "kafka.security.protocol": "PLAINTEXT",
+        "kafka.client.id": "registrar",
+    }
+
+
+def test_what_the_user_says_of_spark_counts_most() -> None:
+    said = "spark.driver.memory=4g spark.x='a b' spark.jars=/opt/own.jar"
+    conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_conf=said))
+    assert conf["spark.driver.memory"] == "4g"
+    assert conf["spark.x"] == "a b"
+    assert conf["spark.jars"] == "/opt/own.jar"
+    assert conf["spark.master"] == "local[*,3]", "a task that fails is tried again"
+    packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.9"
+    conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_packages=packages))
+    assert conf["spark.jars.packages"] == packages
+    assert "spark.jars" not in conf
+    assert "spark.jars" not in session_conf(Settings()), "the embedded log needs none"
+    conf = session_conf(Settings(snapshots_spark_master="spark://host:7077"))
+    assert conf["spark.master"] == "spark://host:7077"
+    assert "spark.driver.host" not in conf
+
+
+@pytest.mark.parametrize("text", ["spark.x", "=1", "spark.x='1"])
+def test_what_is_no_pair_is_refused(text: str) -> None:
+    with pytest.raises(BuildFailed, match="snapshots_spark_conf"):
+        given_conf(text)
+
+
+def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
+    found = connector.jars("4.0.1")
+    assert [jar.name for jar in found] == [
+        "commons-pool2-2.12.0.jar",
+        "kafka-clients-3.9.0.jar",
+        "spark-sql-kafka-0-10_2.13-4.0.0.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+    ]
+    for jar in found:
+        (tmp_path / jar.name).write_bytes(jar.read_bytes())
+    connector.check(tmp_path)
+    (tmp_path / found[0].name).write_bytes(b"other")
+    with pytest.raises(BuildFailed, match=found[0].name):
+        connector.check(tmp_path)
+    with pytest.raises(BuildFailed, match="snapshots_spark_packages"):
+        connector.jars("4.1.0")
+
+
+def test_a_log_is_read_by_as_many_tasks_as_it_is_worth() -> None:
+    assert [tasks_for(records, 2) for records in (0, 10, 1_000_000, 10**12)] == [2, 2, 10, 4096]
