@@ -8,10 +8,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -54,7 +55,8 @@ def open_session(settings: Settings) -> Iterator[SparkSession]:
         with _prepared(session) as prepared:
             yield prepared
     finally:
-        session.stop()
+        with suppress(Py4JError, OSError):  # where Spark was killed
+            session.stop()
 
 
 def session_conf(settings: Settings) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from snapshots.task import Progress
@@ -23,10 +25,15 @@ def telling(context: SparkContext, step: str, group: str, progress: Progress) ->
     over = threading.Event()
 
     def tell() -> None:
-        while not over.wait(_EVERY_S):
-            done, total = _tasks(context, group)
-            if total:
-                progress(step, done, total)
+        try:
+            while not over.wait(_EVERY_S):
+                done, total = _tasks(context, group)
+                if total:
+                    progress(step, done, total)
+        except Py4JError:
+            return  # Spark is gone, as whoever waits for the job is told
+        finally:
+            _hang_up(context)
 
     thread = threading.Thread(target=tell, name="telling", daemon=True)
     thread.start()
@@ -38,9 +45,17 @@ def telling(context: SparkContext, step: str, group: str, progress: Progress) ->
         over.set()
         thread.join()
         if not finished:
-            context.cancelJobGroup(group)
+            with suppress(Py4JError):
+                context.cancelJobGroup(group)
     _, total = _tasks(context, group)
     progress(step, max(1, total), max(1, total))
+
+
+def _hang_up(context: SparkContext) -> None:
+    """Close this thread's connection to Java, which nobody else does."""
+    gateway: Any = context._gateway  # noqa: SLF001 (there is no other way)
+    if gateway is not None and (connection := gateway._gateway_client.get_thread_connection()):  # noqa: SLF001
+        connection.close()
 
 
 def _tasks(context: SparkContext, group: str) -> tuple[int, int]:
