@@ -15,9 +15,9 @@ from typing import Any, NoReturn, TypeVar
 
 from registry.log.contract import ForeignLog, LogError, Unreachable
 
-from . import wire
+from . import wire, witnesses
 from .connection import Connections, NoAnswer, Purpose, addresses
-from .wire import Cluster, Code
+from .wire import Broker, Cluster, Code
 
 CONFIRM_S = 1.0
 """For how long brokers must say that the log is another one."""
@@ -139,12 +139,21 @@ class Partition:
             async with asyncio.timeout(timeout_s), self._asking:
                 if self.cluster is None or self.heard < asked:
                     cluster = await self._ask_anybody(wire.Metadata(self.topic), wire.cluster)
+                    self._check_newer(cluster)
                     self.cluster, self.heard = cluster, time.monotonic()
         except TimeoutError as error:
             raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
         if self.topic_id:
             self._compare(self.cluster)
         return self.cluster
+
+    def _check_newer(self, cluster: Cluster) -> None:
+        """Take nothing from a broker that knows less than others have said: who leads the partition."""
+        known, found = self.cluster and self.cluster.place, cluster.place
+        if known and found and known.topic_id == found.topic_id and found.epoch < known.epoch:
+            if self._asked:
+                self._failed[self._asked] = time.monotonic()
+            raise NoAnswer("the broker does not know yet which one has the partition", sent=False)
 
     def adopt(self, cluster: Cluster) -> None:
         """Take this topic as the one to follow."""
@@ -239,9 +248,7 @@ class Partition:
         while True:
             left = deadline - time.monotonic()
             try:
-                request = wire.list_offsets(self.topic, at)
-                answer = await self.ask(request, Purpose.ASK, max(0.001, min(left, TRY_S)), looking=True)
-                code, offset = wire.listed_offset(answer)
+                code, offset = await self._offset_at(at, max(0.001, min(left, TRY_S)))
                 if code == Code.NONE:
                     return offset
                 trouble = code_name(code)
@@ -253,6 +260,40 @@ class Partition:
                 raise Unreachable(f"Kafka did not tell where topic {self.topic} ends: {trouble}")
             await pause()
             await self.recover()
+
+    async def _offset_at(self, at: int, timeout_s: float) -> tuple[int, int]:
+        """One try: the answer's code and the offset, believed by other brokers where it is the end."""
+        place = self.cluster.place if self.cluster else None
+        request = wire.ListOffsets(self.topic, at, place.epoch if place else -1)
+        asking = self.ask(request, Purpose.ASK, timeout_s, looking=True)
+        if at != wire.LATEST or place is None or place.replicas < 2:
+            return wire.listed_offset(await asking)
+        answer, _ = await asyncio.gather(asking, self._witnessed(place, timeout_s))
+        return wire.listed_offset(answer)
+
+    async def _witnessed(self, place: wire.Place, timeout_s: float) -> None:
+        """Return when enough brokers say that nobody newer leads the partition (:mod:`.witnesses`)."""
+
+        async def ask(broker: Broker) -> Cluster:
+            try:
+                answer = await self.ask_at(broker.host, broker.port, wire.Metadata(self.topic), timeout_s)
+            except NoAnswer:
+                self._failed[broker.host, broker.port] = time.monotonic()
+                raise
+            self._failed.pop((broker.host, broker.port), None)
+            return wire.cluster(answer)
+
+        def failed_at(broker: Broker) -> float:
+            return self._failed.get((broker.host, broker.port), 0.0)
+
+        try:
+            async with asyncio.timeout(timeout_s):
+                await witnesses.confirm(place, ask, failed_at)
+        except witnesses.NewerEpoch as newer:
+            self.cluster, self.heard = newer.cluster, time.monotonic()
+            raise NoAnswer(str(newer), sent=False) from None
+        except TimeoutError as error:
+            raise NoAnswer("too few brokers say which of them has the partition", sent=False) from error
 
     async def ask_end(self, timeout_s: float) -> int:
         """The log's end as of now. Raises :class:`.contract.Unreachable`, also while a cut is suspected."""

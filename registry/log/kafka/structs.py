@@ -6,7 +6,9 @@ from typing import Any
 
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import RequestStruct, Response
+from aiokafka.protocol.offset import OffsetResponse_v5
 from aiokafka.protocol.types import (
+    Array,
     Boolean,
     CompactArray,
     CompactBytes,
@@ -16,6 +18,7 @@ from aiokafka.protocol.types import (
     Int32,
     Int64,
     Schema,
+    String,
     TaggedFields,
 )
 
@@ -96,6 +99,27 @@ class MetadataRequestV10(RequestStruct):  # type: ignore[misc]
         ("include_cluster_authorized_operations", Boolean),
         ("include_topic_authorized_operations", Boolean),
         ("tags", TaggedFields),
+    )
+
+
+class ListOffsetsRequestV5(RequestStruct):  # type: ignore[misc]
+    """Asks for offsets by time (Kafka 2.2 and newer); aiokafka's takes the epoch for wider than it is."""
+
+    API_KEY, API_VERSION = 2, 5
+    RESPONSE_TYPE = OffsetResponse_v5
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        ("isolation_level", Int8),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                (
+                    "partitions",
+                    Array(("partition", Int32), ("current_leader_epoch", Int32), ("timestamp", Int64)),
+                ),
+            ),
+        ),
     )
 
 

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest_v11
-from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.produce import ProduceRequest_v7
 
-from .structs import FetchRequestV13, MetadataRequestV10, ProduceRequestV13
+from .structs import FetchRequestV13, ListOffsetsRequestV5, MetadataRequestV10, ProduceRequestV13
 
 PARTITION = 0
 """The log is the first and only partition of its topic."""
@@ -33,6 +32,7 @@ class Code(IntEnum):
     OFFSET_OUT_OF_RANGE = 1
     CORRUPT_MESSAGE = 2
     UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
     MESSAGE_TOO_LARGE = 10
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
@@ -52,6 +52,8 @@ class Code(IntEnum):
     CONCURRENT_TRANSACTIONS = 51
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     UNKNOWN_PRODUCER_ID = 59
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
     INVALID_RECORD = 87
     PRODUCER_FENCED = 90
     UNKNOWN_TOPIC_ID = 100
@@ -74,6 +76,12 @@ class Place(NamedTuple):
     broker: Broker | None
     """The one that leads the partition; ``None`` while there is none."""
     replicas: int
+    epoch: int = -1
+    """The leader epoch: it grows whenever another broker comes to lead the partition."""
+    others: tuple[Broker, ...] = ()
+    """Those brokers with a replica that do not lead, as far as they are in the cluster now."""
+    in_sync: frozenset[int] = frozenset()
+    """The ids of the brokers in sync, of whom alone the next to lead is chosen."""
 
 
 class Cluster(NamedTuple):
@@ -130,8 +138,11 @@ def cluster(response: Any) -> Cluster:
     place = None
     if code == Code.NONE and partitions:
         first = min(partitions, key=lambda partition: int(partition[1]))
-        _, _, node, _, replicas, *_ = first
-        place = Place(topic_id, len(partitions), brokers.get(node), len(replicas))
+        _, _, node, epoch, replicas, in_sync, *_ = first
+        others = tuple(brokers[each] for each in replicas if each in brokers and each != node)
+        place = Place(
+            topic_id, len(partitions), brokers.get(node), len(replicas), epoch, others, frozenset(in_sync)
+        )
     controller = brokers.get(response.controller_id)
     return Cluster(response.cluster_id or "", controller, list(brokers.values()), code, place)
 
@@ -185,12 +196,23 @@ def produced(response: Any) -> ProduceAnswer:
     return ProduceAnswer(code, offset, (rest[1] if len(rest) > 1 else None) or "")
 
 
-def list_offsets(topic: str, at: int) -> Any:
-    """Asks for the log's end (:data:`LATEST`: what readers may see) or start (:data:`EARLIEST`)."""
-    return OffsetRequest(_REPLICA, 0, [(topic, [(PARTITION, at)])])
+class ListOffsets(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
+    """Asks for the log's end (:data:`LATEST`: what readers may see) or start (:data:`EARLIEST`).
+
+    Answered only by a broker that leads the partition in ``epoch``; -1: in whichever.
+    """
+
+    API_KEY = 2
+
+    def __init__(self, topic: str, at: int, epoch: int) -> None:
+        self._topic, self._at, self._epoch = topic, at, epoch
+
+    def build(self, struct: Any) -> Any:
+        """The request in the version that was agreed on."""
+        return struct(_REPLICA, 0, [(self._topic, [(PARTITION, self._epoch, self._at)])])
 
 
 def listed_offset(response: Any) -> tuple[int, int]:
-    """The answer to :func:`list_offsets`: code and offset."""
-    _, code, _, offset = response.topics[0][1][0]
+    """The answer to :class:`ListOffsets`: code and offset."""
+    _, code, _, offset, *_ = response.topics[0][1][0]
     return code, offset

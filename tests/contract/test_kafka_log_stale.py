@@ -1,0 +1,207 @@
+"""A broker that is cut off from Kafka's controllers, and goes on saying what it knew of the log's end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from deploy.local.broker import Broker, Brokers
+from deploy.local.process import free_port
+from deploy.local.proxy import Proxy
+from registry.domain.records import Entry
+from registry.log.contract import Unreachable
+from registry.log.kafka import wire
+from registry.log.kafka.connection import NoAnswer, Security
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import Wanted
+from registry.log.kafka.witnesses import NewerEpoch, confirm
+from tests.running import until
+
+TOPIC = "_schemas"
+MOVE_S = 60.0
+
+
+class Separable(Brokers):
+    """Three brokers, of which the first two are the controllers; the third reaches those through proxies.
+
+    Controllers tell where they listen, so the third knows them by a listener of its own, whose address is the
+    proxy's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        *controllers, third = self.nodes
+        voters = [(each.node_id, each.controller_port) for each in controllers]
+        self.lines: list[Proxy] = []
+        for each in controllers:
+            port = free_port()
+            line = Proxy(f"127.0.0.1:{port}")
+            self.lines.append(line)
+            each.voters = voters
+            near = f"PLAINTEXT://127.0.0.1:{each.port},CONTROLLER://127.0.0.1:{each.controller_port}"
+            each.settings |= {
+                "controller.listener.names": "CONTROLLER,FAR",
+                "listeners": f"{near},FAR://127.0.0.1:{port}",
+                "advertised.listeners": f"{near},FAR://{line.address}",
+            }
+        third.voters = [(number, line.port) for (number, _), line in zip(voters, self.lines, strict=True)]
+        only = f"PLAINTEXT://127.0.0.1:{third.port}"
+        third.settings |= {
+            "process.roles": "broker",
+            "controller.listener.names": "FAR",
+            "listeners": only,
+            "advertised.listeners": only,
+        }
+        for each in self.nodes:
+            each.settings["listener.security.protocol.map"] = ",".join(
+                f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "CONTROLLER", "FAR")
+            )
+
+    def cut(self) -> Broker:
+        """Cut the third off from the controllers."""
+        for line in self.lines:
+            line.cut()
+        return self.nodes[2]
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[Separable]:
+    with ExitStack() as stack:
+        made = Separable(tmp_path / "brokers")
+        for line in made.lines:
+            stack.enter_context(line)
+        yield stack.enter_context(made)
+
+
+def log_at(servers: str) -> KafkaLog:
+    return KafkaLog(Security(), servers, TOPIC, transactional_id="t", append_timeout_s=20.0, wanted=Wanted())
+
+
+def epoch_and_end(log: KafkaLog) -> tuple[int, int]:
+    """What the broker that the log takes for the leader says by itself, in the epoch that it knows."""
+    partition = log._partition
+    assert partition.cluster is not None
+    place = partition.cluster.place
+    assert place is not None
+    assert place.broker is not None
+
+    async def ask() -> tuple[int, int]:
+        assert place is not None
+        assert place.broker is not None
+        request = wire.ListOffsets(TOPIC, wire.LATEST, place.epoch)
+        return wire.listed_offset(await partition.ask_at(place.broker.host, place.broker.port, request))
+
+    code, end = asyncio.run_coroutine_threadsafe(ask(), log._loop).result(30)
+    assert code == wire.Code.NONE
+    return place.epoch, end
+
+
+def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers: Separable) -> None:
+    admin = AdminClient({"bootstrap.servers": brokers.nodes[0].address, "log_level": 0})
+    made = NewTopic(
+        TOPIC,
+        num_partitions=1,
+        replica_assignment=[[3, 1, 2]],
+        config={"min.insync.replicas": "2", "cleanup.policy": "compact"},
+    )
+    admin.create_topics([made])[TOPIC].result(30)
+    with ExitStack() as stack:
+        log = log_at(brokers.address)
+        stack.callback(log.close)
+        log.claim()
+        log.append([Entry(b"k", b"1")])
+        assert log.ask_end(10) == 1
+        brokers.cut()
+
+        def leads() -> int:
+            return int(admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions[0].leader)
+
+        until(lambda: leads() not in (3, -1), MOVE_S, "the partition to move")
+        first = epoch_and_end(log)
+        assert first[1] == 1, "it still names an end"
+        producer = Producer({"bootstrap.servers": brokers.nodes[0].address, "log_level": 0})
+        producer.produce(TOPIC, b"2", b"k", partition=0)
+        assert producer.flush(30) == 0
+        if epoch_and_end(log) == first:  # nobody has told this log of the new epoch meanwhile
+            assert epoch_and_end(log)[1] == 1, "and does not know better"
+
+        def asked() -> int:
+            try:
+                return log.ask_end(10)
+            except Unreachable:
+                return 0
+
+        assert until(asked, MOVE_S, "the end to be known") == 2
+        assert log.wait(1, 30)
+        assert [record.value for record in log.read(1, 10, 1 << 20).records] == [b"2"]
+
+
+ID = b"0" * 16
+FIRST, SECOND, THIRD = (wire.Broker(number, "host", number) for number in (1, 2, 3))
+
+
+def place(epoch: int = 5, in_sync: frozenset[int] = frozenset({1, 2, 3})) -> wire.Place:
+    return wire.Place(ID, 1, FIRST, 3, epoch, (SECOND, THIRD), in_sync)
+
+
+class Told:
+    """What brokers say, by their ids: the place they name, or nothing for those that do not answer."""
+
+    def __init__(self, **said: wire.Place | None) -> None:
+        self._said = {int(name[1:]): each for name, each in said.items()}
+        self.asked: list[int] = []
+
+    async def __call__(self, broker: wire.Broker) -> wire.Cluster:
+        self.asked.append(broker.id)
+        said = self._said.get(broker.id)
+        if said is None:
+            raise NoAnswer("silence", sent=True)
+        return wire.Cluster("c", None, [FIRST, SECOND, THIRD], 0, said)
+
+
+def confirmed(told: Told, known: wire.Place) -> bool:
+    try:
+        asyncio.run(confirm(known, told, lambda broker: broker.id))
+    except NoAnswer:
+        return False
+    return True
+
+
+def test_one_other_of_three_is_enough_and_alone_is_asked() -> None:
+    told = Told(_2=place())
+    assert confirmed(told, place())
+    assert told.asked == [2]
+
+
+def test_the_next_is_asked_where_one_does_not_answer() -> None:
+    told = Told(_3=place())
+    assert confirmed(told, place())
+    assert told.asked == [2, 3]
+
+
+def test_nobody_is_asked_about_a_single_replica() -> None:
+    told = Told()
+    assert confirmed(told, wire.Place(ID, 1, FIRST, 1, 5, (), frozenset({1})))
+    assert told.asked == []
+
+
+def test_a_newer_epoch_is_news() -> None:
+    with pytest.raises(NewerEpoch):
+        confirmed(Told(_2=place(6)), place(5))
+
+
+def test_an_older_epoch_and_another_topic_say_nothing() -> None:
+    other = wire.Place(b"1" * 16, 1, FIRST, 3, 5, (), frozenset())
+    assert not confirmed(Told(_1=place(), _2=place(4), _3=other), place(5))
+
+
+def test_a_broker_that_is_left_alone_is_believed_once_the_controllers_have_agreed() -> None:
+    assert not confirmed(Told(_1=place()), place())
+    assert confirmed(Told(_1=place(in_sync=frozenset({1}))), place())
+    assert not confirmed(Told(_1=place(6, frozenset({1}))), place(5))
