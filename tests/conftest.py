@@ -50,6 +50,8 @@ def registry_without_readers(
 
 
 def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Registry]:
+    # Whoever asks it for snapshots wants no processor time spent on them.
+    flags = (*flags, "--snapshots-builder", "none")
     running = Registry(tmp_path_factory.mktemp("registry") / "data", *flags).wait()
     yield running
     assert running.stop() == 0, running.output

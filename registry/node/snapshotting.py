@@ -167,13 +167,21 @@ class Snapshotting:
             while not self._stopping:
                 next_tick = time.monotonic() + TICK_S
                 while (left_s := next_tick - time.monotonic()) > 0 and not self._stopping:
-                    self._serve_one(left_s)
+                    self._guarded(lambda: self._serve_one(left_s))
                 if not self._stopping:
-                    self._tick()
+                    self._guarded(self._tick)
         finally:
             with suppress(CatalogueError):
                 self._build.end(self._catalogue, self._now())
             self._catalogue.close()
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:
+            # Snapshots are no reason to end a node that serves.
+            _log.exception("unexpected error while looking after snapshots")
+            self._next_look = self._next_ask = time.monotonic() + AGAIN_S
 
     def _serve_one(self, timeout_s: float) -> None:
         with suppress(Empty):

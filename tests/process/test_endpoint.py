@@ -16,7 +16,7 @@ from registry.node.messages import Confirm, Confirmed, Framed, State, decode_fro
 class Starting:
     """A node that has its rows together while it is asked, and whose turn to say so comes later."""
 
-    alone, readable, started = False, False, False
+    alone, readable, started, repeats = False, False, False, False
     following = SimpleNamespace(trouble="")
     log = SimpleNamespace(identity="the log")
 
