@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 
-from registry.domain.commands import Register
-from registry.domain.errors import INVALID_SCHEMA
+from registry.domain.commands import Register, TagsOf
+from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA
 from registry.domain.model import Metadata, Reference, RuleSet
 from registry.domain.model import metadata as sorted_metadata
 from registry.domain.model import rule_set as sorted_rule_set
+from registry.domain.schemas.tags import FIELD, RECORD
 
 from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
 
@@ -37,6 +38,9 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
         rule_set=rule_set(source.get("ruleSet"), "ruleSet"),
         version=0 if version is None else version,
         schema_id=-1 if schema_id is None else schema_id,
+        tags_to_add=tags_of(source.get("schemaTagsToAdd"), "schemaTagsToAdd") or None,
+        tags_to_remove=tags_of(source.get("schemaTagsToRemove"), "schemaTagsToRemove") or None,
+        propagate_tags=bool(boolean(source.get("propagateSchemaTags"), "propagateSchemaTags")),
         **options,
     )
 
@@ -76,6 +80,23 @@ def rule_set(value: Any, member: str) -> RuleSet | None:
     rules = listing(_rule)
     found = {name: rules(source.get(name), f"{member}.{name}") for name in _RULE_GROUPS}
     return sorted_rule_set({**found, "enableAt": text(source.get("enableAt"), f"{member}.enableAt")})
+
+
+def tags_of(value: Any, member: str) -> list[TagsOf] | None:
+    """A list of ``SchemaTags``."""
+    return listing(_tagged)(value, member)
+
+
+def _tagged(value: Any, member: str) -> TagsOf | None:
+    source = members(value, member)
+    if source is None:
+        return None
+    entity = members(source.get("schemaEntity"), f"{member}.schemaEntity") or {}
+    path = text(entity.get("entityPath"), f"{member}.schemaEntity.entityPath")
+    kind = text(entity.get("entityType"), f"{member}.schemaEntity.entityType")
+    if not path or kind not in (RECORD, FIELD):
+        raise BAD_REQUEST(f"Cannot read '{member}.schemaEntity': a path and {RECORD} or {FIELD} are needed")
+    return TagsOf(path, kind, listing(text)(source.get("tags"), f"{member}.tags") or [])
 
 
 def _rule(value: Any, member: str) -> dict[str, Any] | None:

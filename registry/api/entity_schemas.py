@@ -60,7 +60,16 @@ _SNAPSHOT: Json = {
     **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), _TEXT),
 }
 _TIMES: Json = {"ts": {**_LONG, "description": "ms since the epoch"}, "deleted": _BOOL}
-_SCHEMA: Json = {"subject": _TEXT, "version": _INT, "id": _INT, "guid": _TEXT, **_CONTENT, **_TIMES}
+_SCHEMA_TAGS: Json = _list(_ref("SchemaTags"))
+_SCHEMA: Json = {
+    "subject": _TEXT,
+    "version": _INT,
+    "id": _INT,
+    "guid": _TEXT,
+    **_CONTENT,
+    **_TIMES,
+    "schemaTags": _SCHEMA_TAGS,
+}
 _CONFIG: Json = {
     "alias": _TEXT,
     "aliasForDeks": _TEXT,
@@ -115,7 +124,21 @@ SCHEMAS: dict[str, Json] = {
         "guid schemaType schema", subject=_TEXT, version=_INT, guid=_TEXT, **_CONTENT, maxId=_INT, **_TIMES
     ),
     "RegisterSchemaRequest": _object(
-        version=_nullable(_INT), id=_nullable(_INT), **_all_nullable(_CONTENT)
+        version=_nullable(_INT), id=_nullable(_INT), **_all_nullable(_CONTENT),
+        schemaTagsToAdd=_nullable(_SCHEMA_TAGS), schemaTagsToRemove=_nullable(_SCHEMA_TAGS),
+        propagateSchemaTags=_nullable(_BOOL),
+    ),
+    "SchemaTags": _object(
+        "schemaEntity tags",
+        schemaEntity=_object(
+            "entityPath entityType", entityPath=_TEXT, entityType={"enum": ("sr_record", "sr_field")}
+        ),
+        tags=_list(_TEXT),
+    ),
+    "TagSchemaRequest": _object(
+        newVersion=_nullable(_INT), tagsToAdd=_nullable(_SCHEMA_TAGS), tagsToRemove=_nullable(_SCHEMA_TAGS),
+        metadata=_nullable(_ref("Metadata")), ruleSet=_nullable(_ref("RuleSet")),
+        rulesToMerge=_nullable(_ref("RuleSet")), rulesToRemove=_nullable(_list(_TEXT)),
     ),
     "RegisterSchemaResponse": _object(
         "id version guid schemaType schema", id=_INT, version=_INT, guid=_TEXT, **_CONTENT, **_TIMES

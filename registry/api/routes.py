@@ -19,6 +19,7 @@ from . import (
     server,
     snapshots,
     subjects,
+    tags,
 )
 from .answers import Answer
 from .backend import Backend
@@ -29,6 +30,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     """Every operation that is served; ``/metrics`` only where ``metrics`` prints them."""
     found = [
         *_tagged("Subjects", subjects.OPERATIONS),
+        *_tagged("Subjects", tags.OPERATIONS),
         *_tagged("Schemas", schemas.OPERATIONS),
         *_tagged("Schemas", duplicates.operations()),
         *_tagged("Compatibility", compatibility.OPERATIONS),

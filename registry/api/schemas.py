@@ -18,11 +18,13 @@ from registry.domain.rows import View
 from registry.domain.schemas import FORMATS
 from registry.domain.versions import Registered
 
+from . import tags
 from .answers import Answer, Header, json_answer
 from .operations import Call, Fresh, Operation
 from .parameters import (
     ASSOCIATED,
     DELETED,
+    FIND_TAGS,
     FORMAT,
     LIST_MAX,
     PAGE,
@@ -79,7 +81,7 @@ def get_by_id(call: Call, view: View) -> Answer:
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = b',"maxId":%d' % versions.id_max(view, found.subject.context) if call.args["fetchMaxId"] else b""
-    return _lasting(call, entities.schema_string(row, tail=tail))
+    return _lasting(call, entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))
 
 
 def get_text_by_id(call: Call, view: View) -> Answer:
@@ -195,6 +197,7 @@ OPERATIONS = (
             SCOPE,
             FORMAT,
             REFERENCE_FORMAT,
+            FIND_TAGS,
             flag("fetchMaxId", "With the highest id of the context"),
         ),
         errors=(e.SCHEMA_ID_NOT_FOUND,),

@@ -10,12 +10,14 @@ from registry.domain import entities, lookup, queries, references
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
 from registry.domain.decide.decision import check_subject
+from registry.domain.decide.tags import changes_tags
 from registry.domain.metadata import tidy_rules
 from registry.domain.model import Subject
 from registry.domain.rows import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.versions import Registered
 
+from . import tags
 from .answers import Answer, json_answer
 from .bodies import schema_request
 from .duplicates import equal_to
@@ -24,6 +26,7 @@ from .parameters import (
     ASSOCIATED,
     DELETED,
     DELETED_ONLY,
+    FIND_TAGS,
     FORCE,
     FORMAT,
     LIST_MAX,
@@ -72,7 +75,7 @@ def get_version(call: Call, view: View) -> Answer:
     row = _formatted(call, view, found)
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
-    return Answer(entities.schema_entity(row))
+    return Answer(entities.schema_entity(row, schema_tags=tags.tail_of(call, view, found)))
 
 
 def get_version_text(call: Call, view: View) -> Answer:
@@ -123,6 +126,8 @@ def register(call: Call, view: View) -> Answer | Command:
     request = _request(call, force=call.args["force"])
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
+    if changes_tags(request):
+        return msgspec.structs.replace(request, subject=call.asked.qualified)
     request = _parsed(call, request)
     reply = lookup.already_registered(view, call.parser, request, defaults) if call.from_rows else None
     if reply is not None:
@@ -246,7 +251,7 @@ OPERATIONS = (
         summary="A version of a subject",
         handler=get_version,
         gives="Schema",
-        parameters=(FORMAT, REFERENCE_FORMAT, DELETED),
+        parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS),
         errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
     ),
     Operation(

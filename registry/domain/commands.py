@@ -14,6 +14,14 @@ class _Command(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A wanted write; its class is its name on the wire between processes."""
 
 
+class TagsOf(msgspec.Struct, frozen=True, array_like=True):
+    """Tags of one entity of a schema; see :class:`.schemas.Entity`."""
+
+    path: str
+    kind: str
+    tags: list[str]
+
+
 class Register(_Command, frozen=True):
     """Register a schema under a subject."""
 
@@ -34,8 +42,32 @@ class Register(_Command, frozen=True):
     force: bool = False
     format: str = ""
     """The form of the schema in the reply."""
+    tags_to_add: list[TagsOf] | None = None
+    """To what is sent, before anything else."""
+    tags_to_remove: list[TagsOf] | None = None
+    propagate_tags: bool = False
+    """Whether what is there as in the latest version keeps the tags it has there."""
     canonical: bool = False
     """``schema`` was parsed as new, without references, and is canonical: it need not be parsed again."""
+
+
+class TagVersion(_Command, frozen=True):
+    """Register a version anew with other tags, metadata or rules."""
+
+    subject: str
+    """Qualified name of the subject that has the version."""
+    version: int
+    """-1 for the latest."""
+    new_version: int = 0
+    """As ``version`` in :class:`Register`; 0: the next."""
+    tags_to_add: list[TagsOf] | None = None
+    tags_to_remove: list[TagsOf] | None = None
+    metadata: Metadata | None = None
+    """``None``: the version's."""
+    rule_set: RuleSet | None = None
+    """``None``: the version's, with the following changes."""
+    rules_to_merge: RuleSet | None = None
+    rules_to_remove: list[str] | None = None
 
 
 class DeleteSubject(_Command, frozen=True):
@@ -165,6 +197,7 @@ class ChangeAssociations(_Command, frozen=True):
 
 Command = (
     Register
+    | TagVersion
     | DeleteSubject
     | DeleteVersion
     | PutConfig
@@ -245,5 +278,6 @@ def refused(error: RegistryError) -> Refused:
 def repeatable(command: Command) -> bool:
     """Whether doing it twice is doing it once, so that even without a ticket it may be sent again."""
     if isinstance(command, Register):
-        return command.version != -1
+        tags = command.tags_to_add or command.tags_to_remove or command.propagate_tags
+        return command.version != -1 and not tags
     return isinstance(command, RequestSnapshot)

@@ -26,15 +26,17 @@ _metadata = msgspec.json.Decoder(Metadata).decode
 _rule_set = msgspec.json.Decoder(RuleSet).decode
 
 
-def schema_entity(row: VersionRow, *, times: bool = True, tail: bytes = b"") -> bytes:
+def schema_entity(
+    row: VersionRow, *, times: bool = True, schema_tags: bytes = b"", tail: bytes = b""
+) -> bytes:
     """``Schema``: answers by subject and version, and lookups.
 
     ``times``: with ``ts`` and ``deleted``.
-    ``tail``: further members, each with its leading comma, that stand before ``ruleSet``.
+    ``schema_tags``, ``tail``: further members, each with its leading comma, before ``ts`` and ``ruleSet``.
     """
     schema_id, ts = b',"id":%d' % row.schema_id, row.tail[:-1] if times else b""
     front = (row.head, schema_id, row.kind, row.references, row.metadata, row.schema)
-    return b"".join((*front, ts, tail, row.rules, b"}"))
+    return b"".join((*front, schema_tags, ts, tail, row.rules, b"}"))
 
 
 def schema_string(row: VersionRow, *, tail: bytes = b"", named: bool = True) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -94,6 +95,19 @@ def _merge_two_rule_sets(old: RuleSet, new: RuleSet) -> RuleSet:
 def _merge_group(old: list[Rule] | None, new: list[Rule] | None) -> list[Rule] | None:
     names = {rule.name for rule in new or ()}
     return [*(rule for rule in old or () if rule.name not in names), *(new or ())] or None
+
+
+def without_rules(rules: RuleSet | None, names: Collection[str]) -> RuleSet | None:
+    """``rules`` without those of these names."""
+    if rules is None or not names:
+        return rules
+
+    def kept(group: list[Rule] | None) -> list[Rule] | None:
+        return [rule for rule in group or () if rule.name not in names] or None
+
+    return RuleSet(
+        kept(rules.migration_rules), kept(rules.domain_rules), kept(rules.encoding_rules), rules.enable_at
+    )
 
 
 def tidy_metadata(meta: Metadata | None) -> Metadata | None:

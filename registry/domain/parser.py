@@ -20,6 +20,7 @@ from .schemas import (
     Exhausted,
     InvalidSchema,
     Schema,
+    Tagged,
 )
 from .versions import Registered
 
@@ -90,6 +91,19 @@ class Read:
             self.schema.check_fields()
         else:
             self._told("check_fields")
+
+    def tags(self) -> Sequence[Tagged]:
+        """What carries tags."""
+        if self.schema is not None:
+            return self.schema.tags()
+        return cast("Sequence[Tagged]", self._told("tags"))
+
+    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+        """The text with other tags."""
+        if self.schema is not None:
+            return self.schema.retagged(add, remove, also)
+        details = (("add", tuple(add)), ("remove", tuple(remove)), ("also", tuple(also)))
+        return cast("str", self._parser.told(Question("retagged", self.source, None, details)))
 
     def _told(self, what: What) -> Any:
         return self._parser.told(Question(what, self.source))

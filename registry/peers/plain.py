@@ -37,6 +37,7 @@ from registry.domain.commands import (
     Refused,
     Register,
     RequestSnapshot,
+    TagVersion,
     Unknown,
     refused,
     repeatable,
@@ -47,7 +48,7 @@ from registry.domain.model import DEFAULT_CONTEXT, Subject
 from .host import Host
 from .line import Unsent
 from .messages import Wanted
-from .plain_bodies import association_body, registration
+from .plain_bodies import association_body, registration, tag_body
 
 CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
@@ -117,6 +118,10 @@ def plain_request(command: Command) -> PlainRequest:
             flags = {"normalize": command.normalize, "force": command.force}
             body = msgspec.json.encode(registration(command))
             return PlainRequest("POST", _target("subjects", subject, "versions", **flags), body)
+        case TagVersion(subject, version):
+            return PlainRequest(
+                "POST", _target("subjects", subject, "versions", str(version), "tags"), tag_body(command)
+            )
         case DeleteSubject(subject, permanent):
             return PlainRequest("DELETE", _target("subjects", subject, permanent=permanent), b"")
         case DeleteVersion(subject, version, permanent):

@@ -11,6 +11,8 @@ from registry.domain.commands import (
     ChangeAssociations,
     Register,
     ResourceRequest,
+    TagsOf,
+    TagVersion,
     WantedAssociation,
 )
 
@@ -24,8 +26,34 @@ def registration(command: Register) -> dict[str, Any]:
         "ruleSet": command.rule_set,
         "version": command.version or None,
         "id": command.schema_id if command.schema_id >= 0 else None,
+        "schemaTagsToAdd": _tags(command.tags_to_add),
+        "schemaTagsToRemove": _tags(command.tags_to_remove),
+        "propagateSchemaTags": command.propagate_tags or None,
     }
     return {"schema": command.schema} | {name: value for name, value in given.items() if value is not None}
+
+
+def tag_body(command: TagVersion) -> bytes:
+    """``TagSchemaRequest``."""
+    given = {
+        "newVersion": command.new_version or None,
+        "tagsToAdd": _tags(command.tags_to_add),
+        "tagsToRemove": _tags(command.tags_to_remove),
+        "metadata": command.metadata,
+        "ruleSet": command.rule_set,
+        "rulesToMerge": command.rules_to_merge,
+        "rulesToRemove": command.rules_to_remove,
+    }
+    return msgspec.json.encode({name: value for name, value in given.items() if value is not None})
+
+
+def _tags(listed: list[TagsOf] | None) -> list[dict[str, Any]] | None:
+    if listed is None:
+        return None
+    return [
+        {"schemaEntity": {"entityPath": each.path, "entityType": each.kind}, "tags": each.tags}
+        for each in listed
+    ]
 
 
 def association_body(command: Associate | ChangeAssociations) -> bytes:

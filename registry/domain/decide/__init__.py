@@ -18,6 +18,7 @@ from registry.domain.commands import (
     PutMode,
     Register,
     RequestSnapshot,
+    TagVersion,
 )
 from registry.domain.ids import Ids
 from registry.domain.model import Subject
@@ -33,10 +34,11 @@ from .deletes import delete_subject, delete_version
 from .mode import delete_mode, put_mode
 from .register import register, registered_before
 from .snapshots import request_snapshot
+from .tags import registration
 
 __all__ = ["Decision", "decide", "repeated"]
 
-_OfSubject = Register | DeleteVersion | DeleteSubject
+_OfSubject = Register | TagVersion | DeleteVersion | DeleteSubject
 
 
 def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
@@ -45,11 +47,13 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
     ``ids`` moves with the decision. Where the records are not appended after all, put it back
     (:meth:`.Ids.saved`, :meth:`.Ids.restore`).
     """
-    if isinstance(command, Register | DeleteVersion | DeleteSubject):
+    if isinstance(command, Register | TagVersion | DeleteVersion | DeleteSubject):
         command = _of_subject(view, command)
     match command:
         case Register():
             return register(view, command, ids, defaults, parser)
+        case TagVersion():
+            return register(view, registration(view, parser, command), ids, defaults, parser, anew=True)
         case DeleteVersion():
             return delete_version(view, command)
         case DeleteSubject():
@@ -72,6 +76,8 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
 
 def repeated(view: View, command: Command, brief: bytes, parser: Parser) -> bytes:
     """The reply to a command that was done before, when its decision had this ``brief``."""
+    if isinstance(command, TagVersion):
+        command = Register(command.subject, "")
     if not isinstance(command, Register):
         return brief
     subject = aliased(view, Subject.parse(command.subject))

@@ -39,27 +39,35 @@ from registry.domain.versions import Registered
 
 from .associations import check_not_strong
 from .decision import Decision, check_subject, not_permitted
+from .tags import changes_tags, with_tags
 
 
-def register(view: View, command: Register, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
-    """Register a schema, or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order."""
+def register(
+    view: View, command: Register, ids: Ids, defaults: Defaults, parser: Parser, *, anew: bool = False
+) -> Decision:
+    """Register a schema, or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order.
+
+    ``anew``: it is not looked up first, as where tags change.
+    """
     if command.rule_set is not None or command.metadata is not None:
         rules, meta = tidy_rules(command.rule_set), tidy_metadata(command.metadata)
         command = msgspec.structs.replace(command, rule_set=rules, metadata=meta)
     subject = Subject.parse(command.subject)
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
+    if changes_tags(command):
+        command, anew = with_tags(view, parser, subject, command), True
     config = config_in_scope(view, subject, defaults)
     mode, newest = mode_in_scope(view, subject), versions.newest(view, subject)
     step = _Registration(view, parser, defaults, subject, command, config, mode, newest)
     wanted, refusal = step.read()
-    reply = step.shortcut(wanted)
+    reply = None if anew else step.shortcut(wanted)
     if reply is not None:
         return Decision([], reply)
     step.check_mode()
     if refusal is not None:
         raise refusal
     content = step.completed(wanted)
-    sought = content is wanted and not config.adds and command.schema_id < 0
+    sought = content is wanted and not config.adds and command.schema_id < 0 and not anew
     return step.decide(content, ids, sought=sought)
 
 

@@ -13,11 +13,13 @@ from .contract import (
     Change,
     Dependency,
     Difference,
+    Entity,
     Exhausted,
     Format,
     InvalidSchema,
     Part,
     Schema,
+    Tagged,
 )
 from .json_schema.format import JsonFormat
 from .protobuf.format import ProtobufFormat
@@ -31,11 +33,13 @@ __all__ = [
     "Change",
     "Dependency",
     "Difference",
+    "Entity",
     "Exhausted",
     "Format",
     "InvalidSchema",
     "Part",
     "Schema",
+    "Tagged",
 ]
 
 FORMATS: Final[dict[str, Format]] = {

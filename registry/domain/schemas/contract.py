@@ -91,6 +91,19 @@ class Change(NamedTuple):
     """One sentence that says what would pass; empty where nothing need be done."""
 
 
+class Entity(NamedTuple):
+    """A part of a schema that can carry tags."""
+
+    path: str
+    """As the format spells it (Confluent 8.x, ``entityPath``)."""
+    kind: str
+    """``sr_record`` or ``sr_field``."""
+
+
+Tagged = tuple[Entity, tuple[str, ...]]
+"""An entity and tags of it."""
+
+
 class Schema(Protocol):
     """A parsed schema. Immutable; safe to keep and to share."""
 
@@ -116,6 +129,15 @@ class Schema(Protocol):
 
     def check_fields(self) -> None:
         """What ``validateFields`` demands besides. Raises :class:`InvalidSchema`."""
+
+    def tags(self) -> Sequence[Tagged]:
+        """What carries tags in the text, in its order."""
+
+    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+        """The text with other tags. Raises :class:`InvalidSchema` for what is not there.
+
+        ``also``: to add where it is there.
+        """
 
 
 class Format(Protocol):

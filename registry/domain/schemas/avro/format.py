@@ -13,8 +13,11 @@ from registry.domain.schemas.contract import (
     Difference,
     InvalidSchema,
     Schema,
+    Tagged,
 )
+from registry.domain.schemas.tags import changes
 
+from . import tags
 from .canonical import canonical_text
 from .compatibility import differences
 from .equality import equivalent
@@ -26,12 +29,13 @@ from .parser import Parser
 class AvroSchema:
     """A parsed Avro schema; texts are made when first asked for."""
 
-    __slots__ = ("_canonical", "_known", "_normalized", "node")
+    __slots__ = ("_canonical", "_dependencies", "_known", "_normalized", "node")
 
-    def __init__(self, node: Node, known: frozenset[str]) -> None:
+    def __init__(self, node: Node, known: frozenset[str], dependencies: Sequence[Dependency] = ()) -> None:
         """``known``: full names of the dependencies' own schemas, which the texts only refer to."""
         self.node: Final = node
         self._known = known
+        self._dependencies = dependencies
         self._canonical: str | None = None
         self._normalized: str | None = None
 
@@ -66,6 +70,23 @@ class AvroSchema:
     def check_fields(self) -> None:
         """Nothing more is demanded of Avro."""
 
+    def tags(self) -> list[Tagged]:
+        """Those of records and of their fields."""
+        return tags.tagged(self.node)
+
+    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+        """The canonical text, with the tags among the properties."""
+        node = _read_again(self.canonical, self._dependencies)
+        tags.change(node, changes(add, remove, also))
+        return canonical_text(node, self._known)
+
+
+def _read_again(text: str, dependencies: Sequence[Dependency]) -> Node:
+    parser = Parser()
+    for each in dependencies:
+        parser.read(each.text, strict=False)
+    return parser.read(text, strict=False)
+
 
 class AvroFormat:
     """Avro 1.12 as Java has it: parser, ``toString`` and ``SchemaCompatibility``."""
@@ -77,7 +98,7 @@ class AvroFormat:
         """Dependencies are stored schemas and read as such, even where the schema is new."""
         parser = Parser()
         known = frozenset([type_name(parser.read(item.text, strict=False)) for item in dependencies])
-        return AvroSchema(parser.read(text, strict=new), known)
+        return AvroSchema(parser.read(text, strict=new), known, tuple(dependencies))
 
     def differences(
         self,

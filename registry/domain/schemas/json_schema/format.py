@@ -13,9 +13,12 @@ from registry.domain.schemas.contract import (
     Difference,
     InvalidSchema,
     Schema,
+    Tagged,
 )
 from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.tags import changes
 
+from . import tags
 from .text import ordered, printed, read
 
 if TYPE_CHECKING:
@@ -70,6 +73,16 @@ class JsonSchema:
         for name in sorted(self.field_names()):
             if name.startswith("$$"):
                 raise InvalidSchema(f"#/properties/{name}: Field names cannot start with $$ prefix")
+
+    def tags(self) -> list[Tagged]:
+        """Those of objects and of their properties."""
+        return tags.tagged(self.value)
+
+    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+        """The canonical text, with the tags as the last keyword where there were none."""
+        value = read(self.canonical)
+        tags.change(value, changes(add, remove, also))
+        return printed(value)
 
 
 class JsonFormat:

@@ -7,8 +7,10 @@ from binascii import Error as NotBase64
 from collections.abc import Sequence
 from typing import Final
 
-from registry.domain.schemas.contract import Dependency, InvalidSchema, Schema
+from registry.domain.schemas.contract import Dependency, InvalidSchema, Schema, Tagged
+from registry.domain.schemas.tags import changes
 
+from . import tags
 from .model import File
 from .names import Names, unknown_type
 from .parser import parse
@@ -87,6 +89,14 @@ class ProtobufSchema:
         """The fields of the first message."""
         first = next(self.file.messages(), None)
         return frozenset([field.name for field in first.all_fields()] if first else ())
+
+    def tags(self) -> list[Tagged]:
+        """Those of messages and of their fields."""
+        return tags.tagged(self.file)
+
+    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+        """The canonical text, with the tags in Confluent's options."""
+        return canonical_text(tags.change(self.file, changes(add, remove, also)))
 
 
 def _dependency(dependency: Dependency) -> File:

@@ -1,0 +1,91 @@
+"""Tags of what is in a schema (Confluent 8.x: inline tags): asked for, changed, and read from bodies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from registry.domain import errors as e
+from registry.domain import queries
+from registry.domain.commands import Command, TagVersion
+from registry.domain.decide.decision import check_subject
+from registry.domain.errors import INVALID_SCHEMA
+from registry.domain.metadata import tidy_rules
+from registry.domain.rows import View
+from registry.domain.schemas import InvalidSchema
+from registry.domain.versions import Registered
+
+from .bodies import metadata, rule_set, tags_of
+from .json_input import document, integer, listing, text
+from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Fresh, Operation
+
+_ALL = "*"
+
+
+def tag_version(call: Call, view: View) -> Command:
+    """``POST /subjects/{subject}/versions/{version}/tags``: the version registered anew with other tags."""
+    asked, defaults = call.subject, call.settings.defaults
+    check_subject(asked, asked.qualified, reject_empty=defaults.reject_empty_subject)
+    wanted = tag_request(call.body)
+    for rules in (wanted["rule_set"], wanted["rules_to_merge"]):
+        tidy_rules(rules)
+    found = queries.version_anywhere(view, asked, queries.parse_version(call.path["version"]))
+    return TagVersion(found.subject.qualified, found.version, **wanted)
+
+
+def tag_request(body: bytes) -> dict[str, Any]:
+    """The members of a ``TagSchemaRequest``, as :class:`TagVersion` calls them. Raises 400, 422."""
+    source = document(body)
+    return {
+        "new_version": integer(source.get("newVersion"), "newVersion") or 0,
+        "tags_to_add": tags_of(source.get("tagsToAdd"), "tagsToAdd"),
+        "tags_to_remove": tags_of(source.get("tagsToRemove"), "tagsToRemove"),
+        "metadata": metadata(source.get("metadata"), "metadata"),
+        "rule_set": rule_set(source.get("ruleSet"), "ruleSet"),
+        "rules_to_merge": rule_set(source.get("rulesToMerge"), "rulesToMerge"),
+        "rules_to_remove": listing(text)(source.get("rulesToRemove"), "rulesToRemove"),
+    }
+
+
+def tail_of(call: Call, view: View, found: Registered) -> bytes:
+    """The member ``schemaTags`` that ``findTags`` asks for, with its comma; empty where there is none.
+
+    It lists what carries any of the tags, ``*`` what carries any at all. Raises 42201.
+    """
+    wanted = set(call.args["findTags"])
+    if not wanted:
+        return b""
+    try:
+        tagged = call.parser.stored(view, found).tags()
+    except InvalidSchema as error:
+        raise INVALID_SCHEMA(str(error)) from None
+    listed = [
+        {"schemaEntity": {"entityPath": entity.path, "entityType": entity.kind}, "tags": tags}
+        for entity, tags in tagged
+        if _ALL in wanted or not wanted.isdisjoint(tags)
+    ]
+    return b',"schemaTags":' + orjson.dumps(listed) if listed else b""
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/subjects/{subject}/versions/{version}/tags",
+        summary="Register a version anew with other tags, metadata or rules",
+        handler=tag_version,
+        fresh=Fresh.DECIDED,
+        takes="TagSchemaRequest",
+        gives="RegisterSchemaResponse",
+        errors=(
+            *VERSION_MISSING,
+            e.INVALID_SUBJECT,
+            e.INVALID_RULE_SET,
+            e.INVALID_SCHEMA,
+            e.SCHEMA_TOO_LARGE,
+            e.INCOMPATIBLE,
+            *WRITE_ERRORS,
+            *BODY_ERRORS,
+        ),
+    ),
+)

@@ -1,0 +1,91 @@
+"""Tags that a registration changes, and versions that are registered anew with other tags (Confluent 8.x)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from registry.domain import entities, errors, queries, references, versions
+from registry.domain.commands import Register, TagsOf, TagVersion
+from registry.domain.metadata import merge_rules, tidy_metadata, tidy_rules, with_version, without_rules
+from registry.domain.model import LATEST, RuleSet, Subject
+from registry.domain.parsing import Parser
+from registry.domain.rows import View
+from registry.domain.schemas import Entity, InvalidSchema, Tagged
+from registry.domain.versions import Registered
+
+_BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"
+
+
+def changes_tags(command: Register) -> bool:
+    """Whether the text is to be changed before it is registered."""
+    return bool(command.tags_to_add or command.tags_to_remove or command.propagate_tags)
+
+
+def with_tags(view: View, parser: Parser, subject: Subject, command: Register) -> Register:
+    """The registration with its tags in the text, which is then marked as a version. Raises 42201."""
+    changed = msgspec.structs.replace(
+        command,
+        tags_to_add=None,
+        tags_to_remove=None,
+        propagate_tags=False,
+        canonical=False,
+        version=command.version or LATEST,
+    )
+    if not command.schema.strip():
+        return changed
+    schema_type = "AVRO" if command.schema_type is None else command.schema_type
+    try:
+        _, used = references.resolve(view, subject, command.references or (), deleted=False)
+        schema = parser.parse(schema_type, command.schema, used)
+        also = _of_latest(view, parser, subject, schema_type) if command.propagate_tags else ()
+        text = schema.retagged(tagged(command.tags_to_add), tagged(command.tags_to_remove), also)
+    except InvalidSchema as error:
+        raise errors.INVALID_SCHEMA(str(error)) from None
+    return msgspec.structs.replace(changed, schema=text)
+
+
+def registration(view: View, parser: Parser, command: TagVersion) -> Register:
+    """The registration that tagging a version comes to. Raises 42202, 40401, 40402, 42210, 42201."""
+    if command.rule_set is not None and (command.rules_to_merge or command.rules_to_remove):
+        raise errors.INVALID_RULE_SET(_BOTH)
+    found = queries.version_of(view, Subject.parse(command.subject), command.version)
+    try:
+        schema = parser.stored(view, found)
+        text = schema.retagged(tagged(command.tags_to_add), tagged(command.tags_to_remove))
+    except InvalidSchema as error:
+        raise errors.INVALID_SCHEMA(str(error)) from None
+    row = found.row
+    meta = command.metadata if command.metadata is not None else entities.metadata(row)
+    return Register(
+        command.subject,
+        text,
+        entities.schema_type(row),
+        references=entities.references(row) or None,
+        metadata=with_version(tidy_metadata(meta), command.new_version),
+        rule_set=_rules(found, command),
+        version=command.new_version,
+    )
+
+
+def tagged(listed: Sequence[TagsOf] | None) -> list[Tagged]:
+    """The same for the formats."""
+    return [(Entity(each.path, each.kind), tuple(each.tags)) for each in listed or ()]
+
+
+def _of_latest(view: View, parser: Parser, subject: Subject, schema_type: str) -> Sequence[Tagged]:
+    latest = versions.latest(view, subject)
+    if latest is None or entities.schema_type(latest.row) != schema_type:
+        return ()
+    try:
+        return parser.stored(view, latest).tags()
+    except InvalidSchema:
+        return ()
+
+
+def _rules(found: Registered, command: TagVersion) -> RuleSet | None:
+    if command.rule_set is not None:
+        return command.rule_set
+    merged = merge_rules(entities.rule_set(found.row), tidy_rules(command.rules_to_merge))
+    return without_rules(merged, command.rules_to_remove or ())

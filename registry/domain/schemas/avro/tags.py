@@ -1,0 +1,59 @@
+"""Tags of records and of their fields: the property ``confluent:tags`` (Confluent 8.x)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from registry.domain.schemas import tags
+from registry.domain.schemas.contract import Entity, Tagged
+
+from .model import Array, Field, Map, Node, Record, Union
+
+
+def tagged(node: Node) -> list[Tagged]:
+    """What carries tags, in the order of the text."""
+    found = ((entity, tags.listed((each.props or {}).get(tags.NAME))) for entity, each in _entities(node))
+    return [(entity, tuple(said)) for entity, said in found if said]
+
+
+def change(node: Node, wanted: tags.Changes) -> None:
+    """Give the records and fields of ``node``, which nobody else may hold, other tags.
+
+    Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere.
+    """
+    entities = dict(_entities(node))
+    for entity, each in wanted.items():
+        there = entities.get(entity)
+        if there is None:
+            tags.check_optional(entity, each)
+            continue
+        props = dict(there.props or {})
+        said = tags.changed(tags.listed(props.get(tags.NAME)), each)
+        if said:
+            props[tags.NAME] = said
+        else:
+            props.pop(tags.NAME, None)
+        there.props = props or None
+
+
+def _entities(node: Node) -> Iterator[tuple[Entity, Record | Field]]:
+    """Each record once, then its fields, then what is in them."""
+    seen: set[str] = set()
+    waiting: list[Node | tuple[str, Field]] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, tuple):
+            path, field = each
+            yield Entity(f"{path}.{field.name}", tags.FIELD), field
+            waiting.append(field.type)
+        elif isinstance(each, Union):
+            waiting.extend(reversed(each.branches))
+        elif isinstance(each, Array):
+            waiting.append(each.items)
+        elif isinstance(each, Map):
+            waiting.append(each.values)
+        elif isinstance(each, Record) and each.name.full not in seen:
+            name = each.name.full
+            seen.add(name)
+            yield Entity(name, tags.RECORD), each
+            waiting.extend((name, field) for field in reversed(each.fields))

@@ -1,0 +1,90 @@
+"""Tags of objects and of their properties: the keyword ``confluent:tags`` (Confluent 8.x).
+
+A path names the kinds of the schemas on the way and the properties between them, as in
+``object.address.object.zip``, ``array.object.f``, ``oneOf.0.object.f``, ``object.definitions.Name.object.f``.
+A branch of a combined schema is called by its place in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from registry.domain.schemas import tags
+from registry.domain.schemas.contract import Entity, Tagged
+from registry.domain.schemas.json_scanner import Json
+
+_COMBINING: Final = ("allOf", "anyOf", "oneOf")
+_CONDITIONAL: Final = ("if", "then", "else")
+_BUCKETS: Final = ("definitions", "$defs")
+
+
+def tagged(value: Json) -> list[Tagged]:
+    """What carries tags, in the order of the text."""
+    found = ((entity, tags.listed(each.get(tags.NAME))) for entity, each in _entities(value))
+    return [(entity, tuple(said)) for entity, said in found if said]
+
+
+def change(value: Json, wanted: tags.Changes) -> None:
+    """Give the schemas in ``value``, which nobody else may hold, other tags.
+
+    Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere.
+    """
+    entities = dict(_entities(value))
+    for entity, each in wanted.items():
+        there = entities.get(entity)
+        if there is None:
+            tags.check_optional(entity, each)
+            continue
+        said = tags.changed(tags.listed(there.get(tags.NAME)), each)
+        if said:
+            there[tags.NAME] = said
+        else:
+            there.pop(tags.NAME, None)
+
+
+def _entities(value: Json) -> Iterator[tuple[Entity, dict[str, Json]]]:
+    waiting: list[tuple[Json, str, bool]] = [(value, "", False)]
+    while waiting:
+        schema, scope, is_property = waiting.pop()
+        if type(schema) is not dict:
+            continue
+        inside: list[tuple[Json, str, bool]] = []
+        if _is_object(schema):
+            if not is_property:
+                yield Entity(f"{scope}object", tags.RECORD), schema
+            for name, each in _members(schema, "properties"):
+                if type(each) is dict:
+                    yield Entity(f"{scope}object.{name}", tags.FIELD), each
+                inside.append((each, f"{scope}object.{name}.", True))
+            for bucket in _BUCKETS:
+                inside += (
+                    (each, f"{scope}object.{bucket}.{name}.", False)
+                    for name, each in _members(schema, bucket)
+                )
+        inside += _other_parts(schema, scope)
+        waiting.extend(reversed(inside))
+
+
+def _is_object(schema: dict[str, Json]) -> bool:
+    said = schema.get("type")
+    return "properties" in schema or said == "object" or (type(said) is list and "object" in said)
+
+
+def _members(schema: dict[str, Json], keyword: str) -> list[tuple[str, Json]]:
+    said = schema.get(keyword)
+    return list(said.items()) if type(said) is dict else []
+
+
+def _other_parts(schema: dict[str, Json], scope: str) -> Iterator[tuple[Json, str, bool]]:
+    for keyword in _COMBINING:
+        branches = schema.get(keyword)
+        for at, each in enumerate(branches if type(branches) is list else ()):
+            yield each, f"{scope}{keyword}.{at}.", False
+    if "items" in schema:
+        yield schema["items"], f"{scope}array.", False
+    for keyword in _CONDITIONAL:
+        if keyword in schema:
+            yield schema[keyword], f"{scope}conditional.{keyword}.", False
+    if "not" in schema:
+        yield schema["not"], f"{scope}not.", False

@@ -1,0 +1,62 @@
+"""Tags that stand in a schema itself (Confluent 8.x: inline tags): what carries them, and how they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from .contract import Entity, InvalidSchema, Tagged
+
+NAME: Final = "confluent:tags"
+"""The property or keyword that holds them in Avro and JSON schemas."""
+RECORD: Final = "sr_record"
+FIELD: Final = "sr_field"
+
+
+class Change(NamedTuple):
+    """What is asked for one entity."""
+
+    add: Sequence[str]
+    remove: Sequence[str]
+    must: bool
+    """Whether it has to be there."""
+
+
+Changes: TypeAlias = Mapping[Entity, Change]
+
+
+def changes(add: Iterable[Tagged], remove: Iterable[Tagged], also: Iterable[Tagged]) -> Changes:
+    """What is asked for each entity; ``also``: added where there is such an entity.
+
+    A dot before a path means nothing.
+    """
+    gained, lost, kept = _united(add), _united(remove), _united(also)
+    return {
+        each: Change(
+            [*kept.get(each, ()), *gained.get(each, ())], lost.get(each, ()), each in gained or each in lost
+        )
+        for each in [*kept, *gained, *lost]
+    }
+
+
+def _united(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
+    found: dict[Entity, list[str]] = {}
+    for entity, tags in tagged:
+        found.setdefault(Entity(entity.path.removeprefix("."), entity.kind), []).extend(tags)
+    return found
+
+
+def changed(tags: Iterable[str], change: Change) -> list[str]:
+    """The tags of an entity after a change: new ones at the end, each once."""
+    return [each for each in dict.fromkeys([*tags, *change.add]) if each not in change.remove]
+
+
+def check_optional(entity: Entity, change: Change) -> None:
+    """Refuse a path that leads nowhere, unless it need not lead anywhere. Raises :class:`InvalidSchema`."""
+    if change.must:
+        raise InvalidSchema(f"No matching path '{entity.path}' found in the schema")
+
+
+def listed(value: object) -> list[str]:
+    """The tags that a property holds; none where it is no list."""
+    return [each for each in value if type(each) is str] if isinstance(value, list) else []
