@@ -106,6 +106,28 @@ def record(field: str) -> str:
     return orjson.dumps({"type": "record", "name": "R", "fields": fields}).decode()
 
 
+def test_an_association_made_through_any_node_is_seen_at_all_others_at_once(cluster: Cluster) -> None:
+    for number, node in enumerate(cluster.nodes):
+        named = {"resourceName": f"n{number}", "resourceNamespace": "ns", "resourceId": f"r{number}"}
+        wanted = {"associationType": "value", "schema": {"schema": record(f"A{number}")}}
+        body = named | {"associations": [wanted]}
+        made = http.post(f"{node.url}/associations", json=body).raise_for_status()
+        subject = made.json()["associations"][0]["subject"]
+        for other in cluster.nodes:
+            for path in (f"resources/r{number}", f"resources/-/n{number}", f"subjects/{subject}"):
+                (found,) = get(other, f"/associations/{path}").json()
+                assert found["subject"] == subject
+            assert subject in get(other, "/subjects?lifecycle=STRONG").json()
+            refused = http.delete(f"{other.url}/subjects/{subject}")
+            assert (refused.status_code, refused.json()["error_code"]) == (409, 40904)
+        gone = http.delete(f"{node.url}/associations/resources/r{number}?cascadeLifecycle=true")
+        assert gone.status_code == 204
+        assert int(gone.headers["x-registry-offset"]) > int(made.headers["x-registry-offset"])
+        for other in cluster.nodes:
+            assert get(other, f"/associations/resources/r{number}").json() == []
+            assert get(other, f"/subjects/{subject}/versions?deleted=true").status_code == 404
+
+
 def test_what_is_written_through_any_node_is_there_at_all_others_at_once(cluster: Cluster) -> None:
     for number, node in enumerate(cluster.nodes):
         reply = register(node, "everywhere", record(f"R{number}")).raise_for_status()

@@ -1,0 +1,247 @@
+"""Random requests about associations, against a plain model of what Confluent's rules leave behind."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from registry.domain import associations, rows, versions
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Command,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    Dissociate,
+    PutMode,
+    Register,
+    ResourceRequest,
+    WantedAssociation,
+)
+from registry.domain.errors import RegistryError
+from registry.domain.ids import Ids
+from registry.domain.model import Reference, Subject
+from tests.unit.small_registry import SmallRegistry, record
+
+NAMES, IDS, TYPES = ("n", "m"), ("r1", "r2"), ("key", "value")
+SUBJECTS = ("s", "t", ":.ns:n-value", ":.ns:m-key")
+SCHEMAS = (record("R", "a"), record("R", "a", "b?"), record("Q", "a"), "broken")
+
+sometimes = st.sampled_from((None, None, True, False))
+lifecycles = st.sampled_from((None, None, "WEAK", "STRONG"))
+schemas = st.none() | st.sampled_from(SCHEMAS).map(lambda text: Register("", text))
+guids = st.uuids().map(str)
+plain = st.builds(WantedAssociation, st.sampled_from(TYPES), st.sampled_from(SUBJECTS), guid=guids)
+owning = st.builds(WantedAssociation, st.sampled_from(TYPES), schema=schemas, guid=guids)
+odd = st.builds(
+    WantedAssociation,
+    st.sampled_from(TYPES),
+    st.none() | st.sampled_from(SUBJECTS),
+    lifecycles,
+    sometimes,
+    schemas,
+    guids,
+)
+wanted = st.one_of(plain, owning, odd)
+
+
+def _resources(each: st.SearchStrategy[WantedAssociation]) -> st.SearchStrategy[ResourceRequest]:
+    found = st.lists(each, min_size=1, max_size=2)
+    return st.builds(
+        ResourceRequest, st.sampled_from(NAMES), st.just("ns"), st.sampled_from(IDS), st.none(), found
+    )
+
+
+def _operation(each: WantedAssociation, op: str, cascade: bool) -> WantedAssociation:
+    if op == "DELETE":
+        return WantedAssociation(each.association_type, op=op, cascade=cascade)
+    return WantedAssociation(
+        each.association_type, each.subject, each.lifecycle, each.frozen, each.schema, each.guid, op
+    )
+
+
+operations = st.builds(_operation, wanted, st.sampled_from(("CREATE", "UPSERT", "DELETE")), st.booleans())
+batches = st.lists(_resources(operations), min_size=1, max_size=3)
+types = st.lists(st.sampled_from(TYPES), max_size=2)
+
+
+class Known(NamedTuple):
+    """What the model knows of an association; its key is that of its record."""
+
+    resource_id: str
+    strong: bool
+
+
+Key = tuple[str, str, str]
+"""Name of the resource, type, subject."""
+
+
+class Associations(RuleBasedStateMachine):
+    @initialize()
+    def start(self) -> None:
+        self.registry = SmallRegistry()
+        self.model: dict[Key, Known] = {}
+        for subject in ("s", "t"):
+            self.registry.register(subject, SCHEMAS[0])
+
+    def submit(self, command: Command) -> Any:
+        """The reply; ``None`` where it is refused, which then changes nothing."""
+        before, ids = dict(self.registry.view.rows()), self.registry.ids.saved()
+        try:
+            return self.registry.submit(command)
+        except RegistryError:
+            assert (dict(self.registry.view.rows()), self.registry.ids.saved()) == (before, ids)
+            return None
+
+    @rule(request=_resources(wanted), create=st.booleans())
+    def associate(self, request: ResourceRequest, create: bool) -> None:
+        reply = self.submit(Associate(request, ".", create))
+        if reply is None:
+            return
+        self.learn(request, reply)
+        written = {each["subject"] for each in reply.get("associations", ())}
+        again = self.submit(Associate(request, ".", create))
+        assert again is not None, "what was done may be asked again"
+        assert not any(b'"ASSOC"' in each.key for each in self.registry.last)
+        assert {each["subject"] for each in again.get("associations", ())} <= written
+
+    def learn(self, request: ResourceRequest, reply: dict[str, Any]) -> None:
+        """Take over what a reply says."""
+        assert request.name is not None
+        assert request.resource_id is not None
+        for each in reply.get("associations", ()):
+            strong = each["lifecycle"] == "STRONG"
+            assert each["frozen"] == strong
+            if strong:
+                assert each["subject"] == f":.ns:{request.name}-{each['associationType']}"
+            kind, subject = each["associationType"], each["subject"]
+            if self.of_resource(request.resource_id, kind) is None:
+                self.model[request.name, kind, subject] = Known(request.resource_id, strong)
+
+    def of_resource(self, resource_id: str, kind: str) -> Key | None:
+        found = [
+            key for key, known in self.model.items() if (known.resource_id, key[1]) == (resource_id, kind)
+        ]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    @rule(resource_id=st.sampled_from(IDS), kinds=types, cascade=st.booleans())
+    def dissociate(self, resource_id: str, kinds: list[str], cascade: bool) -> None:
+        chosen = [
+            key
+            for key, known in self.model.items()
+            if known.resource_id == resource_id and (not kinds or key[1] in kinds)
+        ]
+        before = len(self.registry.log)
+        self.submit(Dissociate(resource_id, "topic", kinds, cascade))
+        if len(self.registry.log) == before:
+            assert not chosen or any(self.protected(key, cascade) for key in chosen)
+            return
+        assert chosen
+        for key in chosen:
+            self.forget(key, cascade)
+
+    def protected(self, key: Key, cascade: bool) -> bool:
+        read_only = self.registry.view.get(rows.scope_key(rows.MODE, Subject.parse(key[2]))) is not None
+        return read_only or (self.model[key].strong and not cascade)
+
+    def forget(self, key: Key, cascade: bool) -> None:
+        known = self.model.pop(key)
+        subject = Subject.parse(key[2])
+        assert versions.exists(self.registry.view, subject) != (known.strong and cascade)
+
+    @rule(requests=batches)
+    def batch(self, requests: list[ResourceRequest]) -> None:
+        dry = self.submit(ChangeAssociations(requests, ".", dry_run=True))
+        assert self.registry.last == []
+        reply = self.submit(ChangeAssociations(requests, "."))
+        assert [next(iter(each)) for each in dry["results"]] == [
+            next(iter(each)) for each in reply["results"]
+        ]
+        assert len(reply["results"]) == len(requests)
+        self.look_anew()
+
+    def look_anew(self) -> None:
+        """Take what is stored for true: runs of a batch are modelled by single requests."""
+        self.model = {
+            (each.resource_name or "", each.association_type or "", each.subject): Known(
+                each.resource_id or "", each.strong
+            )
+            for each in self.stored()
+        }
+
+    @rule(subject=st.sampled_from(SUBJECTS), version=st.none() | st.just(-1), permanent=st.booleans())
+    def deletion(self, subject: str, version: int | None, permanent: bool) -> None:
+        if version is None:
+            command: Command = DeleteSubject(subject, permanent)
+        else:
+            command = DeleteVersion(subject, version, permanent)
+        reply = self.submit(command)
+        if version is None and any(key[2] == subject for key in self.model):
+            assert reply is None
+
+    @rule(subject=st.sampled_from(SUBJECTS[:2]), text=st.sampled_from(SCHEMAS[:2]))
+    def registration(self, subject: str, text: str) -> None:
+        self.submit(Register(subject, text))
+
+    @rule(subject=st.sampled_from(SUBJECTS))
+    def reference(self, subject: str) -> None:
+        strong = any(known.strong for key, known in self.model.items() if key[2] == subject)
+        text = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
+        reply = self.submit(Register("u", text, references=[Reference("R", subject, 1)], force=True))
+        assert not (strong and self.registry.last and reply is not None)
+        self.submit(DeleteSubject("u"))
+        self.submit(DeleteSubject("u", permanent=True))
+
+    @rule(subject=st.sampled_from(SUBJECTS), request=_resources(wanted))
+    def read_only(self, subject: str, request: ResourceRequest) -> None:
+        self.submit(PutMode(subject, "READONLY", "READONLY"))
+        reply = self.submit(Associate(request, ".", create=True))
+        assert subject not in {each["subject"] for each in (reply or {}).get("associations", ())}
+        self.submit(DeleteMode(subject))
+        if reply is not None:
+            self.learn(request, reply)
+
+    @rule()
+    def another_primary(self) -> None:
+        self.registry.ids = Ids(batch=3, batch_max=6)
+
+    def stored(self) -> list[associations.Association]:
+        return associations.named(self.registry.view, "-", "-")
+
+    @invariant()
+    def the_model_holds(self) -> None:
+        if not hasattr(self, "registry"):
+            return
+        stored = {
+            (each.resource_name, each.association_type, each.subject): (each.resource_id, each.strong)
+            for each in self.stored()
+        }
+        assert stored == self.model
+
+    @invariant()
+    def the_rules_hold(self) -> None:
+        if not hasattr(self, "registry"):
+            return
+        found = self.stored()
+        for each in found:
+            subject = Subject.parse(each.subject)
+            assert versions.exists(self.registry.view, subject), "an associated subject has an active version"
+            beside = associations.of_subject(self.registry.view, subject)
+            assert len(beside) == 1 or not any(other.strong for other in beside)
+            assert each.is_frozen == each.strong
+            siblings = associations.of_resource_id(self.registry.view, each.resource_id or "")
+            assert len({other.strong for other in siblings}) == 1
+            assert len({other.association_type for other in siblings}) == len(siblings)
+        indexed = [
+            list(rows.scan(self.registry.view, table)) for table in (rows.RESOURCE_NAME, rows.RESOURCE_ID)
+        ]
+        assert [len(each) for each in indexed] == [len(found)] * 2
+
+
+TestAssociations = Associations.TestCase
+TestAssociations.settings = settings(max_examples=60, stateful_step_count=30)
