@@ -29,7 +29,7 @@ def read(location: Location, id: str) -> Manifest:
     try:
         manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
     except Missing:
-        raise NoSnapshot(f"{id} has no manifest: it is not finished, or half removed") from None
+        raise NoSnapshot(f"there is no snapshot {id}: it has no manifest, or no folder") from None
     except BadManifest as error:
         raise NoSnapshot(f"the manifest of {id} cannot be used: {error}") from error
     if manifest.id != id:

@@ -69,7 +69,7 @@ def _config(subject: Subject, said: Fields, defaults: Defaults) -> Fields:
 
 
 def _mode(subject: Subject, said: Fields) -> Fields:
-    return {} if subject == TOP and said == {"mode": "READWRITE"} else said
+    return {} if subject in (TOP, EVERYWHERE) and said == {"mode": "READWRITE"} else said
 
 
 class LiveSide:
