@@ -49,7 +49,7 @@ class Build:
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
         self._not_before: dict[str, float] = {}
-        self._id = ""
+        self._begun: Entry
 
     @property
     def runs(self) -> bool:
@@ -80,7 +80,7 @@ class Build:
                 raise
         with suppress(OSError):
             ours.sendall(len(given).to_bytes(4, "big") + given)
-        self._line, self._id = ours, entry.id
+        self._line, self._begun = ours, entry
         pause_s = PAUSE_S * 4**entry.attempts
         self._not_before = {entry.id: time.monotonic() + pause_s}
         _log.info("the snapshot %s is being built, try %d", entry.id, entry.attempts + 1)
@@ -93,15 +93,16 @@ class Build:
         if code is None:
             return False
         how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-        self._settle(catalogue, now_ms, f"its builder has ended ({how})", again=False)
+        self._settle(catalogue, now_ms, f"its builder has ended ({how})" if code else "")
         return True
 
     def end(self, catalogue: Catalogue, now_ms: int) -> None:
         """End the process, because this node stops or writes no more: the request is anybody's again."""
         if self._process is not None:
-            self._settle(catalogue, now_ms, "", again=True)
+            self._settle(catalogue, now_ms, "")
 
-    def _settle(self, catalogue: Catalogue, now_ms: int, reason: str, *, again: bool) -> None:
+    def _settle(self, catalogue: Catalogue, now_ms: int, failure: str) -> None:
+        """``failure``: why the request has failed, if nobody else says so; else it waits again."""
         process, self._process = self._process, None
         assert process is not None
         with suppress(OSError):
@@ -111,11 +112,14 @@ class Build:
             process.wait(_END_S)
         if self._line is not None:
             self._line.close()
-        entry = catalogue.entries().get(self._id)
-        if entry is None or entry.state != "building" or entry.builder != builder_name(process.pid):
+        entry, builder = catalogue.entries().get(self._begun.id), builder_name(process.pid)
+        if entry is None:
             return
-        if again:
-            catalogue.put(entry.now("requested", now_ms, builder="", attempts=entry.attempts - 1))
-            return
-        _log.error("the snapshot %s was not built: %s", entry.id, reason)
-        catalogue.put(entry.now("failed", now_ms, reason=reason))
+        claimed = entry.state == "building" and entry.builder == builder
+        if claimed and not failure:
+            catalogue.put(entry.now("requested", now_ms, attempts=self._begun.attempts))
+        elif failure and (claimed or entry == self._begun):
+            # One that fails before it could claim anything must not be begun for ever.
+            _log.error("the snapshot %s was not built: %s", entry.id, failure)
+            attempts = self._begun.attempts + 1
+            catalogue.put(entry.now("failed", now_ms, reason=failure, builder=builder, attempts=attempts))

@@ -3,11 +3,12 @@
 An entry goes ``requested → building → ready``; a build that fails makes it ``failed``, from where it may be
 tried again, and ``deleting`` ends it. Several processes write at once, and nobody locks: what they write has
 one order, and each reader drops what does not follow from what stands (:func:`follows`). So of two that claim
-one request, all see the same one as the first, and what a builder says after it was taken for dead counts not.
+one request, all see the same one as the first, and a builder that was taken for dead is not listened to.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 
@@ -21,6 +22,9 @@ SILENT_MS = 60_000
 """One that was silent for longer is taken for dead, and what it builds is anybody's again."""
 ATTEMPTS_MAX = 3
 """Builds of one request; nobody tries another by itself, but whoever asks for a build by name may."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 class CatalogueError(Exception):
@@ -72,7 +76,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def loads(cls, data: bytes) -> Entry:
         """The entry in ``data``; members that are not known are ignored. Raises :class:`ValueError`."""
-        return _decode(data)
+        entry = _decode(data)
+        if not is_name(entry.id):
+            raise ValueError(f"{entry.id!r} cannot be the id of a snapshot")
+        return entry
 
     def now(self, state: State, now_ms: int, **more: Any) -> Entry:
         """The entry in another state, or in the same one later, with other fields as given."""
@@ -89,6 +96,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Entry).decode
+
+
+def is_name(id: str) -> bool:
+    """Whether an entry may have this id, which is also the name of a folder."""
+    return _NAME.fullmatch(id) is not None
 
 
 class Catalogue(Protocol):

@@ -11,16 +11,14 @@ import fcntl
 import json
 import logging
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from registry.folders import sync
 
-from .catalogue import CatalogueError, Entry, follows
+from .catalogue import CatalogueError, Entry, follows, is_name
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _ENTRY = ".json"
 _MARKED = "marked"
 _LOCK = "lock"
@@ -46,7 +44,7 @@ class EmbeddedCatalogue:
 
     def put(self, entry: Entry) -> Entry | None:
         """See :meth:`.catalogue.Catalogue.put`."""
-        if not _ID.fullmatch(entry.id):
+        if not is_name(entry.id):
             raise CatalogueError(f"{entry.id!r} cannot be the id of a snapshot")
         with self._alone():
             stands = self._read(entry.id)
@@ -57,7 +55,7 @@ class EmbeddedCatalogue:
 
     def forget(self, id: str) -> None:
         """See :meth:`.catalogue.Catalogue.forget`."""
-        if not _ID.fullmatch(id) or not (self._folder / (id + _ENTRY)).exists():
+        if not is_name(id) or not (self._folder / (id + _ENTRY)).exists():
             return
         with self._alone():
             (self._folder / (id + _ENTRY)).unlink(missing_ok=True)

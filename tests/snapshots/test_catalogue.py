@@ -239,6 +239,8 @@ def test_an_entry_is_free_until_it_was_tried_in_vain_too_often() -> None:
 def test_entries_of_other_versions_are_read() -> None:
     read = Entry.loads(entry().dumps()[:-1] + b',"colour":"blue"}')
     assert read == entry()
+    with pytest.raises(ValueError, match="cannot be the id"):
+        Entry.loads(entry("../x").dumps())
     with pytest.raises(ValueError, match="state"):
         Entry.loads(entry().dumps().replace(b'requested"', b'imagined"', 1))
 

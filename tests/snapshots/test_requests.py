@@ -101,7 +101,7 @@ def test_a_request_outlives_all_processes(start: Start, tmp_path: Path) -> None:
     """The primary is killed when the marker stands in the log and nobody was told of it."""
     lock = tmp_path / "data" / "catalogue" / "lock"
     lock.mkdir(parents=True)  # so that the catalogue can be read, but not written
-    node = start("data", "--readers", "1", "--snapshots-builder", "none").wait()
+    node = start("data", "--readers", "1", "--snapshots-builder", "none", "--request-timeout-s", "3").wait()
     refused = http("POST", node, "/admin/snapshots")
     assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
     assert told(node)["applied"] == 1
@@ -189,7 +189,7 @@ class Cluster:
 
 def test_a_cluster_whose_primary_is_killed(start: Start, kafka: Broker, tmp_path: Path) -> None:
     """Asked of any node, known to all; a marker that was never announced is announced by the next primary."""
-    cluster = Cluster(start, kafka, "--snapshots", str(tmp_path / "shared"))
+    cluster = Cluster(start, kafka, "--snapshots", str(tmp_path / "shared"), "--request-timeout-s", "10")
     primary = cluster.primary()
     secondary = next(node for node in cluster.nodes if node is not primary)
     assert register(secondary, "s", "f").status_code == 200
