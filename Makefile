@@ -32,7 +32,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test lint unit docs bench soak lock clean tools java
+.PHONY: help serve cluster test lint unit docs bench bench-start soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -40,6 +40,7 @@ help:
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
+	@echo 'make bench-start [ARGS="--spark"]                                measure starts, without and with snapshots'
 	@echo 'make soak [ROUNDS=20 MINUTES=60]                                faults by chance, then load alone'
 	@echo 'make docs                                                       write what follows from the source'
 	@echo 'make lock                                                       take newer versions of what is needed'
@@ -79,6 +80,10 @@ bench: $(VENV)/dev.stamp java
 	$(BIN)/python bench/fold.py --records 1300000 --kafka
 	@echo; echo 'A cluster of three nodes on one broker'
 	$(BIN)/python bench/cluster.py
+
+# Starts by number of schemas, printed as a table and drawn as bench/start.svg.
+bench-start: $(VENV)/dev.stamp java
+	$(BIN)/python bench/start.py $(ARGS)
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools: java

@@ -1,0 +1,277 @@
+"""How long a node takes until it is ready: by reading the log, by a snapshot, and with the store it kept.
+
+    python bench/start.py [--sizes 10000,100000,360000,720000,1300000] [--embedded] [--spark]
+
+For each size a topic of first versions under as many subjects (bench/fold.py). Time runs from the start of
+the process to a 200 of /health/ready; nothing is cached but what the system keeps of files. Memory is that of
+all processes of the node together, as the largest sample. Then snapshots are built: the whole log, and the
+largest one again upon itself after 10,000 further records. Prints a table and draws a chart.
+
+Beside the figures stand published ones, read off a chart (±1 s), and those of two other registries, which
+were measured on a machine of this kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from bench.chart import Series, drawn
+from bench.fold import entry
+from deploy.local.broker import Broker
+from deploy.local.node import Node
+from registry.log.contract import Log
+from registry.log.embedded import EmbeddedLog
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog
+
+ROOT = Path(__file__).parent.parent
+SIZES = (10_000, 100_000, 360_000, 720_000, 1_300_000)
+FURTHER = 10_000
+SCHEMA_BYTES = 400
+WAIT_S = 900.0
+PUBLISHED = {
+    "published, without": [(90_000, 17.0), (720_000, 74.0), (1_296_000, 162.0)],
+    "published, with": [(90_000, 11.0), (720_000, 25.0), (1_296_000, 72.0)],
+    "Confluent 8.3.1": [(1_300_000, 35.0)],
+    "Apicurio": [(300_000, 84.0)],
+}
+"""Seconds until ready by schemas."""
+
+
+class Start(NamedTuple):
+    """One start of a node."""
+
+    seconds: float
+    own_mb: int
+    """Memory of its own: not mapped from files."""
+    mapped_mb: int
+    snapshot: str
+    """What its log line says of the snapshot that it loaded; empty for none."""
+
+
+class Row(NamedTuple):
+    """What was measured at one size."""
+
+    schemas: int
+    replay: Start
+    load: Start
+    kept: Start
+    build_s: float
+    build_mb: int
+    snapshot_mb: float
+    store_mb: int
+
+
+class Place:
+    """Where the log is, and what tells a node and a builder so."""
+
+    def __init__(self, folder: Path, broker: Broker | None) -> None:
+        self.folder = folder
+        self._broker = broker
+        self._topic = f"schemas-{folder.name}"
+
+    @property
+    def flags(self) -> list[str]:
+        """Settings for nodes and builders."""
+        flags = ["--snapshots", str(self.folder / "snapshots"), "--snapshots-load-ahead", "1"]
+        if self._broker is None:
+            return flags
+        return [*flags, "--kafka", self._broker.address, "--topic", self._topic, "--group", self._topic]
+
+    @contextmanager
+    def log(self) -> Iterator[Log]:
+        """The log, to append."""
+        log: Log
+        if self._broker is None:
+            log = EmbeddedLog(self.folder / "node" / "data" / "log")
+        else:
+            log = KafkaLog(
+                Security(), self._broker.address, self._topic,
+                transactional_id=f"registrar.{self._topic}.{self._topic}", append_timeout_s=30.0,
+            )  # fmt: skip
+        try:
+            yield log
+        finally:
+            log.close()
+
+    def append(self, first: int, last: int, of: int) -> None:
+        """Records of first versions, as bench/fold.py makes them."""
+        with self.log() as log:
+            log.claim()
+            for at in range(first, last, 1000):
+                log.append([entry(number, of, SCHEMA_BYTES) for number in range(at, min(at + 1000, last))])
+
+
+def started(place: Place, *flags: str) -> Start:
+    """Start a node, wait until it is ready, stop it."""
+    node = Node(place.folder / "node", ["--readers", "1", *place.flags, *flags])
+    began, own, mapped = time.monotonic(), 0, 0
+    node.start()
+    try:
+        while not node.ready():
+            if time.monotonic() - began > WAIT_S:
+                raise SystemExit(node.output)
+            one, other = memory(node.pid)
+            own, mapped = max(own, one), max(mapped, other)
+            time.sleep(0.02)
+        took = time.monotonic() - began
+    finally:
+        node.stop()
+    loaded = re.findall(r"the snapshot \S+ was loaded in (.*)", node.output)
+    node.printed.unlink()
+    return Start(took, own, mapped, loaded[-1] if loaded else "")
+
+
+def memory(pid: int) -> tuple[int, int]:
+    """MB of a process and all below it: of their own, and mapped."""
+    own = mapped = 0
+    for each in family(pid):
+        try:
+            lines = Path(f"/proc/{each}/status").read_text().splitlines()
+        except OSError:
+            continue
+        found = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)
+                 if name in ("RssAnon", "RssFile")}  # fmt: skip
+        own, mapped = own + found.get("RssAnon", 0), mapped + found.get("RssFile", 0)
+    return own >> 10, mapped >> 10
+
+
+def family(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # Threads start processes too.
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            if task.name != str(pid):
+                below += (task / "children").read_text().split()
+    except OSError:
+        return
+    for each in below:
+        yield from family(int(each))
+
+
+def built(place: Place, engine: str, *flags: str) -> tuple[float, int]:
+    """Build a snapshot; seconds, and MB of the largest process."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "registry", "snapshot", "build", "--engine", engine, *flags]
+    settings = ["--data", str(place.folder / "node" / "data"), *place.flags]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    said = subprocess.run([*command, *settings], cwd=ROOT, capture_output=True, text=True, check=False)
+    if said.returncode:
+        raise SystemExit(said.stdout + said.stderr)
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return time.monotonic() - began, 0 if largest == before else largest >> 10
+
+
+def size_of(folder: Path) -> float:
+    """MB that the files of a folder take on disk."""
+    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file()) / 1e6
+
+
+def measured(place: Place, schemas: int) -> Row:
+    """Start without, kept and with a snapshot."""
+    place.append(0, schemas, schemas)
+    store = place.folder / "node" / "data" / "store"
+    replay = started(place, "--snapshots-load", "off")
+    kept = started(place)
+    store_mb = round(size_of(store))
+    build_s, build_mb = built(place, "local")
+    shutil.rmtree(store)
+    load = started(place)
+    snapshot_mb = size_of(place.folder / "snapshots")
+    row = Row(schemas, replay, load, kept, build_s, build_mb, snapshot_mb, store_mb)
+    print(line(row), flush=True)
+    return row
+
+
+HEAD = (
+    "| schemas | log alone | with snapshot | kept store | own memory: log, snapshot, kept | "
+    "built (local) | snapshot | store |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+def line(row: Row) -> str:
+    starts = (row.replay, row.load, row.kept)
+    memories = ", ".join(f"{start.own_mb}" for start in starts)
+    replay, load, kept = (f"{start.seconds:.1f} s" for start in starts)
+    load += "" if row.load.snapshot else " (not loaded)"
+    return (
+        f"| {row.schemas:,} | {replay} | {load} | {kept} | {memories} MB | "
+        f"{row.build_s:.1f} s | {row.snapshot_mb:.0f} MB | {row.store_mb} MB |"
+    )
+
+
+def incremental(place: Place, schemas: int, engines: list[str]) -> None:
+    """Build upon the largest snapshot after a few further records, against building the whole."""
+    place.append(schemas, schemas + FURTHER, schemas + FURTHER)
+    for engine in engines:
+        upon, _ = built(place, engine)
+        whole, _ = built(place, engine, "--full")
+        print(
+            f"{engine}: {schemas + FURTHER:,} records in {whole:.1f} s; {FURTHER:,} of them upon a base in "
+            f"{upon:.1f} s, {upon / whole:.2f} of that"
+        )
+
+
+def chart(rows: list[Row], file: Path) -> None:
+    """Draw what was measured beside what was published."""
+    ours = [
+        Series("log alone", [(row.schemas, row.replay.seconds) for row in rows], "#1f77b4"),
+        Series("with a snapshot", [(row.schemas, row.load.seconds) for row in rows], "#2ca02c"),
+        Series("kept store", [(row.schemas, row.kept.seconds) for row in rows], "#9467bd"),
+    ]
+    colours = ("#ff7f0e", "#d62728", "#7f7f7f", "#8c564b")
+    others = [
+        Series(name, points, colour, dashed=True)
+        for (name, points), colour in zip(PUBLISHED.items(), colours, strict=True)
+    ]
+    file.write_text(drawn("Seconds until ready, by number of schemas", [*ours, *others]), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    sizes = ",".join(map(str, SIZES))
+    parser.add_argument("--sizes", default=sizes, help="numbers of schemas, ascending")
+    parser.add_argument("--embedded", action="store_true", help="an embedded log instead of a broker's topic")
+    parser.add_argument("--spark", action="store_true", help="build with Spark too")
+    parser.add_argument("--chart", type=Path, default=ROOT / "bench" / "start.svg")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(dir=options.folder))
+    broker = None if options.embedded else Broker(folder / "kafka").start().wait()
+    rows: list[Row] = []
+    try:
+        print(HEAD, flush=True)
+        for schemas in map(int, options.sizes.split(",")):
+            place = Place(folder / str(schemas), broker)
+            (place.folder / "node" / "data").mkdir(parents=True)
+            rows.append(measured(place, schemas))
+            if len(rows) == len(options.sizes.split(",")):
+                print(f"loading {schemas:,}: {rows[-1].load.snapshot}")
+                incremental(place, schemas, ["local", *(["spark"] if options.spark else [])])
+            shutil.rmtree(place.folder)
+    finally:
+        if broker is not None:
+            broker.stop()
+        shutil.rmtree(folder)
+    chart(rows, options.chart)
+    print(f"drawn in {options.chart}; published beside it:")
+    for name, points in PUBLISHED.items():
+        print(f"  {name}: " + ", ".join(f"{schemas:,} in {seconds:.0f} s" for schemas, seconds in points))
+
+
+if __name__ == "__main__":
+    main()
