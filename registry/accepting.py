@@ -32,10 +32,21 @@ class Accepting:
         return len(self._connections)
 
     async def start(
-        self, listener: socket.socket, *, backlog: int, tls: ssl.SSLContext | None = None
+        self,
+        listener: socket.socket,
+        *,
+        backlog: int,
+        tls: ssl.SSLContext | None = None,
+        handshake_s: float = 60.0,
     ) -> None:
-        """Accept what connects to ``listener``, a bound socket."""
-        self._listener = await asyncio.start_server(self._connected, sock=listener, backlog=backlog, ssl=tls)
+        """Accept what connects to ``listener``, a bound socket; ``handshake_s``: time for that of TLS."""
+        self._listener = await asyncio.start_server(
+            self._connected,
+            sock=listener,
+            backlog=backlog,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else handshake_s,
+        )
 
     def refuse(self) -> None:
         """Accept nothing more; what is open goes on."""

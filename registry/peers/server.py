@@ -29,6 +29,7 @@ from registry.domain.errors import TOO_MANY_WRITES
 from .host import Host
 from .messages import COMMANDS, IDENTITY, WATCH, Batch, Outcomes, Standing, Wanted, decode_batch, encode
 from .signing import Header, Signing, clock_ms
+from .strangers import KNOWN_WITHIN_S, Stranger, Strangers
 
 CONNECTIONS_MAX = 1000
 _BACKLOG = 100
@@ -61,7 +62,7 @@ class PeerServer:
         self._level = logging.INFO if access_log else logging.DEBUG
         self._context = WorkerContext(None)
         self._config = _configured()
-        self._wrapped = ASGIWrapper(cast("Any", self._serve))
+        self._strangers = Strangers()
         self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX, whose="a peer's")
         self._changed = asyncio.Event()
         self._stopped = False
@@ -69,7 +70,7 @@ class PeerServer:
 
     async def start(self, listener: socket.socket) -> None:
         """Serve what connects to ``listener``, a bound socket."""
-        await self._accepting.start(listener, backlog=_BACKLOG, tls=self._tls)
+        await self._accepting.start(listener, backlog=_BACKLOG, tls=self._tls, handshake_s=KNOWN_WITHIN_S)
 
     async def stop(self, grace_s: float) -> None:
         """Take no more connections, give what is under way ``grace_s`` to end, then drop the rest."""
@@ -80,19 +81,25 @@ class PeerServer:
         await self._accepting.end(grace_s)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _Connection(
-            self._wrapped, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
-        )
+        stranger = self._strangers.came(writer.transport.abort)
+        serve = ASGIWrapper(cast("Any", partial(self._serve, stranger)))
+        loop = asyncio.get_running_loop()
+        try:
+            await _Connection(serve, loop, self._config, self._context, {}, reader, writer)
+        finally:
+            stranger.is_known()
 
     # --- one request
 
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _serve(self, stranger: Stranger, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
         method, path, headers = scope["method"], scope["path"], scope["headers"]
         if not self._signing.accepts(method, path, headers, any_time=path == IDENTITY):
             await self._answer(send, headers, 401)
-        elif (method, path) == ("GET", IDENTITY):
+            return
+        stranger.is_known()
+        if (method, path) == ("GET", IDENTITY):
             await self._answer(send, headers, 200, encode(self._standing()))
         elif (method, path) == ("GET", WATCH):
             await self._tell(receive, send)
