@@ -104,6 +104,7 @@ class Lines:
         return Part(text, line, cut(shown, LINE_MAX))
 
     def _print(self, value: Json) -> bool:
+        self._at[id(value), None] = 1
         stack: list[tuple[Iterator[tuple[str | int, Json]], Json]] = []
         name = ""
         while len(self.lines) <= VALUES_MAX:

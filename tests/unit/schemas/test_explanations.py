@@ -280,6 +280,7 @@ def test_lines_are_those_of_json_tool():
     assert lines.part(Spot(value["a"][1], "c")) == ("{}", 6, '"c": {}')
     assert lines.part(Spot(value, "d")) == ('{"e":null}', 10, '"d": {"e":null}')
     assert lines.part(Spot(value)) == (excerpt(value), 1, excerpt(value))
+    assert Lines("int").part(Spot("int")) == ('"int"', 1, '"int"')
 
 
 def test_long_parts_are_cut_and_deep_ones_shown_all_the_same():
