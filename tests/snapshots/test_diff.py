@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,13 @@ from registry.domain.model import TOP, Subject
 from registry.domain.records import Entry
 from registry.snapshot.manifest import Manifest
 from tests.process.test_reseed import register
-from tests.running import ROOT, Registry
+from tests.running import Registry
+from tests.snapshots.commanding import registrar
 from tests.snapshots.making import build, log_of, version
 
 
 def run(data: Path, *words: str, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "registry", "snapshot", "diff", *words, "--data", str(data), *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return registrar("snapshot", "diff", *words, "--data", str(data), *options)
 
 
 def found(data: Path, *words: str) -> list[dict[str, Any]]:
@@ -151,10 +150,7 @@ def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
     httpx.put(f"{running.url}/config/s1", json={"compatibility": "FULL"}, timeout=60).raise_for_status()
     httpx.put(f"{running.url}/config/:.c:", json={"compatibility": "NONE"}, timeout=60).raise_for_status()
     httpx.delete(f"{running.url}/subjects/s2", timeout=60).raise_for_status()
-    built = subprocess.run(
-        [sys.executable, "-m", "registry", "snapshot", "build", "--data", str(running.data)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    built = registrar("snapshot", "build", "--data", str(running.data))
     assert built.returncode == 0, built.stderr
     assert found(running.data, "latest", running.url) == []
     register(running, "s0", '"int"')

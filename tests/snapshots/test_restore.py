@@ -25,6 +25,7 @@ from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest
 from tests.process.test_reseed import delete, killed_at_the_first_progress, opened
 from tests.running import ROOT, Registry
+from tests.snapshots.commanding import registrar
 from tests.snapshots.making import build, log_of, rows_in, version
 from tests.unit.random_logs import fold
 
@@ -44,9 +45,7 @@ def command(data: Path, snapshots: Path, *flags: str) -> list[str]:
 
 
 def run(data: Path, snapshots: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(data, snapshots, *flags), cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    return registrar(*command(data, snapshots, *flags)[3:])
 
 
 def rows_of_log(log: Log) -> DictView:
@@ -114,10 +113,7 @@ def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Pat
     said = said_by(first)
     # The node goes on: what is built is the state at one offset of its log.
     flags = ("--data", str(first.data), "--snapshots", str(tmp_path / "kept"))
-    built = subprocess.run(
-        [sys.executable, "-m", "registry", "snapshot", "build", *flags],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    built = registrar("snapshot", "build", *flags)
     assert built.returncode == 0, built.stderr
     assert first.stop() == 0
     done = run(tmp_path / "second", tmp_path / "kept")
