@@ -743,3 +743,27 @@ def test_a_subject_of_a_long_name_has_associations(api: Api) -> None:
     assert len(api.get(f"/associations/resources/{'m' * 256}/{'n' * 256}").json) == 1
     assert api.delete(f"/associations/resources/{'i' * 300}").status == 204
     assert api.get("/associations/resources/-/-").json == []
+
+
+PII = {"schemaEntity": {"entityPath": "R", "entityType": "sr_record"}, "tags": ["PII"]}
+
+
+class TestTags:
+    def test_a_schema_comes_with_tags(self, api: Api) -> None:
+        for number, members in enumerate(
+            (
+                {"schemaTagsToAdd": [PII]},
+                {"propagateSchemaTags": True},
+                {"schemaTagsToRemove": [PII]},
+            )
+        ):
+            wanted = {"schema": {"schema": R_WIDER if number else R, **members}}
+            (found,) = (put if number else post)(api, wanted).json["associations"]
+            tagged = '"confluent:tags":["PII"]' in found["schema"]["schema"]
+            assert (found["schema"]["version"], tagged) == (number + 1, number < 2)
+
+    @pytest.mark.parametrize("query", ["", "?dryRun=true"])
+    def test_tags_of_what_is_not_there_are_refused(self, api: Api, query: str) -> None:
+        entity = {"schemaEntity": {"entityPath": "None", "entityType": "sr_record"}, "tags": ["PII"]}
+        wanted = {"schema": {"schema": R, "schemaTagsToAdd": [entity]}}
+        assert refused(api, lambda: post(api, wanted, query=query))[0] == 42201
