@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,8 @@ FINDING, FOLDING, WRITING = "finding what has changed", "folding the log", "writ
 OWNERS_MAX = 1_000_000
 """Of records since the base: with more, all of the log is folded instead."""
 RANGE_BYTES = 64 << 20
+_PYTHON_SAID = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
+_SHOWN = 500
 
 
 def build(task: Task, progress: Progress) -> Manifest:
@@ -152,17 +155,15 @@ def _plain_errors(task: Task) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        text = str(error)
-        if task.base and DamagedPart.__name__ in text:
-            raise Unusable(_reason(text, DamagedPart.__name__)) from error
-        raise BuildFailed(f"Spark gave up: {_reason(text, '')}") from error
+        reason = _reason(str(error))
+        name, _, said = reason.partition(": ")
+        if task.base and name.endswith(DamagedPart.__name__):
+            raise Unusable(said) from error
+        raise BuildFailed(f"Spark gave up: {reason}") from error
 
 
-def _reason(text: str, marker: str) -> str:
-    """The line that says most."""
+def _reason(text: str) -> str:
+    """The line that says most: what Python said, if it was there that something went wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if marker and marker in line and ": " in line:
-            return line.partition(": ")[2]
-    python = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (python or lines or ["no reason given"])[0][:500]
+    found = [line for line in lines if _PYTHON_SAID.match(line)]
+    return (found or lines or ["it gave no reason"])[0][:_SHOWN]

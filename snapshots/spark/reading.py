@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -60,7 +62,8 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
 
 
 def _embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
-    session.dataSource.register(EmbeddedLogSource)
+    with suppress(AnalysisException):  # this Spark knows it already
+        session.dataSource.register(EmbeddedLogSource)
     path = str(Path(task.settings.data, "log").absolute())
     reader = session.read.format(EmbeddedLogSource.name())
     return reader.options(path=path, start=task.start, end=task.end, tasks=tasks).load()

@@ -42,7 +42,15 @@ from tests.running import ROOT, until
 from tests.snapshots.making import files_of, rows_in, task
 from tests.unit.random_logs import covering, fold, logs, rows_of
 
+# PySpark leaves the sockets through which results come to the collector of garbage.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
 MASTER = "local[2]"
+QUICK = (
+    "spark.ui.enabled=false"
+    " spark.driver.extraJavaOptions='-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+)
+"""For a session that is there sooner."""
 LOGS = 60
 COMPACTS = {
     "min.compaction.lag.ms": "0",
@@ -56,7 +64,8 @@ _SUBJECT = re.compile(rb'"subject":"((?::\.c:)?)([^"])')
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests here; builds find it running."""
-    with open_session(Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER)) as session:
+    given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=QUICK)
+    with open_session(given) as session:
         yield session
 
 
@@ -184,7 +193,7 @@ def test_what_spark_builds_is_what_the_plain_fold_builds(
 ) -> None:
     random, cuts = many_logs(LOGS), cut_log()
     middle = len(random) // 2
-    log = numbered([*random[:middle], *cuts[:5], *random[middle:], *cuts[5:]])
+    log = numbered([*random[:middle], *cuts[:5], *random[middle:-20], *cuts[5:], *random[-20:]])
     # Where all keys count, brokers take none that are null.
     topic = make_topic(kafka.address, {"cleanup.policy": "delete", "retention.ms": "-1"})
     produced(kafka.address, topic, log)
@@ -262,15 +271,17 @@ def test_compaction_before_while_and_after_it_reads_does_no_harm(
     base = build(opened(compacting, topic, first), silent)
     check_law(base, opened(compacting, topic, first), log)
     produced(compacting.address, topic, log[first:second])
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def write_on() -> None:
-        for at in range(second, len(log), 20):
-            produced(compacting.address, topic, log[at : at + 20])
-            over.wait(0.1)
+        for at in range(second, len(log), 10):
+            produced(compacting.address, topic, log[at : at + 10])
+            begun.set()
+            over.wait(0.2)
 
     writing = threading.Thread(target=write_on)
     writing.start()
+    assert begun.wait(60)
     while_written = [build(opened(compacting, topic, second, on), silent) for on in (base, None)]
     over.set()
     writing.join()
@@ -363,7 +374,7 @@ def kill(step, done, total):
     if step == WRITING:
         os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
 
-given = Settings(data=Path(sys.argv[1]), snapshots_spark_master="local[1]")
+given = Settings(data=Path(sys.argv[1]), snapshots_spark_master="local[1]", snapshots_spark_conf=sys.argv[2])
 try:
     building.build_now(given, None, "spark", kill)
 except building.FAILURES as error:
@@ -375,8 +386,8 @@ def test_a_killed_spark_leaves_no_snapshot_and_the_next_build_succeeds(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
 ) -> None:
     log = embedded(tmp_path, [entry(number) for number in range(20)])
-    command = [sys.executable, "-c", KILLS_SPARK, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    command = [sys.executable, "-c", KILLS_SPARK, str(tmp_path), QUICK]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1, done.stderr
     assert "failed: Spark" in done.stderr
     assert not list((tmp_path / "snapshots").glob(f"*/{MANIFEST}"))

@@ -21,7 +21,10 @@ BASE_ROW = -1
 """The offset that marks a row of the base among records."""
 _ROUGHLY = 300
 """Of what a record brings beside its value."""
+TOGETHER = 256
+"""Records of owners without rows that are folded at once."""
 _EMPTY = DictView()
+_OWNER = _KEY = _OFFSET = itemgetter(0)
 
 Changes = dict[bytes, bytes | None]
 Said = tuple[bytes, int, int, bytes | None, bytes | None]
@@ -45,8 +48,9 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[bytes, bytes | None]]]:
     changes: Changes = {}
+    waiting: list[Record] = []
     size = 0
-    for _, said in groupby(_said(batches), key=itemgetter(0)):
+    for _, said in groupby(_said(batches), key=_OWNER):
         records, base = [], []
         for _, offset, ts, key, value in said:
             if offset == BASE_ROW:
@@ -54,18 +58,27 @@ def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[bytes, by
             else:
                 records.append(Record(offset, ts, key, value))
                 size += len(value or b"") + _ROUGHLY
-        _fold_owner(records, base, changes)
+        if base:
+            _fold(records, DictView(base), changes)
+        else:
+            # How owners lie among one another does not matter, and many at once take less time.
+            waiting += records
+        if len(waiting) >= TOGETHER or size >= FLUSH_BYTES:
+            _fold(waiting, _EMPTY, changes)
+            waiting = []
         if size >= FLUSH_BYTES:
-            yield sorted(changes.items())
+            yield sorted(changes.items(), key=_KEY)
             changes, size = {}, 0
+    _fold(waiting, _EMPTY, changes)
     if changes:
-        yield sorted(changes.items())
+        yield sorted(changes.items(), key=_KEY)
 
 
-def _fold_owner(records: list[Record], base: list[tuple[bytes, bytes]], changes: Changes) -> None:
-    records.sort()
+def _fold(records: list[Record], base: DictView, changes: Changes) -> None:
+    """Add what whole owners' records change."""
+    records.sort(key=_OFFSET)
     own: Changes = {}
-    apply_all(OverlayView(DictView(base) if base else _EMPTY, own), records, own)
+    apply_all(OverlayView(base, own), records, own)
     changes.update(own)
 
 
