@@ -1,32 +1,22 @@
 """How a node comes to its rows: by a snapshot, where that is quicker than reading the log.
 
-The snapshot is found and loaded by another process (:mod:`.taking`), which takes its libraries and its memory
-away with it. Whatever goes wrong there is said, and the log is read instead.
+The snapshot is found and loaded by another process (:mod:`.loader`). What it says is kept here, for whoever
+asks how the start goes on.
 """
 
 from __future__ import annotations
 
 import logging
-import pickle
-import signal
-import subprocess
 import time
 from pathlib import Path
-from typing import IO
+from typing import Any
 
-import orjson
+from msgspec.structs import replace
 
 from registry.api.status import NodeStatus, SnapshotStart
 from registry.config import Settings
 from registry.log.contract import Log
-from registry.log.embedded import EmbeddedLog, now_ms
-from registry.modules import module_command
-from registry.snapshot.choosing import Situation
-from registry.snapshot.refused import refused_in
-from registry.snapshot.taking import Wanted
 from registry.store.opening import Load
-
-from .taking import LENGTH_BYTES, Given
 
 _PROGRESS_EVERY_S = 5.0
 _log = logging.getLogger(__name__)
@@ -70,54 +60,19 @@ class Starting:
             return None
 
         def load(folder: Path, applied: int) -> bool:
-            end = log.end()
-            if end - applied < max(1, settings.snapshots_load_ahead):
+            if log.end() - applied < max(1, settings.snapshots_load_ahead):
                 return False
-            retention_ms = log.tombstone_retention_ms
-            if isinstance(log, EmbeddedLog):
-                # Its own store has applied whatever it forgets; a snapshot has not.
-                retention_ms = round(settings.tombstone_retention_s * 1000)
-            margin_ms = round(settings.end_age_margin_s * 1000)
-            refused = refused_in(folder.parent)
-            situation = Situation(log.identity, end, retention_ms, margin_ms, now_ms(), refused)
-            ahead_min = settings.snapshots_load_ahead
-            return self._take(Wanted(situation, applied, ahead_min, folder, settings.store_map_bytes))
+            # Mostly nothing is far behind, and a start does without what this needs.
+            from .loader import have_taken  # noqa: PLC0415
+
+            return have_taken(settings, log, folder, applied, self)
 
         return load
 
-    def _take(self, wanted: Wanted) -> bool:
-        """Have another process take a snapshot; whether it has."""
-        command, environment = module_command("registry.node.taking")
-        # Arrow's own allocators keep what is freed.
-        environment.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-        taken = ""
-        with subprocess.Popen(  # noqa: S603 (our own module)
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                _give(process.stdin, Given(self._settings, wanted))
-                for line in process.stdout:
-                    taken = self._heard(line) or taken
-                # Its input stays open until here: the end of this process would be its own.
-                process.stdin.close()
-                code = process.wait()
-            except OSError as error:
-                process.kill()
-                self._refused(f"No snapshot can be loaded: {error}")
-                return False
-        if code:
-            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            self._refused(f"No snapshot was loaded: the process that should has ended ({how})")
-        self._end(taken if not code else "", wanted.situation.end)
-        return bool(taken) and not code
-
-    def _heard(self, line: bytes) -> str:
-        """Take note of what the process says; the id of the snapshot that it has taken, if it says so."""
-        told = orjson.loads(line)
+    def heard(self, told: dict[str, Any]) -> None:
+        """Take note of what the process says."""
         if "said" in told:
-            self._refused(told["said"])
+            self.refused(told["said"])
         if "chosen" in told:
             self._loading_since = self._told_at = time.monotonic()
             self._snapshot = SnapshotStart(
@@ -128,26 +83,24 @@ class Starting:
                       told["chosen"], told["rows"], told["size"] / 1e6, told["offset"])  # fmt: skip
         if "step" in told:
             self._progress(told["rows"], told["size"])
-        taken: str = told.get("taken", "")
-        return taken
 
     def _progress(self, rows: int, size: int) -> None:
         now, told = time.monotonic(), self._snapshot
         took_s = now - self._loading_since
         eta_s = took_s * (told.bytes - size) / size if size else None
-        self._snapshot = _replaced(
-            told, rows_done=rows, bytes_done=size, took_s=round(took_s, 3), eta_s=eta_s
-        )
+        self._snapshot = replace(told, rows_done=rows, bytes_done=size, took_s=round(took_s, 3), eta_s=eta_s)
         if now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
             left = "unknown" if eta_s is None else f"{eta_s:.0f} s"
             _log.info("loading the snapshot: %d of %d rows, left: %s", rows, told.rows, left)
 
-    def _refused(self, sentence: str) -> None:
+    def refused(self, sentence: str) -> None:
+        """Say that and why a snapshot is not used."""
         _log.warning("%s", sentence)
-        self._snapshot = _replaced(self._snapshot, refused=[*self._snapshot.refused, sentence])
+        self._snapshot = replace(self._snapshot, refused=[*self._snapshot.refused, sentence])
 
-    def _end(self, taken: str, end: int) -> None:
+    def ended(self, taken: str, end: int) -> None:
+        """The process has loaded the snapshot ``taken``, empty for none; the log ends at ``end``."""
         told = self._snapshot
         if not taken:
             self._snapshot = SnapshotStart(refused=told.refused)
@@ -155,20 +108,8 @@ class Starting:
                 _log.warning("no snapshot was loaded, so the log is read instead")
             return
         took_s = max(0.001, time.monotonic() - self._loading_since)
-        self._snapshot = _replaced(told, loaded=True, took_s=round(took_s, 3), eta_s=0.0)
+        self._snapshot = replace(told, loaded=True, took_s=round(took_s, 3), eta_s=0.0)
         _log.info(
             "the snapshot %s was loaded in %.2f s: %.0f rows/s, %.0f MB/s; %d records of the log are left",
             taken, took_s, told.rows / took_s, told.bytes / 1e6 / took_s, end - told.offset,
         )  # fmt: skip
-
-
-def _give(pipe: IO[bytes], given: Given) -> None:
-    message = pickle.dumps(given)
-    pipe.write(len(message).to_bytes(LENGTH_BYTES, "big") + message)
-    pipe.flush()
-
-
-def _replaced(told: SnapshotStart, **more: object) -> SnapshotStart:
-    from msgspec.structs import replace  # noqa: PLC0415
-
-    return replace(told, **more)

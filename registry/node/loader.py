@@ -1,0 +1,82 @@
+"""Having a snapshot taken by another process, which takes its libraries and its memory away with it.
+
+Whatever goes wrong there is said, and the log is read instead.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+from pathlib import Path
+from typing import IO
+
+import orjson
+
+from registry.log.contract import Log
+from registry.log.embedded import EmbeddedLog, now_ms
+from registry.modules import module_command
+from registry.settings import Settings
+from registry.snapshot.choosing import Situation
+from registry.snapshot.refused import refused_in
+from registry.snapshot.taking import Wanted
+
+from .starting import Starting
+from .taking import LENGTH_BYTES, Given
+
+
+def have_taken(settings: Settings, log: Log, folder: Path, applied: int, starting: Starting) -> bool:
+    """Whether a snapshot of ``log`` that is ahead of ``applied`` is the environment ``folder`` now."""
+    wanted = Wanted(
+        _situation(settings, log, folder.parent), applied, settings.snapshots_load_ahead, folder,
+        settings.store_map_bytes,
+    )  # fmt: skip
+    command, environment = module_command("registry.node.taking")
+    # Arrow's own allocators keep what is freed.
+    environment.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 (ours)
+        with process:
+            taken = _heard(process, Given(settings, wanted), starting)
+    except OSError as error:
+        starting.refused(f"No snapshot can be loaded: {error}")
+        return False
+    if code := process.returncode:
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        starting.refused(f"No snapshot was loaded: the process that should has ended ({how})")
+        taken = ""
+    starting.ended(taken, wanted.situation.end)
+    return bool(taken)
+
+
+def _situation(settings: Settings, log: Log, store: Path) -> Situation:
+    retention_ms = log.tombstone_retention_ms
+    if isinstance(log, EmbeddedLog):
+        # Its own store has applied whatever it forgets; a snapshot has not.
+        retention_ms = round(settings.tombstone_retention_s * 1000)
+    margin_ms = round(settings.end_age_margin_s * 1000)
+    return Situation(log.identity, log.end(), retention_ms, margin_ms, now_ms(), refused_in(store))
+
+
+def _heard(process: subprocess.Popen[bytes], given: Given, starting: Starting) -> str:
+    """Listen until the process ends; the id of the snapshot that it has taken, if it says so."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    taken = ""
+    try:
+        _give(process.stdin, given)
+        # Its input stays open: the end of that, as of this process, would be its own.
+        for line in process.stdout:
+            told = orjson.loads(line)
+            starting.heard(told)
+            taken = told.get("taken", taken)
+    except BaseException:
+        process.kill()
+        raise
+    return taken
+
+
+def _give(pipe: IO[bytes], given: Given) -> None:
+    message = pickle.dumps(given)
+    pipe.write(len(message).to_bytes(LENGTH_BYTES, "big") + message)
+    pipe.flush()
