@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+import itertools
+
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
-from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
+from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.peers.host import Answer, Asked, Offer
 
 from .node import Node
+
+_ENDS = "The node stops before the log has answered; the outcome of the write is unknown, safe to repeat"
+_NOTHING = "The node stops; nothing was written"
+
+
+class Ending:
+    """Sees to it that all that was offered is answered before the node ends, whatever the log does."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Answer] = {}
+        self._numbers = itertools.count()
+        self._given_up = False
+
+    def around(self, offer: Offer) -> Offer:
+        """The same as ``offer``, but sure to be answered."""
+
+        def offered(asked: Asked, answer: Answer) -> None:
+            if self._given_up:
+                answer(Unknown(_ENDS) if asked.doubt else refused(FORWARD_FAILED(_NOTHING)))
+                return
+            number = next(self._numbers)
+            self._open[number] = answer
+
+            def answered(outcome: Outcome) -> None:
+                if self._open.pop(number, None) is not None:
+                    answer(outcome)
+
+            offer(asked, answered)
+
+        return offered
+
+    def give_up(self) -> None:
+        """Say of what is under way that its outcome is unknown, and refuse what comes."""
+        self._given_up = True
+        waiting, self._open = self._open, {}
+        for answer in waiting.values():
+            answer(Unknown(_ENDS))
 
 
 class Attached:

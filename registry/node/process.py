@@ -15,7 +15,7 @@ from registry.store.layout import StoreError
 from .early import QUICK_S, Early
 from .endpoint import Endpoint
 from .node import Node
-from .offering import Alone, Attached
+from .offering import Alone, Attached, Ending
 from .opening import Opening
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ DECIDING_PART = 0.9
 """Of a request's time, for its command: so that the outcome is still told."""
 STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
+GIVE_UP_S = 1.8
+"""How long after it is told to stop a command may wait for the log: what is told then must still arrive."""
 STOP_PEERS_S = 0.5
 """The same for what peers have asked: this node has resigned before, so that nothing new comes from them."""
 
@@ -57,11 +59,13 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
 
     node.starting = opening.starting
+    ending = Ending()
 
     def heard(said: dict[str, Any]) -> None:
         node.restarts.update(said.get("restarts", {}))
         if said.get("resign"):
             loop.run_in_executor(None, node.resign)
+            loop.call_later(GIVE_UP_S, ending.give_up)
 
     parent.listen(stopping.set, heard)
     peers, peer, serving = None, "", None if early is None else early.serving
@@ -76,6 +80,7 @@ async def run(parent: Parent, opening: Opening) -> int:
             parent.tell(refused=str(error))
             return REFUSED
         offer = Attached(node, peers.forwarding.offer).offer
+    offer = ending.around(offer)
     endpoint = Endpoint(node, offer, confirm_timeout_s=parent.settings.confirm_timeout_s)
     await endpoint.start(parent.endpoint)
     if early is not None:
@@ -92,6 +97,7 @@ async def run(parent: Parent, opening: Opening) -> int:
         parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
         return REFUSED
     finally:
+        loop.call_later(GIVE_UP_S, ending.give_up)
         await asyncio.to_thread(node.resign)
         if serving is not None:
             await serving.stop(STOP_SERVING_S)
