@@ -51,6 +51,10 @@ _HEADERS: Json = {
     },
     "X-Request-ID": {"description": "The request's own, or a new one", "schema": {"type": "string"}},
 }
+_EQUAL_TO: Json = {
+    "description": "An earlier version of the subject that says the same, once both are normalised",
+    "schema": {"type": "integer", "format": "int32"},
+}
 _MIN_OFFSET: Json = {
     "name": "X-Registry-Min-Offset",
     "in": "header",
@@ -105,7 +109,8 @@ def _operation(operation: Operation) -> Json:
 
 
 def _responses(operation: Operation) -> Json:
-    good: Json = {"description": "Done", "headers": _HEADER_REFERENCES}
+    more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.after is not None else {}
+    good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
     if operation.gives:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
         if operation.gives == "Metrics":

@@ -276,3 +276,54 @@ class TestLenient:
         proto = Requests("PROTOBUF")
         proto.register(registered, "p", 'syntax = "proto3"; message M { string a = 1; }')
         assert proto.check(registered, "p", 'syntax = "proto3"; message M { int32 a = 1; }') != []
+
+
+class TestLarge:
+    """What would keep the event loop too long is explained by a process beside, in the same words."""
+
+    @pytest.mark.parametrize("schema_type", ["AVRO", "JSON", "PROTOBUF"])
+    def test_large_schemas_are_explained_too(self, api: Api, schema_type: str) -> None:
+        old, new = LARGE[schema_type]
+        requests = Requests(schema_type)
+        requests.register(api, "s", old)
+        found = api.post(f"{CHECK}?verbose=true", requests.body(new)).json
+        assert len([each for each in found["changes"] if not each["compatible"]]) == 1000
+        assert len(found["messages"]) == 1003
+        text = api.post(CHECK, requests.body(new), accept="text/plain").body.decode()
+        assert text.count("\n   fix: ") == 1000
+        explained = api.post("/compatibility/explain", {
+            "schemaType": schema_type, "old": {"schema": old}, "new": {"schema": new},
+        })  # fmt: skip
+        assert explained.json["levels"]["BACKWARD"]["messages"] == found["messages"][:-3]
+
+    def test_many_versions_are_explained_too(self, api: Api) -> None:
+        api.put("/config/s", {"compatibility": "FULL_TRANSITIVE"})
+        for count in range(30):
+            fields = [{"name": f"f{number}", "type": "int", "default": count} for number in range(30)]
+            api.register("s", person(*fields))  # type: ignore[arg-type]
+        found = api.post(f"{CHECK}?verbose=true", {"schema": person(AGE)}).json
+        assert found["changes"][-1]["versionCompared"] == 30
+        found = api.post(f"{CHECK}?verbose=true", {"schema": person()}).json
+        assert found["is_compatible"]
+        assert {each["versionCompared"] for each in found["changes"]} >= {30, 29, 28}
+
+
+def fields(count: int, kind: str) -> list[dict[str, str]]:
+    return [{"name": f"field_{number}", "type": kind} for number in range(count)]
+
+
+def proto_fields(count: int, kind: str) -> str:
+    lines = "".join(f"{kind} field_{number} = {number + 1}; " for number in range(count))
+    return f'syntax = "proto3"; message M {{ {lines}}}'
+
+
+def json_fields(count: int, kind: str) -> str:
+    described = {"type": kind, "description": "large enough"}
+    return json.dumps({"type": "object", "properties": {f"f{n}": described for n in range(count)}})
+
+
+LARGE = {
+    "AVRO": (person(*fields(1000, "int")), person(*fields(1000, "string"))),
+    "JSON": (json_fields(1000, "integer"), json_fields(1000, "string")),
+    "PROTOBUF": (proto_fields(1000, "int32"), proto_fields(1000, "string")),
+}

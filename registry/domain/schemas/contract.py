@@ -35,6 +35,10 @@ class Budget:
     def __init__(self, steps: float = STEPS_MAX) -> None:
         self.left = steps
 
+    def spend_on_text(self, characters: int, *, lines: bool) -> None:
+        """Take out what it costs to tell at length of a schema so long; ``lines``: and to print it."""
+        self.spend(characters // (20 if lines else 100))
+
     def spend(self, steps: int = 1) -> None:
         """Take steps out. Raises :class:`Exhausted` where too few are left."""
         self.left -= steps

@@ -126,8 +126,12 @@ class AvroFormat:
         """The same, told at length, and what changed besides."""
         from .explaining import Side, changes  # noqa: PLC0415 (registrations do without)
 
-        old, new = (Side(each.node, each.canonical, lines=lines) for each in _both(writer, reader))
-        return changes(old, new, reader_is, Budget() if budget is None else budget)
+        budget = Budget() if budget is None else budget
+        pair = _both(writer, reader)
+        for each in pair:
+            budget.spend_on_text(len(each.canonical), lines=lines)
+        old, new = (Side(each.node, each.canonical, lines=lines) for each in pair)
+        return changes(old, new, reader_is, budget)
 
 
 def _both(writer: Schema, reader: Schema) -> tuple[AvroSchema, AvroSchema]:

@@ -129,8 +129,12 @@ class JsonFormat:
         """All changes that Confluent knows of."""
         from .explaining import Side, changes  # noqa: PLC0415
 
-        old, new = (Side(each.node(), each.value) for each in _both(writer, reader))
-        return changes(old, new, reader_is, Budget() if budget is None else budget, policy, lines=lines)
+        budget = Budget() if budget is None else budget
+        pair = _both(writer, reader)
+        for each in pair:
+            budget.spend_on_text(len(each.canonical), lines=lines)
+        old, new = (Side(each.node(), each.value) for each in pair)
+        return changes(old, new, reader_is, budget, policy, lines=lines)
 
 
 def _both(writer: Schema, reader: Schema) -> tuple[JsonSchema, JsonSchema]:

@@ -65,8 +65,11 @@ class ProtobufFormat:
         """All changes that Confluent knows of."""
         from .explaining import explained  # noqa: PLC0415 (as above)
 
-        old, new = _both(writer, reader)
-        return explained(old, new, reader_is, Budget() if budget is None else budget, lines=lines)
+        budget = Budget() if budget is None else budget
+        pair = _both(writer, reader)
+        for each in pair:
+            budget.spend_on_text(len(each.canonical), lines=lines)
+        return explained(*pair, reader_is, budget, lines=lines)
 
 
 def _both(writer: Schema, reader: Schema) -> tuple[ProtobufSchema, ProtobufSchema]:
