@@ -8,7 +8,17 @@ from typing import Final, Literal
 
 import pytest
 
-from registry.domain.schemas import FORMATS, Budget, Change, Dependency, Difference, InvalidSchema, Schema
+from registry.domain.schemas import (
+    FORMATS,
+    Budget,
+    Change,
+    Dependency,
+    Difference,
+    Entity,
+    InvalidSchema,
+    Schema,
+    Tagged,
+)
 from tests.api.driver import Api
 
 
@@ -35,6 +45,15 @@ class Words:
     def check_fields(self) -> None:
         if "$$" in self.words:
             raise InvalidSchema("no money here")
+
+    def tags(self) -> list[Tagged]:
+        return [
+            (Entity(word[1:], "sr_field"), ("loud",)) for word in self.canonical.split() if word[0] == "*"
+        ]
+
+    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+        loud = {entity.path for entity, _ in add}
+        return " ".join(f"*{word}" if word in loud else word for word in self.canonical.split())
 
 
 class WordFormat:
@@ -125,3 +144,11 @@ def test_it_refers_to_others(api: Api) -> None:
     assert api.post("/subjects/s/versions", body("+base two")).error[:2] == (422, 42201)
     assert api.post("/subjects/s/versions", body("+base two", references=listed)).status == 200
     assert api.get("/subjects/base/versions/1/referencedby").json == [2]
+
+
+def test_its_parts_carry_tags(api: Api) -> None:
+    api.post("/subjects/s/versions", body("one two"))
+    tags = [{"schemaEntity": {"entityPath": "two", "entityType": "sr_field"}, "tags": ["loud"]}]
+    api.put("/config/s", {"compatibility": "NONE"})
+    assert api.post("/subjects/s/versions/1/tags", {"tagsToAdd": tags}).json["schema"] == "one *two"
+    assert api.get("/subjects/s/versions/2?findTags=loud").json["schemaTags"] == tags

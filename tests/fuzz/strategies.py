@@ -93,7 +93,15 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
     groups = st.lists(rule | junk, max_size=2) | junk
     rules = _some(domainRules=groups, migrationRules=groups, encodingRules=groups, enableAt=texts)
     flags = st.booleans() | junk
+    entity = _some(
+        entityPath=st.sampled_from(["R", ".R.f", "M", "M.f", "object", "object.f", "R.nothing"]) | junk,
+        entityType=st.sampled_from(["sr_record", "sr_field"]) | junk,
+    )
+    tags = st.lists(_some(schemaEntity=entity | junk, tags=st.lists(texts, max_size=2) | junk), max_size=2)
     schema = _some(
+        schemaTagsToAdd=tags | junk,
+        schemaTagsToRemove=tags | junk,
+        propagateSchemaTags=flags,
         schema=SCHEMAS | SCHEMAS | junk,
         schemaType=st.sampled_from(["AVRO", "AVRO", "JSON", "PROTOBUF", "PROTOBUF", "avro"]) | junk,
         references=st.lists(complete | reference | junk, max_size=2) | junk,
@@ -137,8 +145,24 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
     associations = st.lists(_some(**association) | junk, max_size=2) | junk
     change = _some(associations=st.lists(operation | junk, max_size=3) | junk, **resource)
     wanted = _some(associationTypes=st.lists(texts, max_size=2) | junk, lifecycle=texts, **resource)
+    side = _some(schema=SCHEMAS | junk, references=st.lists(complete | junk, max_size=1) | junk)
     return {
         "RegisterSchemaRequest": registration,
+        "ExplainRequest": _some(
+            schemaType=st.sampled_from(["AVRO", "JSON", "PROTOBUF", "x"]) | junk,
+            old=side | junk,
+            new=side | junk,
+            compatibilityPolicy=texts,
+        ),
+        "TagSchemaRequest": _some(
+            newVersion=st.integers(-2, 4) | junk,
+            tagsToAdd=tags | junk,
+            tagsToRemove=tags | junk,
+            metadata=metadata | junk,
+            ruleSet=rules | junk,
+            rulesToMerge=rules | junk,
+            rulesToRemove=st.lists(texts, max_size=2) | junk,
+        ),
         "ConfigUpdateRequest": config,
         "ModeUpdateRequest": _some(mode=modes | junk),
         "AssociationRequest": _some(associations=associations, **resource),
