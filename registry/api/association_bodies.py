@@ -18,8 +18,10 @@ from .json_input import boolean, document, listing, members, refuse, text
 
 T = TypeVar("T")
 
-REQUESTS_MAX = 1000
-"""Of one batch."""
+CHANGES_MAX = 500
+"""Resources in one batch of changes, which is decided at once: half a second where each brings a schema."""
+READS_MAX = 1000
+"""Resources in one batch that is read."""
 _OPERATIONS = ("CREATE", "UPSERT", "DELETE")
 
 
@@ -42,19 +44,19 @@ def change_requests(body: bytes) -> list[ResourceRequest]:
         source = members(value, member)
         return None if source is None else _resource(source, member, _operation)
 
-    return _batch(listing(read)(document(body).get("requests"), "requests"))
+    return _batch(listing(read)(document(body).get("requests"), "requests"), CHANGES_MAX)
 
 
 def get_requests(body: bytes) -> list[Wanted]:
     """Read an ``AssociationBatchGetRequest``; raises 400, 422, 42212."""
-    return _batch(listing(_wanted)(document(body).get("requests"), "requests"))
+    return _batch(listing(_wanted)(document(body).get("requests"), "requests"), READS_MAX)
 
 
-def _batch(found: list[T] | None) -> list[T]:
+def _batch(found: list[T] | None, most: int) -> list[T]:
     if not found:
         raise ASSOCIATION_INVALID("requests", "cannot be null or empty")
-    if len(found) > REQUESTS_MAX:
-        raise ASSOCIATION_INVALID("requests", f"cannot be more than {REQUESTS_MAX}")
+    if len(found) > most:
+        raise ASSOCIATION_INVALID("requests", f"cannot be more than {most}")
     return found
 
 

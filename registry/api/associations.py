@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -36,14 +38,15 @@ def of_resource_name(call: Call, view: View) -> Answer:
     return _listed(call, associations.named(view, call.path["name"], call.path["namespace"]))
 
 
-def _listed(call: Call, found: list[Association]) -> Answer:
+def _listed(call: Call, found: Iterable[Association]) -> Answer:
     part = page(call.args, LIST_MAX)
     lifecycle = call.args["lifecycle"]
     if lifecycle and lifecycle not in LIFECYCLES:
         raise NOT_FOUND()  # as an unknown word of a path's or query's enumeration (Confluent 8.x)
     types = tuple(each for each in call.args["associationType"] if each)
     wanted = Filter(_resource_type(call), types, (lifecycle,) if lifecycle else ())
-    return json_answer([associations.entity(each) for each in wanted.chosen(found)[part]])
+    listed = islice(filter(wanted.admits, found), part.start, part.stop)
+    return json_answer([associations.entity(each) for each in listed])
 
 
 def _resource_type(call: Call) -> str:

@@ -234,6 +234,11 @@ def resource_id_prefix(resource_id: str) -> bytes:
     return RESOURCE_ID + part(resource_id)
 
 
+def namespace_of(key: bytes) -> bytes:
+    """The packed namespace in a row of table S."""
+    return key.split(b"\0", 2)[1] + b"\0"
+
+
 def association_of(key: bytes) -> bytes:
     """The key of the association's row to which a row of table S or U points."""
     named = 2 if key.startswith(RESOURCE_NAME) else 1

@@ -211,7 +211,7 @@ class Associations(RuleBasedStateMachine):
         self.registry.ids = Ids(batch=3, batch_max=6)
 
     def stored(self) -> list[associations.Association]:
-        return associations.named(self.registry.view, "-", "-")
+        return list(associations.named(self.registry.view, "-", "-"))
 
     @invariant()
     def the_model_holds(self) -> None:
