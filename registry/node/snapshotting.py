@@ -103,6 +103,7 @@ class Snapshotting:
         self._asked = False
         self._stopping = False
         self._told = ""
+        self._warned = False
 
     # --- from any thread
 
@@ -202,7 +203,7 @@ class Snapshotting:
             now = time.monotonic()
             if now >= self._next_look or (now >= self._next_ask and self._primary and self._why_due()):
                 self._look()
-            self._told = ""
+                self._told = ""
         except CatalogueError as error:
             self._next_look = self._next_ask = time.monotonic() + AGAIN_S
             if str(error) != self._told:
@@ -251,6 +252,9 @@ class Snapshotting:
             uri = Location.parse(self._settings.snapshots_location).uri
         except BadLocation as error:
             raise CatalogueError(str(error)) from error
+        if self._settings.kafka and not self._settings.snapshots and not self._warned:
+            self._warned = True
+            _log.warning("snapshots are kept in %s, where other hosts do not find them: see snapshots", uri)
         return Entry(
             id=id, state="requested", log=self._log, offset=marker.end, uri=uri,
             requested_ms=marker.ts, updated_ms=self._now(),
