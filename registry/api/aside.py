@@ -40,10 +40,12 @@ class Aside:
                     try:
                         return work()
                     except TooMuchText as too_much:
+                        question = too_much.question
                         answered = await self._asked(too_much, spent_s)
-                        found = facts(too_much.question, answered.known)
+                    found = facts(question, answered.known)
                     known.update(found)
-                    self.parser.learn(found)
+                    if question.lasts:
+                        self.parser.learn(found)
                     spent_s += answered.took_s
         except TimeoutError:
             raise UNAVAILABLE(_TOO_MANY) from None

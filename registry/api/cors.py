@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable
 
 Header = tuple[bytes, bytes]
 
-EXPOSED = (b"etag", b"retry-after", b"warning", b"x-registry-offset", b"x-request-id")
+EXPOSED = (
+    b"etag", b"retry-after", b"warning", b"x-registry-equal-to", b"x-registry-offset", b"x-request-id",
+)  # fmt: skip
 """Headers of answers that a page may read beyond those that it always may."""
 _METHODS = b"GET, HEAD, POST, PUT, DELETE"
 _MAX_AGE_S = b"3600"

@@ -56,6 +56,11 @@ class Question(NamedTuple):
     """The other arguments, by their names."""
 
     @property
+    def lasts(self) -> bool:
+        """Whether the answer is worth remembering for whoever asks again."""
+        return self.what != "normal_texts"
+
+    @property
     def characters(self) -> int:
         """How much there is to read for it."""
         return self.source.characters + (0 if self.other is None else self.other.characters)
