@@ -16,8 +16,9 @@ from registry.domain.parsing import Parser
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
 
+from .association_removal import remove
 from .association_requests import CREATE, DELETE, UPSERT, checked
-from .association_runs import put, remove
+from .association_runs import put
 from .decision import Decision
 from .draft import Draft
 
@@ -61,7 +62,7 @@ def _associate(draft: Draft, command: Associate) -> dict[str, Any]:
 
 
 def _dissociate(draft: Draft, command: Dissociate) -> Decision:
-    """Remove associations of a resource. Raises as :func:`.association_runs.remove` does."""
+    """Remove associations of a resource. Raises as :func:`.association_removal.remove` does."""
     wanted = Filter(command.resource_type, tuple(command.association_types))
     found = wanted.chosen(associations.of_resource_id(draft.view, command.resource_id))
     remove(draft, found, command.resource_id, cascade=command.cascade)
