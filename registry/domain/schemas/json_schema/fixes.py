@@ -34,6 +34,11 @@ _BRANCHES: Final = Fix(
     "let each branch of the new schema be one whose data a branch of the old schema takes",
 )
 
+
+def _or_lenient(fix: Fix) -> Fix:
+    return Fix(fix.backward + _LENIENT, fix.forward + _LENIENT)
+
+
 FIXES: Final[dict[str, Fix]] = {
     **dict.fromkeys(
         (
@@ -68,19 +73,13 @@ FIXES: Final[dict[str, Fix]] = {
     ),
     **dict.fromkeys(("MULTIPLE_OF_EXPANDED", "MULTIPLE_OF_CHANGED"), _MULTIPLE),
     "PATTERN_CHANGED": Fix("keep the pattern {old}, or leave it out", "keep the pattern {old}"),
+    **dict.fromkeys(("ADDITIONAL_ITEMS_REMOVED", "UNEVALUATED_ITEMS_REMOVED"), _FORBIDDEN),
+    **dict.fromkeys(("ADDITIONAL_ITEMS_NARROWED", "UNEVALUATED_ITEMS_NARROWED"), _NARROWED),
     **dict.fromkeys(
-        (
-            "ADDITIONAL_PROPERTIES_REMOVED", "UNEVALUATED_PROPERTIES_REMOVED", "ADDITIONAL_ITEMS_REMOVED",
-            "UNEVALUATED_ITEMS_REMOVED",
-        ),
-        _FORBIDDEN,
+        ("ADDITIONAL_PROPERTIES_REMOVED", "UNEVALUATED_PROPERTIES_REMOVED"), _or_lenient(_FORBIDDEN)
     ),
     **dict.fromkeys(
-        (
-            "ADDITIONAL_PROPERTIES_NARROWED", "UNEVALUATED_PROPERTIES_NARROWED", "ADDITIONAL_ITEMS_NARROWED",
-            "UNEVALUATED_ITEMS_NARROWED",
-        ),
-        _NARROWED,
+        ("ADDITIONAL_PROPERTIES_NARROWED", "UNEVALUATED_PROPERTIES_NARROWED"), _or_lenient(_NARROWED)
     ),
     "REQUIRED_ATTRIBUTE_ADDED": _REQUIRED,
     "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": Fix(
