@@ -19,24 +19,17 @@ import msgspec
 
 from registry.domain.commands import Done, NotPrimary, Outcome, RequestSnapshot, Ticket, Unknown, refused
 from registry.domain.errors import (
-    SNAPSHOT_BUSY,
-    SNAPSHOT_NOT_FOUND,
     TOO_MANY_WRITES,
     UNAVAILABLE,
     RegistryError,
 )
-from registry.domain.markers import Marker, newest_marker
-from registry.observe.metrics import Gauge
 from registry.rhythm import Rhythm
 from registry.settings import Settings
-from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry, newest_first
-from registry.snapshot.location import BadLocation, Location
-from registry.snapshot.manifest import new_id
-from registry.snapshot.opening import open_catalogue
-from registry.snapshot.retention import delete, retire, why_not_deleted
+from registry.snapshot.catalogue import CatalogueError, Entry, newest_first
 from registry.snapshot.schedule import why_due
 
 from .snapshot_build import Build, has_ended
+from .snapshot_entries import Entries
 from .waiting import Answer
 from .writer import Rows
 
@@ -89,21 +82,18 @@ class Snapshotting:
         """``log``: the identity of the log. ``now``: the wall clock, ms since the epoch."""
         self._settings = settings
         self._store = store
-        self._log = log
         self._situation = situation
         self._offer = offer
         self._soon = soon
         self._now = now
         self._rhythm = Rhythm.read(settings.snapshots_every)
-        self._catalogue: Catalogue = open_catalogue(settings)
+        self.entries = Entries(settings, store, log, now)
         self._build = Build(settings)
         self._calls: Queue[Callable[[], None] | None] = Queue(CALLS_MAX)
-        self._entries: dict[str, Entry] = {}
         self._next_look = self._next_ask = 0.0
         self._asked = False
         self._stopping = False
         self._told = ""
-        self._warned = False
 
     # --- from any thread
 
@@ -131,28 +121,6 @@ class Snapshotting:
         self._stopping = True
         self.wake()
 
-    def newest(self) -> Entry | None:
-        """The newest snapshot of this log that is ready, as last seen."""
-        ready = (each for each in self._entries.values() if each.state == "ready" and each.log == self._log)
-        return next(iter(newest_first(ready)), None)
-
-    def gauges(self) -> list[Gauge]:
-        """What there is, as last seen, for metrics."""
-        entries = list(self._entries.values())
-        counts = dict.fromkeys(("requested", "building", "ready", "failed", "deleting"), 0)
-        for each in entries:
-            counts[each.state] += 1
-        found = [
-            Gauge("registrar_snapshots", "Snapshots in the catalogue", count, labels={"state": state})
-            for state, count in counts.items()
-        ]
-        newest = self.newest()
-        if newest is not None:
-            age_s = max(0, self._now() - newest.requested_ms) / 1000
-            found.append(Gauge("registrar_snapshot_offset", "Offset of the newest snapshot", newest.offset))
-            found.append(Gauge("registrar_snapshot_age_seconds", "Age of the newest snapshot", age_s))
-        return found
-
     def _call(self, call: Callable[[], None]) -> bool:
         try:
             self._calls.put_nowait(call)
@@ -173,8 +141,8 @@ class Snapshotting:
                     self._guarded(self._tick)
         finally:
             with suppress(CatalogueError):
-                self._build.end(self._catalogue, self._now())
-            self._catalogue.close()
+                self._build.end(self.entries.catalogue, self._now())
+            self.entries.catalogue.close()
 
     def _guarded(self, call: Callable[[], None]) -> None:
         try:
@@ -198,7 +166,7 @@ class Snapshotting:
 
     def _tick(self) -> None:
         try:
-            if self._build.look(self._catalogue, self._now()):
+            if self._build.look(self.entries.catalogue, self._now()):
                 self._next_look = 0.0
             now = time.monotonic()
             if now >= self._next_look or (now >= self._next_ask and self._primary and self._why_due()):
@@ -211,63 +179,21 @@ class Snapshotting:
                 _log.warning("%s", error)
 
     def _look(self) -> None:
-        self._entries = self._catalogue.entries()
+        self.entries.read()
         if self._primary:
-            self._publish(self._catalogue.marked(self._log))
-            retire(self._catalogue, self._settings.snapshots_keep, self._now())
-            self._entries = self._catalogue.entries()
+            self.entries.publish()
+            self.entries.retire()
             self._ask_if_due()
             self._have_built()
         elif self._build.runs:
-            self._build.end(self._catalogue, self._now())
+            self._build.end(self.entries.catalogue, self._now())
         busy = self._asked or self._build.runs or any(
             each.state in ("requested", "building") or (each.state == "failed" and each.is_free(self._now()))
-            for each in self._entries.values()
+            for each in self.entries.seen.values()
         )  # fmt: skip
         self._next_look = time.monotonic() + (LOOK_SOON_S if busy else LOOK_EVERY_S)
         if not busy:
-            self._catalogue.rest()
-
-    def _marker(self) -> Marker | None:
-        with self._store.view() as view:
-            return newest_marker(view)
-
-    def _publish(self, marked: int) -> Entry | None:
-        """The entry of the newest marker, made if need be; ``None``: it was deleted, or there is none."""
-        marker = self._marker()
-        if marker is None:
-            return None
-        id = _id_of(marker)  # noqa: A001 (what it is called everywhere)
-        if marker.offset > marked:
-            if id not in self._entries:
-                self._entries = self._catalogue.entries()
-            if id not in self._entries:
-                self._catalogue.put(self._requested(id, marker))
-            self._catalogue.mark(self._log, marker.offset)
-            self._entries = self._catalogue.entries()
-        return self._entries.get(id)
-
-    def _requested(self, id: str, marker: Marker) -> Entry:
-        try:
-            uri = Location.parse(self._settings.snapshots_location).uri
-        except BadLocation as error:
-            raise CatalogueError(str(error)) from error
-        if self._settings.kafka and not self._settings.snapshots and not self._warned:
-            self._warned = True
-            _log.warning("snapshots are kept in %s, where other hosts do not find them: see snapshots", uri)
-        return Entry(
-            id=id, state="requested", log=self._log, offset=marker.end, uri=uri,
-            requested_ms=marker.ts, updated_ms=self._now(),
-        )  # fmt: skip
-
-    def _begun(self) -> int:
-        """The offset up to which markers do for no further request."""
-        self._entries = self._catalogue.entries()
-        marker, marked = self._marker(), self._catalogue.marked(self._log)
-        if marker is None or marker.offset > marked:
-            return -1
-        entry = self._entries.get(_id_of(marker))
-        return -1 if entry is not None and entry.state == "requested" else marker.offset
+            self.entries.catalogue.rest()
 
     def _request(
         self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
@@ -276,7 +202,7 @@ class Snapshotting:
             self._soon(lambda: answer(NotPrimary()))
             return
         try:
-            command = msgspec.structs.replace(command, begun=self._begun())
+            command = msgspec.structs.replace(command, begun=self.entries.begun())
         except CatalogueError as error:
             why = refused(UNAVAILABLE(f"Nothing was asked for: {error}"))
             self._soon(lambda: answer(why))
@@ -294,7 +220,7 @@ class Snapshotting:
         self._asked, self._next_look = False, 0.0
         outcome: Outcome
         try:
-            entry = self._publish(self._catalogue.marked(self._log))
+            entry = self.entries.publish()
             if entry is None:
                 outcome = Unknown("The snapshot that was asked for is deleted already")
             else:
@@ -308,8 +234,7 @@ class Snapshotting:
     def _why_due(self) -> str:
         if self._asked or not any(self._rhythm):
             return ""
-        entries = self._entries.values()
-        return why_due(self._rhythm, entries, self._log, self._store.applied, self._now())
+        return why_due(self._rhythm, self.entries.ours(), self.entries.log, self._store.applied, self._now())
 
     def _ask_if_due(self) -> None:
         why = self._why_due()
@@ -330,13 +255,12 @@ class Snapshotting:
         now = self._now()
         if self._settings.snapshots_builder == "none" or self._build.runs:
             return
-        for entry in newest_first(each for each in self._entries.values() if each.log == self._log):
+        for entry in self.entries.ours():
             if entry.state == "building" and not entry.is_silent(now) and has_ended(entry.builder):
                 # Of this host, from before the node was started again.
-                self._catalogue.put(entry.now("failed", now, reason="its builder has ended with its node"))
-                self._entries = self._catalogue.entries()
-            entry = self._entries.get(entry.id, entry)  # noqa: PLW2901
-            if entry.is_free(now) and self._build.may_begin(entry):
+                why = "its builder has ended with its node"
+                self.entries.catalogue.put(entry.now("failed", now, reason=why))
+            elif entry.is_free(now) and self._build.may_begin(entry):
                 try:
                     self._build.begin(entry)
                 except OSError as error:
@@ -346,8 +270,7 @@ class Snapshotting:
     def _tell(self, answer: Callable[[Listed], None]) -> None:
         listed: Listed
         try:
-            self._entries = self._catalogue.entries()
-            listed = newest_first(self._entries.values())
+            listed = newest_first(self.entries.read().values())
         except CatalogueError as error:
             listed = UNAVAILABLE(str(error))
         self._soon(lambda: answer(listed))
@@ -355,38 +278,9 @@ class Snapshotting:
     def _delete(self, id: str, answer: Callable[[Deleted], None]) -> None:
         deleted: Deleted
         try:
-            deleted = self._deleted(id)
+            deleted = self.entries.delete(id)
         except CatalogueError as error:
             deleted = UNAVAILABLE(str(error))
         except RegistryError as error:
             deleted = error
         self._soon(lambda: answer(deleted))
-
-    def _deleted(self, id: str) -> Entry | None:
-        now = self._now()
-        entries = self._catalogue.entries()
-        if id not in entries:
-            raise SNAPSHOT_NOT_FOUND(id)
-        why = why_not_deleted(entries, id, now)
-        if why:
-            raise SNAPSHOT_BUSY(id, why)
-        entry: Entry | None = entries[id]
-        assert entry is not None
-        if entry.state == "building":
-            self._catalogue.put(entry.now("failed", now, reason="its builder is not heard of"))
-        if delete(self._catalogue, entry, now):
-            entry = None
-        else:
-            entry = self._catalogue.entries().get(id)
-            if entry is not None and entry.state != "deleting":
-                raise SNAPSHOT_BUSY(id, f"it is {entry.state} by now")
-        self._entries = self._catalogue.entries()
-        return entry
-
-
-def _id_of(marker: Marker) -> str:
-    try:
-        chance = int(marker.request[:6], 16)
-    except ValueError:
-        chance = marker.offset  # other writers' markers have to be told apart too
-    return new_id(marker.end, marker.ts, chance)

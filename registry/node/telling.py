@@ -20,7 +20,7 @@ def status(node: Node) -> NodeStatus:
     state = node.store.state
     role = node.membership.role
     primary = node.primary
-    newest = node.snapshots.newest()
+    newest = node.snapshots.entries.newest()
     reasons = []
     if not node.started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
@@ -76,7 +76,7 @@ def metrics(node: Node) -> bytes:
             float(told.role == "primary"),
         ),
     ]
-    gauges += node.snapshots.gauges()
+    gauges += node.snapshots.entries.gauges()
     gauges += [
         Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})
         for kind, count in node.restarts.items()
