@@ -160,6 +160,8 @@ def _plain_errors(task: Task) -> Iterator[None]:
         if task.base and name.endswith(DamagedPart.__name__):
             raise Unusable(said) from error
         raise BuildFailed(f"Spark gave up: {reason}") from error
+    except (ConnectionError, EOFError) as error:
+        raise BuildFailed(f"Spark is gone: {error}") from error
 
 
 def _reason(text: str) -> str:

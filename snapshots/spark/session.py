@@ -42,8 +42,8 @@ def open_session(settings: Settings) -> Iterator[SparkSession]:
     """
     running = SparkSession.getActiveSession()
     if running is not None:
-        with _prepared(running) as session:
-            yield session
+        with _prepared(running):
+            yield running
         return
     conf = session_conf(settings)
     _set_environment(conf)
@@ -52,8 +52,8 @@ def open_session(settings: Settings) -> Iterator[SparkSession]:
     except (PySparkException, RuntimeError, OSError) as error:
         raise BuildFailed(f"Spark did not start: {error}") from error
     try:
-        with _prepared(session) as prepared:
-            yield prepared
+        with _prepared(session):
+            yield session
     finally:
         with suppress(Py4JError, OSError):  # where Spark was killed
             session.stop()
@@ -121,15 +121,19 @@ def _set_environment(conf: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _prepared(running: SparkSession) -> Iterator[SparkSession]:
-    session = running.newSession()
+def _prepared(session: SparkSession) -> Iterator[SparkSession]:
+    """A session that may be used for other things before and after."""
+    before = {name: session.conf.get(name) for name in _SQL}
     for name, value in _SQL.items():
         session.conf.set(name, value)
-    if (running.sparkContext.master or "").startswith("local"):
-        yield session
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder, shipping.ARCHIVE)
-        shipping.write_archive(archive)
-        running.sparkContext.addPyFile(str(archive))
-        yield session
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            if not (session.sparkContext.master or "").startswith("local"):
+                archive = Path(folder, shipping.ARCHIVE)
+                shipping.write_archive(archive)
+                session.sparkContext.addPyFile(str(archive))
+            yield session
+    finally:
+        with suppress(Py4JError, OSError):  # where Spark was killed
+            for name, earlier in before.items():
+                session.conf.set(name, earlier or "")

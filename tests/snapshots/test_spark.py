@@ -371,7 +371,7 @@ from snapshots import building
 from snapshots.spark.building import WRITING
 
 def kill(step, done, total):
-    if step == WRITING:
+    if step == WRITING and done == total:
         os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
 
 given = Settings(data=Path(sys.argv[1]), snapshots_spark_master="local[1]", snapshots_spark_conf=sys.argv[2])
@@ -390,6 +390,7 @@ def test_a_killed_spark_leaves_no_snapshot_and_the_next_build_succeeds(
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1, done.stderr
     assert "failed: Spark" in done.stderr
+    assert list((tmp_path / "snapshots").glob("*/part-*")), "all was there but the manifest"
     assert not list((tmp_path / "snapshots").glob(f"*/{MANIFEST}"))
     at = opened(None, "", 20)
     check(build(at, silent), local.build(opened(None, "", 20), silent), at, log)
