@@ -79,9 +79,9 @@ def embedded_log(folder: Path) -> Iterator[Log]:
     log.close()
 
 
-def resident(kind: str) -> int:
+def resident(kind: str, pid: int | str = "self") -> int:
     """MB of this process' memory: RssAnon is its own, RssFile is mapped pages."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(kind):
             return int(line.split()[1]) >> 10
     return 0
@@ -101,17 +101,19 @@ def fold(log: Log, options: argparse.Namespace, folder: Path) -> None:
     store, _ = open_store(folder / "store", log.identity, log.end())
     follower = Follower(log, store, far_behind=FAR_BEHIND if options.cores == 2 else None)
     children = cpu_of_children()
-    began, cpu, own = time.perf_counter(), time.process_time(), 0
+    began, cpu, own, other = time.perf_counter(), time.process_time(), 0, 0
     while store.applied < log.end():
         if not follower.step():
             log.wait(follower.position, 1.0)
         own = max(own, resident("RssAnon"))
+        if follower.second is not None:
+            other = max(other, resident("RssAnon", follower.second))
     took, cpu = time.perf_counter() - began, time.process_time() - cpu
     stat = store.stat()
     print(f"fold: {took:.1f} s, {options.records / took:,.0f} records/s on {options.cores} cores")
     print(f"      {cpu / options.records * 1e6:.1f} µs of this process' CPU for a record")
     print(f"store: {stat.rows} rows, {stat.bytes_used >> 20} MB")
-    print(f"memory: {own} MB own at most, {resident('RssFile')} MB mapped")
+    print(f"memory: {own} MB own at most, {other} MB of the second's, {resident('RssFile')} MB mapped")
     follower.close()
     second = (cpu_of_children() - children) / options.records * 1e6
     print(f"      {second:.1f} µs of the second process' CPU for a record")

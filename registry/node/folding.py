@@ -81,6 +81,11 @@ class FoldingProcess:
         """The offset that the next batch is read from: ahead of what is committed."""
         return self._sent
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def step(self) -> None:
         """Send the next batch, take the answer to the last one and commit it.
 

@@ -189,6 +189,11 @@ class Follower:
         """The offset that the next step reads from."""
         return self._store.applied if self._folding is None else self._folding.position
 
+    @property
+    def second(self) -> int | None:
+        """The id of the second process, while there is one."""
+        return None if self._folding is None else self._folding.pid
+
     def progress(self) -> Progress:
         """How far the store is."""
         applied, end = self._store.applied, self._log.end()

@@ -19,9 +19,10 @@ from .connection import NoAnswer, Purpose
 from .partition import END, HEAD, TRY_S, Partition, Pause, code_name
 from .wire import Code
 
-AHEAD_BYTES = 16 << 20
-"""Fetching stops when so much lies in the buffer."""
-FETCH_BYTES = 4 << 20
+AHEAD_BYTES = 4 << 20
+"""Fetching stops when so much lies in the buffer: what a step of a follower far behind takes at once. More
+only takes memory, as folding is slower than fetching."""
+FETCH_BYTES = 2 << 20
 LONG_POLL_S = 0.5
 _LOOK_EVERY_S = 5.0
 """The topic's id is looked at as often: brokers that fetch by name would not notice another topic."""
