@@ -11,6 +11,7 @@ import pickle
 import sys
 import threading
 from contextlib import closing
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import orjson
@@ -58,6 +59,8 @@ def main() -> None:
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
     given: Given = pickle.loads(sys.stdin.buffer.read(length))  # noqa: S301 (from our own parent)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    # Mostly needed, and half a second of work: the catalogue may have to be waited for meanwhile.
+    threading.Thread(target=import_module, args=("pyarrow",), name="import", daemon=True).start()
     # A third of the time would go into looking for cycles in rows, which have none.
     gc.disable()
     try:

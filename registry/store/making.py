@@ -6,7 +6,9 @@ next start (:mod:`.opening`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ from typing import NamedTuple, Self
 import lmdb
 
 from registry import folders
+from registry.lmdbfile import DATA
 
 from . import layout
 from .layout import State, StoreError
@@ -61,6 +64,8 @@ class NewStore:
             self._txn = self._env.begin(self._rows, write=True)
         except lmdb.Error as error:
             raise self._meant(error) from error
+        self._thread = ThreadPoolExecutor(1, "sync")
+        self._syncing: Future[None] | None = None
 
     def append(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         """Add rows, some megabytes at most, whose keys all are greater than those before.
@@ -77,8 +82,19 @@ class NewStore:
                 self._pending = 0
                 self._txn.commit()
                 self._txn = self._env.begin(self._rows, write=True)
+                if self._syncing is None or self._syncing.done():
+                    self._syncing = self._thread.submit(self._write_out)
         except lmdb.Error as error:
             raise self._meant(error) from error
+
+    def _write_out(self) -> None:
+        """Bring to disk what was committed, so that little is left for the end."""
+        with suppress(OSError):  # the sync at the end would meet it too
+            fd = os.open(self._folder / DATA, os.O_RDONLY)
+            try:
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
 
     def finish(self, origin: Origin) -> None:
         """Say what the rows are, and bring everything to disk."""
@@ -113,6 +129,7 @@ class NewStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._thread.shutdown(cancel_futures=True)
         with suppress(lmdb.Error):
             self._txn.abort()
         self._env.close()
