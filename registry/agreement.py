@@ -65,6 +65,10 @@ def _election(given: _Given) -> Iterator[str]:
         yield f"{given.told('election')} needs zookeeper = HOST:PORT/path"
     if settings.zookeeper and settings.election != "zookeeper":
         yield f"{given.told('zookeeper')} is used only with election = zookeeper"
+    if settings.zookeeper_auth and settings.election != "zookeeper":
+        yield f"{given.told('zookeeper_auth')} is used only with election = zookeeper"
+    if settings.zookeeper_auth and not all(settings.zookeeper_auth.partition(":")):
+        yield f"{given.told('zookeeper_auth')} has to be USER:PASSWORD"
     if settings.primary and settings.election != "static":
         yield f"{given.told('primary')} is used only with election = static"
     if settings.election == "static" and not settings.primary and not settings.eligible:

@@ -42,6 +42,7 @@ _NAME = r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}"
 _NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
 _PASSWORD = secret(1, "text; check-config never prints it")
 _PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
+_ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
 _NAME_CHECK = Kind(
     lambda value: choice("https", "").read("" if value == "none" else value),
     "https, or empty for no check",
@@ -181,6 +182,12 @@ class Settings:
     )
     peer_secret: str = _setting(
         "", _PEER_SECRET, "security", "Secret that nodes share, to know one another; the same on all of them"
+    )
+    zookeeper_auth: str = _setting(
+        "",
+        _ZOOKEEPER_AUTH,
+        "security",
+        "User and password for ZooKeeper (digest), who then alone may use its nodes",
     )
     peer_tls_certificate: str = _file("Certificate of this node's peer endpoint and client, PEM")
     peer_tls_key: str = _file("Key of that certificate, PEM")

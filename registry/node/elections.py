@@ -25,6 +25,7 @@ def made_by_settings(settings: Settings, own: Identity, reachable: Reachable) ->
                 own,
                 reachable=reachable,
                 session_timeout_s=settings.session_timeout_s,
+                auth=settings.zookeeper_auth,
             )
         case _:
             return KafkaElection(

@@ -242,6 +242,11 @@ def test_wrong_settings_refuse_every_command(
         ({"kafka_client_id": "x"}, 'kafka_client_id = "x" (flag --kafka-client-id) is for several nodes'),
         (KAFKA | {"election": "zookeeper"}, "needs zookeeper = HOST:PORT/path"),
         (KAFKA | {"zookeeper": "a:1"}, "is used only with election = zookeeper"),
+        (KAFKA | {"zookeeper_auth": "u:p"}, "is used only with election = zookeeper"),
+        (
+            KAFKA | {"election": "zookeeper", "zookeeper": "a:1", "zookeeper_auth": "user"},
+            "has to be USER:PASSWORD",
+        ),
         (KAFKA | {"primary": "http://a:1"}, "is used only with election = static"),
         (KAFKA | {"election": "static", "eligible": "false"}, "needs primary = URL: nobody would write"),
         (KAFKA | {"peer_listen": "127.0.0.1:8081"}, "is the address of the HTTP API"),
