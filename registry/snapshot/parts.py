@@ -7,10 +7,11 @@ has changed is the same file in the next snapshot. A part's name is the hash of 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, islice
-from operator import lt
+from operator import add, lt
 from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_intdigest
@@ -130,19 +131,21 @@ def _encode(rows: list[Row]) -> bytes:
 
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    columns = tuple(zip(*rows, strict=True))
     with pa.ipc.new_stream(sink, _schema(), options=options) as writer:
-        for batch in _batches(rows):
-            columns = [pa.array(column, pa.binary()) for column in zip(*batch, strict=True)]
-            writer.write_batch(pa.record_batch(columns, schema=_schema()))
+        for begun, end in _batches(*columns):
+            batch = [pa.array(column[begun:end], pa.binary()) for column in columns]
+            writer.write_batch(pa.record_batch(batch, schema=_schema()))
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
-def _batches(rows: list[Row]) -> Iterator[list[Row]]:
-    begun, limit = 0, BATCH_BYTES
-    for at, end in enumerate(accumulate(len(key) + len(value) for key, value in rows), 1):
-        if at - begun == BATCH_ROWS or end >= limit:
-            yield rows[begun:at]
-            begun, limit = at, end + BATCH_BYTES
-    if begun < len(rows):
-        yield rows[begun:]
+def _batches(keys: Sequence[bytes], values: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Where each batch begins and ends."""
+    ends = list(accumulate(map(add, map(len, keys), map(len, values)), initial=0))
+    begun = 0
+    while begun < len(keys):
+        full = bisect_left(ends, ends[begun] + BATCH_BYTES, begun + 1)
+        end = min(full, begun + BATCH_ROWS, len(keys))
+        yield begun, end
+        begun = end

@@ -7,16 +7,21 @@ every task's rows must begin with a key that begins a part (:func:`.parts.begins
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from registry.domain import digest
 
 from .location import Location
 from .manifest import FORMAT, MANIFEST, Manifest, Part
 from .parts import PartWriter, Row
+
+_AT_ONCE = 3
+"""Parts that are being written: places far away take their time."""
 
 
 class About(NamedTuple):
@@ -51,14 +56,50 @@ def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> Wri
 
     Raises :class:`.location.LocationUnreachable`.
     """
-    writer = PartWriter(lambda name, content: location.write(f"{id}/{name}", content))
     counts: Counter[bytes] = Counter()
     total = digest.EMPTY
-    for batch in rows:
-        writer.add(batch)
-        counts.update([key[:1] for key, _ in batch])
-        total = (total + digest.total(batch)) % digest.MODULUS
-    return Written(writer.finish(), {table.decode(): count for table, count in counts.items()}, total)
+    with _Writing(location, id) as writing:
+        writer = PartWriter(writing.put)
+        for batch in rows:
+            if not batch:
+                continue
+            writer.add(batch)
+            total = (total + digest.total(batch)) % digest.MODULUS
+            first, last = batch[0][0][:1], batch[-1][0][:1]
+            # Rows are in the order of their keys, which begin with the letter of their table.
+            if first == last:
+                counts[first] += len(batch)
+            else:
+                counts.update([key[:1] for key, _ in batch])
+        parts = writer.finish()
+    return Written(parts, {table.decode(): count for table, count in counts.items()}, total)
+
+
+class _Writing:
+    """Writes parts in threads, while the next ones are made; all are written when its block ends."""
+
+    def __init__(self, location: Location, id: str) -> None:
+        self._location, self._id = location, id
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "write")
+        self._under_way: deque[Future[None]] = deque()
+
+    def put(self, name: str, content: bytes) -> None:
+        """Have one written. Raises what went wrong with an earlier one."""
+        if len(self._under_way) == _AT_ONCE:
+            self._under_way.popleft().result()
+        path = f"{self._id}/{name}"
+        self._under_way.append(self._threads.submit(self._location.write, path, content))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=error is not None)
+        if error is None:
+            for each in self._under_way:
+                each.result()
 
 
 def unite(runs: Iterable[Written]) -> Written:
