@@ -23,6 +23,7 @@ from .messages import (
     Decided,
     Framed,
     Hello,
+    Report,
     State,
     Status,
     Submit,
@@ -39,6 +40,9 @@ QUICK_S = 1.0
 """What takes no longer is not spoken of."""
 HOLD_S = 5.0
 """How long a write waits for the node, which then is mostly there; after that it is refused."""
+
+HELD_MAX = 1000
+"""Questions of one reader that wait for the node."""
 
 
 class Early:
@@ -103,10 +107,12 @@ class EarlyCall(Framed):
                 deadline = self._loop.time() + said.remaining_s
                 timer = self._loop.call_later(min(HOLD_S, said.remaining_s), self._refuse, said.number)
                 self._writes[said.number] = said, deadline, timer
-            case Hello():
-                pass
-            case _:
+            case Hello() | Report(number=0):
+                pass  # what is reported is the whole count, and comes again
+            case _ if len(self._held) < HELD_MAX:
                 self._held.append(message)
+            case _:
+                pass  # who asked waits for a bounded time
 
     def _refuse(self, number: int) -> None:
         del self._writes[number]
