@@ -97,6 +97,16 @@ class Associations(RuleBasedStateMachine):
             assert (dict(self.registry.view.rows()), self.registry.ids.saved()) == (before, ids)
             return None
 
+    @rule(name=st.sampled_from(NAMES), kind=st.sampled_from(TYPES), guid=guids)
+    def owned(self, name: str, kind: str, guid: str) -> None:
+        wanted = WantedAssociation(kind, schema=Register("", SCHEMAS[0]), guid=guid)
+        self.associate(ResourceRequest(name, "ns", f"r-{name}", None, [wanted]), create=True)
+
+    @rule(subject=st.sampled_from(SUBJECTS), resource_id=st.sampled_from(IDS), guid=guids)
+    def shared(self, subject: str, resource_id: str, guid: str) -> None:
+        wanted = WantedAssociation("value", subject, guid=guid)
+        self.associate(ResourceRequest("o", "ns", resource_id, None, [wanted]), create=True)
+
     @rule(request=_resources(wanted), create=st.booleans())
     def associate(self, request: ResourceRequest, create: bool) -> None:
         reply = self.submit(Associate(request, ".", create))
