@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, ErrorKind, RegistryError
@@ -218,5 +219,8 @@ class _Process:
     def end(self) -> None:
         """Kill it and wait until it is gone; it holds nothing."""
         self.process.kill()
-        with self.process:
-            pass
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # what it was not sent any more
+                    pipe.close()
+        self.process.wait()

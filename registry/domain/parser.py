@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, cast
 
 from . import entities, errors, references
-from .questions import Known, Question, Source, What
+from .questions import Known, Question, Source, What, answer
 from .rows import VersionRow, View
 from .schemas import (
     FORMATS,
@@ -46,7 +46,7 @@ class TooMuchText(Exception):
 
 
 class Read:
-    """A schema as a parser has read it, or, where that was not allowed, as it knows it from elsewhere."""
+    """A schema as a parser has read it, or will when it is asked and may, or knows it from elsewhere."""
 
     __slots__ = ("_parser", "schema", "source")
 
@@ -54,7 +54,7 @@ class Read:
         self._parser = parser
         self.source = source
         self.schema = schema
-        """``None``: it was not read here. What it says may then raise :class:`TooMuchText`."""
+        """``None``: it was not read yet. What it says may then raise :class:`TooMuchText`."""
 
     @property
     def canonical(self) -> str:
@@ -71,13 +71,13 @@ class Read:
         assert isinstance(other, Read)
         if self.schema is not None and other.schema is not None:
             return self.schema.equivalent(other.schema)
-        return cast("bool", self._parser.told(Question("equivalent", self.source, other.source)))
+        return cast("bool", self._told("equivalent", other))
 
     def formatted(self, format: str) -> str:
         """The text in a ``format`` of the API."""
         if self.schema is not None:
             return self.schema.formatted(format)
-        return cast("str", self._parser.told(Question("formatted", self.source, None, (("format", format),))))
+        return cast("str", self._told("formatted", format=format))
 
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields."""
@@ -102,11 +102,10 @@ class Read:
         """The text with other tags."""
         if self.schema is not None:
             return self.schema.retagged(add, remove, also)
-        details = (("add", tuple(add)), ("remove", tuple(remove)), ("also", tuple(also)))
-        return cast("str", self._parser.told(Question("retagged", self.source, None, details)))
+        return cast("str", self._told("retagged", add=tuple(add), remove=tuple(remove), also=tuple(also)))
 
-    def _told(self, what: What) -> Any:
-        return self._parser.told(Question(what, self.source))
+    def _told(self, what: What, other: Read | None = None, **details: Any) -> Any:
+        return self._parser.answered(what, self, other, details, None)
 
 
 class Parser:
@@ -177,36 +176,54 @@ class Parser:
         self, reader: Schema, writer: Schema, *, budget: Budget, **options: Any
     ) -> Sequence[Difference]:
         """See :class:`.schemas.Format`. Raises :class:`TooMuchText` besides."""
-        return cast("Sequence[Difference]", self._compared("differences", reader, writer, budget, options))
+        assert isinstance(reader, Read)
+        assert isinstance(writer, Read)
+        return cast("Sequence[Difference]", self.answered("differences", reader, writer, options, budget))
 
     def changes(self, reader: Schema, writer: Schema, *, budget: Budget, **options: Any) -> Sequence[Change]:
         """Likewise."""
-        return cast("Sequence[Change]", self._compared("changes", reader, writer, budget, options))
-
-    def _compared(
-        self, what: What, reader: Schema, writer: Schema, budget: Budget, options: Mapping[str, Any]
-    ) -> Any:
         assert isinstance(reader, Read)
         assert isinstance(writer, Read)
-        question = Question(what, reader.source, writer.source, tuple(sorted(options.items())))
-        if question in self._given or question in self._known:
-            return self.told(question)
-        if reader.schema is None or writer.schema is None:
-            raise TooMuchText(question)
-        try:
-            compare = getattr(FORMATS[reader.source.schema_type], what)
-            return compare(reader.schema, writer.schema, budget=budget, **options)
-        except Exhausted:
-            if not self.is_limited:
-                raise
-            raise TooMuchText(question) from None
+        return cast("Sequence[Change]", self.answered("changes", reader, writer, options, budget))
 
     def told(self, question: Question) -> Any:
-        """The answer that was learnt. Raises :class:`TooMuchText`, and :class:`InvalidSchema` as learnt."""
+        """The answer as given or remembered. Raises :class:`TooMuchText`, and :class:`InvalidSchema`."""
         known = self._given.get(question) or self._known.get(question)
         if known is None:
             raise TooMuchText(question)
         return known.told()
+
+    def answered(
+        self, what: What, read: Read, other: Read | None, details: Mapping[str, Any], budget: Budget | None
+    ) -> Any:
+        """The answer to a :class:`Question`: as given or remembered, else found here where that is allowed.
+
+        Raises :class:`TooMuchText`, :class:`InvalidSchema` and :class:`.schemas.Exhausted`.
+        """
+        named = tuple(sorted(details.items()))
+        question = Question(what, read.source, None if other is None else other.source, named)
+        known = self._given.get(question) or self._known.get(question)
+        if known is None:
+            known = self._found(question, read, other, budget)
+            if self.is_limited:  # else nothing is begun anew
+                self.learn({question: known})
+        return known.told()
+
+    def _found(self, question: Question, read: Read, other: Read | None, budget: Budget | None) -> Known:
+        schemas = {}
+        for each in (read,) if other is None else (read, other):
+            if each.schema is None:
+                kept = self.parse(*each.source[:3], new=each.source.new)
+                each.schema = kept.schema
+            if each.schema is None:
+                raise TooMuchText(question)
+            schemas[each.source] = each.schema
+        try:
+            return answer(question, schemas.__getitem__, budget or self.budget())
+        except Exhausted:
+            if not self.is_limited:
+                raise
+            raise TooMuchText(question) from None
 
     def learn(self, found: Mapping[Question, Known]) -> None:
         """Remember answers that were found elsewhere, for a while."""
@@ -214,11 +231,19 @@ class Parser:
             self._known.put(question, known, 1000 + question.characters + known.characters)
 
     def stored(self, view: View, registered: Registered) -> Read:
-        """The schema of a stored version. Raises :class:`InvalidSchema` where it is none any more."""
+        """The schema of a stored version, which is read when it is asked something.
+
+        Raises :class:`InvalidSchema` where its references lead nowhere any more or its type is not served, as
+        it does itself where it is none.
+        """
         row = registered.row
         listed = entities.references(row)
         _, dependencies = references.resolve(view, registered.subject, listed, deleted=True)
-        return self.parse(entities.schema_type(row), entities.text(row), dependencies)
+        source = Source(entities.schema_type(row), entities.text(row), tuple(dependencies))
+        if source.schema_type not in FORMATS:
+            raise InvalidSchema(f"Invalid schema type {source.schema_type}")
+        kept = self._kept.get(source[:3])
+        return Read(self, source, None) if kept is None else kept[0]
 
     def formatted(self, view: View, registered: Registered, wanted: str) -> VersionRow:
         """The version's row with its text in a ``format`` of the API. Raises 42201."""

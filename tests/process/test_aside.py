@@ -51,7 +51,19 @@ def processes() -> list[int]:
     children = [
         pid for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()
     ]
-    return [int(pid) for pid in children if b"registry.aside" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [int(pid) for pid in children if b"registry.aside" in _command(pid)]
+
+
+def _command(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""  # it has ended meanwhile
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> None:
+    until(lambda: not processes(), 10, "the processes of the test before to end")
 
 
 def test_a_question_is_answered_or_bounded() -> None:
