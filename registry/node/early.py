@@ -68,10 +68,14 @@ class Early:
 
     def hand_over(self, endpoint: Endpoint) -> None:
         """Have the node's endpoint, which listens by now, go on with those who are on the line."""
+        self.stop()
+        while self.calls:
+            self.calls.pop().hand_over(endpoint)
+
+    def stop(self) -> None:
+        """Listen no more; those who are on the line stay there."""
         if self._server is not None:
             self._server.close()
-        for call in list(self.calls):
-            call.hand_over(endpoint)
 
 
 class EarlyCall(Framed):
