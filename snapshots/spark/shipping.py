@@ -1,8 +1,9 @@
 """What Spark's executors need of this project: the files that their tasks import, in one archive.
 
 Besides, they need Python 3.11 or newer with msgspec, numpy, orjson, pyarrow and xxhash, and access to the
-snapshots' location. A build on a cluster hands the archive over by itself; ``python -m
-snapshots.spark.shipping FILE.zip`` makes it for ``--py-files``, and without an argument lists what is in it.
+snapshots' location. A build on a cluster hands the archive over by itself. It is not for ``--py-files``, where the
+driver would find it in the place of the whole project. ``python -m snapshots.spark.shipping`` lists what is in
+it; with an argument, that file is made, for images.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def py_files() -> list[str]:
 
 
 def write_archive(archive: Path) -> None:
-    """Write the archive for ``--py-files``; the same bytes for the same files."""
+    """Write the archive; the same bytes for the same files."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for path in py_files():
             out.writestr(zipfile.ZipInfo(path, _MOMENT), (SOURCES / path).read_bytes())

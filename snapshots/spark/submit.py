@@ -1,6 +1,6 @@
 """``spark-submit … snapshots/spark/submit.py --kafka … --snapshots …``: build one snapshot on a cluster.
 
-Spark's own flags (``--master``, ``--packages``, ``--py-files``, memory and the like) stand before the name
+Spark's own flags (``--master``, ``--packages``, memory and the like) stand before the name
 of this file; what stands behind it are the arguments of ``registrar snapshot build``. The driver's Python
 needs ``registrar[spark]``; what executors need is in :mod:`snapshots.spark.shipping`.
 """

@@ -371,7 +371,7 @@ from snapshots import building
 from snapshots.spark.building import WRITING
 
 def kill(step, done, total):
-    if step == WRITING and done == total:
+    if step == WRITING and list(Path(sys.argv[1]).glob("snapshots/*/part-*")):
         os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
 
 given = Settings(data=Path(sys.argv[1]), snapshots_spark_master="local[1]", snapshots_spark_conf=sys.argv[2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from registry.settings import Settings
 from registry.snapshot.location import Location
 from snapshots import local, present
 from snapshots.sources import open_source
-from snapshots.spark import connector, shipping
+from snapshots.spark import connector
 from snapshots.task import silent
 from tests.contract.kafka_topics import make_topic
 from tests.running import ROOT, until
@@ -58,12 +57,9 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Broker, cluster: str) -> None:
     topic = make_topic(kafka.address)
     produced(kafka.address, topic, numbered([entry(number) for number in range(300)]))
-    archive = tmp_path / "executors.zip"
-    subprocess.run([sys.executable, "-m", "snapshots.spark.shipping", archive], cwd=ROOT, check=True)
-    assert zipfile.ZipFile(archive).namelist() == shipping.py_files()
     command = [
         str(HOME / "bin" / "spark-submit"),
-        *("--master", cluster, "--py-files", str(archive), "--executor-memory", "512m"),
+        *("--master", cluster, "--executor-memory", "512m"),
         *("--jars", ",".join(map(str, connector.jars(pyspark.__version__)))),
         *("--conf", "spark.ui.enabled=false"),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
