@@ -55,6 +55,7 @@ class _Job:
     def __init__(self, session: SparkSession, task: Task, progress: Progress) -> None:
         self._session, self._task, self._progress = session, task, progress
         self._context = session.sparkContext
+        self._partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
 
     def run(self) -> Manifest:
         """Fold, write, publish."""
@@ -65,8 +66,7 @@ class _Job:
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None), self._progress).run()
             log = records.with_rows(log, self._base_rows(owners, task.base))
-        partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
-        folded = records.latest(log, partitions).mapInArrow(fold, chunks.FIELDS)
+        folded = records.latest(log, self._partitions).mapInArrow(fold, chunks.FIELDS)
         folded.persist(StorageLevel.DISK_ONLY)
         try:
             with self._told(FOLDING):
@@ -84,9 +84,11 @@ class _Job:
 
     def _owners(self, log: DataFrame) -> list[bytes]:
         """Whose records there are, sorted; a few too many owners stand for far too many."""
+        owners = log.select("owner").repartition(self._partitions, "owner").distinct()
+        if self._task.end - self._task.start > OWNERS_MAX:
+            owners = owners.limit(OWNERS_MAX + 1)
         with self._told(FINDING):
-            found = log.select("owner").distinct().limit(OWNERS_MAX + 1).collect()
-        return sorted(bytes(each.owner) for each in found)
+            return sorted(bytes(each.owner) for each in owners.collect())
 
     def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
         """The rows of the base that folding their records may ask for."""
