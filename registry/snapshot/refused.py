@@ -1,6 +1,6 @@
 """Snapshots whose rows did not give their digest: a node takes none of them again.
 
-One line of JSON for each in the file ``refused-snapshots`` of the store's folder. There are next to none, ever:
+One line of JSON for each in the file ``refused-snapshots`` of the store's folder. There are next to none:
 where the parts' hashes hold and the rows' digest does not, whatever built the snapshot is at fault.
 """
 
