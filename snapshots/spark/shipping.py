@@ -2,8 +2,9 @@
 
 Besides, they need Python 3.11 or newer with msgspec, numpy, orjson, pyarrow and xxhash, and access to the
 snapshots' location. A build on a cluster hands the archive over by itself. It is not for ``--py-files``, by
-which the driver would find it in the place of the whole project. ``python -m snapshots.spark.shipping`` lists what
-is in it; with an argument, that file is made, for images.
+which the driver would find it in the place of the whole project.
+
+``python -m snapshots.spark.shipping`` lists what is in it; with an argument, that file is made, for images.
 """
 
 from __future__ import annotations
