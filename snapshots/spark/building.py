@@ -1,4 +1,4 @@
-"""The engine ``spark``: see :mod:`snapshots.spark` for its steps."""
+"""The engine ``spark``: folds owner by owner, in tasks, and has other tasks write ranges of keys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from registry.domain.digest import MODULUS
-from registry.snapshot.loading import Unusable
 from registry.snapshot.manifest import Manifest, Part
+from registry.snapshot.reading import Unusable
 from registry.snapshot.sealing import Written, publish, unite
 from snapshots.task import BuildFailed, Progress, Task
 
@@ -25,7 +25,6 @@ from .ranges import ChunkSeen, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
 from .tasks import chunks, writing
-from .tasks.base_parts import DamagedPart
 from .tasks.base_rows import Wanted, may_be_asked, pick
 from .tasks.folding import fold
 from .telling import telling
@@ -43,7 +42,7 @@ def build(task: Task, progress: Progress) -> Manifest:
     """See :class:`..task.Engine`.
 
     Raises :class:`..task.BuildFailed` for what Spark says, and
-    :class:`registry.snapshot.loading.Unusable` for a base that is damaged.
+    :class:`registry.snapshot.reading.Unusable` for a base that is damaged.
     """
     with open_session(task.settings) as session, _plain_errors(task):
         return _Job(session, task, progress).run()
@@ -159,7 +158,7 @@ def _plain_errors(task: Task) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         reason = _reason(str(error))
         name, _, said = reason.partition(": ")
-        if task.base and name.endswith(DamagedPart.__name__):
+        if task.base and name.endswith(Unusable.__name__):
             raise Unusable(said) from error
         raise BuildFailed(f"Spark gave up: {reason}") from error
     except (ConnectionError, EOFError) as error:

@@ -11,7 +11,6 @@ from pyspark.sql.types import BinaryType
 
 from .tasks.grouping import EVERY, group_of
 
-COLUMNS = ("owner", "key", "offset", "ts", "value")
 PLAIN = (
     r'^\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":[1-9][0-9]{0,8},"magic":1\}\z'
 )

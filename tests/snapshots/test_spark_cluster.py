@@ -37,7 +37,9 @@ class Daemon(Process):
         command = [jars.java(), *JVM, "-cp", f"{HOME}/jars/*", f"org.apache.spark.deploy.{kind}"]
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(free_port())]
         super().__init__(kind, [*command, *where, *arguments], folder / f"{kind}.txt")
-        self.environment = os.environ | {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+        # What Spark's own scripts set.
+        own = {"SPARK_HOME": str(HOME), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
+        self.environment = os.environ | own
 
     def ready(self) -> bool:
         return listens(self.port)

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from registry.snapshot.location import Location, Missing
+from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 from registry.snapshot.parts import BadPart
+from registry.snapshot.reading import Unusable, read_part
 
 from .columns import Columns, read_columns
 
 
-class DamagedPart(Exception):
-    """A part of the base is not what its manifest says."""
-
-
-def content_of(location: Location, id: str, part: Part) -> bytes:
-    """The content of a part's file. Raises :class:`DamagedPart`."""
+def columns_of_part(location: Location, id: str, part: Part) -> Columns:
+    """The rows of a part. Raises :class:`registry.snapshot.reading.Unusable`, and as there."""
     try:
-        content = location.read(f"{id}/{part.name}")
-    except Missing as error:
-        raise DamagedPart(f"{part.name} is missing") from error
-    if hashlib.sha256(content).hexdigest() != part.sha256:
-        raise DamagedPart(f"{part.name} does not have the hash that the manifest says")
-    return content
-
-
-def read_part(location: Location, id: str, part: Part) -> Columns:
-    """The rows of a part. Raises :class:`DamagedPart`."""
-    try:
-        return read_columns(content_of(location, id, part))
+        return read_columns(read_part(location, id, part))
     except BadPart as error:
-        raise DamagedPart(f"{part.name}: {error}") from error
+        raise Unusable(f"{part.name} is damaged: {error}") from error

@@ -12,7 +12,7 @@ from registry.domain import rows
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 
-from .base_parts import read_part
+from .base_parts import columns_of_part
 from .columns import Columns, KeysOf
 from .folding import BASE_ROW
 
@@ -45,7 +45,7 @@ def pick(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     location = Location.parse(wanted.uri)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            part = read_part(location, wanted.base, wanted.parts[number])
+            part = columns_of_part(location, wanted.base, wanted.parts[number])
             yield _answer(list(rows_of(part, wanted.owners)))
 
 

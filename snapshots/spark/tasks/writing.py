@@ -14,8 +14,9 @@ import pyarrow as pa
 from registry.domain import digest
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
+from registry.snapshot.reading import read_part
 
-from .base_parts import content_of, read_part
+from .base_parts import columns_of_part
 from .chunks import merged
 from .columns import Columns, ColumnWriter, KeysOf
 from .merging import Tally, fresh, spliced
@@ -110,7 +111,7 @@ def _whole(unit: Unit) -> bool:
 
 
 def _copy(location: Location, plan: Plan, part: Part) -> Part:
-    location.write(f"{plan.id}/{part.name}", content_of(location, plan.base, part))
+    location.write(f"{plan.id}/{part.name}", read_part(location, plan.base, part))
     return part
 
 
@@ -126,7 +127,7 @@ def _merge(
 
 def _clipped(location: Location, plan: Plan, unit: Unit) -> Iterator[Columns]:
     for part in unit.parts:
-        rows = read_part(location, plan.base, part)
+        rows = columns_of_part(location, plan.base, part)
         keys = KeysOf(rows.keys)
         begin = bisect_left(keys, unit.low)
         end = len(keys) if unit.high is None else bisect_left(keys, unit.high)
