@@ -28,9 +28,9 @@ from registry.domain.records import Entry, Record
 from registry.domain.views import DictView
 from registry.log.embedded import EmbeddedLog
 from registry.settings import Settings
-from registry.snapshot.loading import Unusable
 from registry.snapshot.manifest import MANIFEST, Manifest
 from registry.snapshot.parts import begins_part
+from registry.snapshot.reading import Unusable
 from snapshots import local
 from snapshots.sources import Source, open_source
 from snapshots.spark.building import build
@@ -315,7 +315,7 @@ def test_a_damaged_base_is_refused_and_leaves_no_snapshot(
     file = tmp_path / "snapshots" / base.id / base.parts[0].name
     file.write_bytes(file.read_bytes()[:-1] + b"!")
     at = opened(None, "", 20, base)
-    with pytest.raises(Unusable, match=f"{base.parts[0].name} does not have the hash"):
+    with pytest.raises(Unusable, match=f"{base.parts[0].name} is damaged"):
         build(at, silent)
     assert MANIFEST not in at.location.files(at.id)
 

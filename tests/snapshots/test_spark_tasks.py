@@ -23,11 +23,11 @@ from registry.snapshot import parts
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 from registry.snapshot.parts import PartWriter
+from registry.snapshot.reading import Unusable
 from registry.snapshot.sealing import Written, unite, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import ChunkSeen, plan_ranges
 from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, writing
-from snapshots.spark.tasks.base_parts import DamagedPart
 from tests.unit.random_logs import fold, logs, rows_of
 
 MASK, BOUND, BATCH = 3, 600, 3
@@ -220,13 +220,13 @@ def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
     location.write(f"base/{part.name}", location.read(f"base/{part.name}")[:-1] + b"!")
     wish = base_rows.Wanted(location.uri, "base", tuple(written.parts), ())
     numbers = pa.record_batch([pa.array([0], pa.int64())], names=["id"])
-    with pytest.raises(DamagedPart, match="hash"):
+    with pytest.raises(Unusable, match="damaged"):
         list(base_rows.pick(wish, [numbers]))
     plan = writing.Plan(location.uri, "new", "base", plan_ranges([], [part], 1))
-    with pytest.raises(DamagedPart, match="hash"):
+    with pytest.raises(Unusable, match="damaged"):
         writing.write_range(location, plan, plan.ranges[0], [])
     gone = Part("part-0000000000000000.arrow", 1, 1, "0" * 64, b"V", b"V")
-    with pytest.raises(DamagedPart, match="missing"):
+    with pytest.raises(Unusable, match="missing"):
         writing.write_range(location, plan, plan_ranges([], [gone], 1)[0], [])
 
 
