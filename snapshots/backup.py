@@ -13,9 +13,9 @@ from registry.domain import digest
 from registry.domain.scope import Defaults
 from registry.settings import Settings
 from registry.snapshot.catalogue import CatalogueError
-from registry.snapshot.loading import Unusable
 from registry.snapshot.location import BadLocation, Location, LocationUnreachable
 from registry.snapshot.opening import open_catalogue
+from registry.snapshot.reading import Unusable
 from registry.snapshot.verifying import verify
 
 from . import comparing, listing, present, restoring

@@ -23,9 +23,9 @@ from registry.log.embedded import now_ms
 from registry.settings import Settings
 from registry.snapshot.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, claim
 from registry.snapshot.choosing import Situation, newest_first, why_not
-from registry.snapshot.loading import Unusable
 from registry.snapshot.location import BadLocation, Location, LocationUnreachable
 from registry.snapshot.manifest import Manifest, new_id
+from registry.snapshot.reading import Unusable
 from registry.store.layout import StoreError
 
 from . import local, present
@@ -80,6 +80,8 @@ def build_now(
     with closing(source.log):
         asked_ms = now_ms()
         end = source.end()
+        if offset is not None and offset < 0:
+            raise Refused(f"{offset} is no offset: those of a log begin with 0")
         if offset is not None and offset > end:
             raise Refused(f"the log ends at {end}, so there is no state at offset {offset} yet")
         if offset is None or offset == end:
@@ -185,7 +187,7 @@ def _build(
 def find_base(location: Location, source: Source, end: int) -> Manifest | None:
     """The newest snapshot that one at ``end`` may be built upon; of the others a line says why not."""
     situation = Situation(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
-    for manifest in newest_first(present.manifests(location)):
+    for manifest in newest_first(each for each in present.manifests(location) if each.offset <= end):
         why = why_not(manifest, situation)
         if not why:
             return manifest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -12,10 +11,10 @@ from registry.domain.model import Subject
 from registry.domain.rows import VersionRow, after
 from registry.domain.versions import Registered
 from registry.domain.views import DictView
-from registry.snapshot.loading import Unusable
-from registry.snapshot.location import Location, Missing
+from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest
 from registry.snapshot.parts import BadPart, Row, read_rows
+from registry.snapshot.reading import Unusable, read_part
 
 
 class Scoped(NamedTuple):
@@ -29,7 +28,7 @@ class Scoped(NamedTuple):
 class Content:
     """One snapshot. Every part is held against its hash before it is read.
 
-    All that reads raises :class:`registry.snapshot.loading.Unusable` and
+    All that reads raises :class:`registry.snapshot.reading.Unusable` and
     :class:`registry.snapshot.location.LocationUnreachable`.
     """
 
@@ -42,17 +41,11 @@ class Content:
         for part in self.manifest.parts:
             if part.last < table or part.first >= end:
                 continue
-            path = f"{self.manifest.id}/{part.name}"
             try:
-                content = self.location.read(path)
-                if hashlib.sha256(content).hexdigest() != part.sha256:
-                    raise Unusable(f"{path} does not have the SHA-256 that its manifest says: it is damaged")
-                for batch in read_rows(content):
+                for batch in read_rows(read_part(self.location, self.manifest.id, part)):
                     yield from (row for row in batch if row[0].startswith(table))
-            except Missing as error:
-                raise Unusable(f"{path} is missing") from error
             except BadPart as error:
-                raise Unusable(f"{path}: {error}") from error
+                raise Unusable(f"{part.name} is damaged: {error}") from error
 
     @cached_property
     def _clears(self) -> DictView:

@@ -40,7 +40,7 @@ class DamagedBase(BuildFailed):
 def build(task: Task, progress: Progress) -> Manifest:
     """See :class:`.task.Engine`. Needs room for one store in the data folder.
 
-    Raises also :class:`registry.snapshot.loading.Unusable` and :class:`DamagedBase` for the base, and
+    Raises also :class:`registry.snapshot.reading.Unusable` and :class:`DamagedBase` for the base, and
     :class:`registry.store.layout.StoreError` and :class:`.workspace.Busy`.
     """
     with (

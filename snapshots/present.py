@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
-from registry.snapshot.location import Location, Missing
-from registry.snapshot.manifest import MANIFEST, BadManifest, Manifest, is_id
+from registry.snapshot.location import Location
+from registry.snapshot.manifest import MANIFEST, Manifest, is_id
+from registry.snapshot.reading import Unusable, read_manifest
 
 LATEST = "latest"
 _DAY_MS = 86_400_000
@@ -27,14 +28,9 @@ def names(location: Location) -> list[str]:
 def read(location: Location, id: str) -> Manifest:
     """The manifest of one snapshot. Raises :class:`NoSnapshot`, and as :func:`names`."""
     try:
-        manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
-    except Missing:
-        raise NoSnapshot(f"there is no snapshot {id}: it has no manifest, or no folder") from None
-    except BadManifest as error:
-        raise NoSnapshot(f"the manifest of {id} cannot be used: {error}") from error
-    if manifest.id != id:
-        raise NoSnapshot(f"the manifest in {id} is that of {manifest.id}")
-    return manifest
+        return read_manifest(location, id)
+    except Unusable as error:
+        raise NoSnapshot(f"{id} is no snapshot: {error}") from error
 
 
 def manifests(location: Location) -> Iterator[Manifest]:

@@ -37,7 +37,7 @@ def restore(
 ) -> None:
     """Write the snapshot's state to the log that the settings name; tried only, say what would be done.
 
-    Raises :class:`registry.commands.publishing.Refused`, :class:`registry.snapshot.loading.Unusable`, and the
+    Raises :class:`registry.commands.publishing.Refused`, :class:`registry.snapshot.reading.Unusable`, and the
     errors of the log, the store and the location.
     """
     with kept(settings, location, manifest, progress) as store:

@@ -23,7 +23,6 @@ from .requests import Requests
 from .task import Progress
 
 _LEVEL = "compatibilityLevel"
-_NOTHING_STORED = 404
 _PAGE = 1000
 _ASKING = "asking the registry"
 _BATCH = 1000

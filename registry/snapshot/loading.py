@@ -7,7 +7,6 @@ all its rows have been seen. Their digest is left for later (:mod:`registry.stor
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -19,9 +18,10 @@ from typing import TYPE_CHECKING, TypeVar
 from registry.store.layout import State
 from registry.store.making import NewStore, Origin, OutOfOrder
 
-from .location import Location, LocationUnreachable, Missing
+from .location import Location, LocationUnreachable
 from .manifest import Manifest, Part
 from .parts import BadPart, read_batches, rows_of
+from .reading import Unusable, read_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,15 +38,11 @@ Told = Callable[[str, int, int], None]
 _T = TypeVar("_T")
 
 
-class Unusable(Exception):
-    """The snapshot is not what its manifest says, or cannot be had; the text ends a sentence about it."""
-
-
 def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int, told: Told) -> None:
     """Make the environment ``folder``, which must not exist, from a snapshot; on disk when this returns.
 
-    Raises :class:`Unusable`, and :class:`registry.store.layout.StoreError` when there is no room for it.
-    Whatever is raised, nothing is left behind.
+    Raises :class:`.reading.Unusable`, and :class:`registry.store.layout.StoreError` when there is no room
+    for it. Whatever is raised, nothing is left behind.
     """
     try:
         with NewStore(folder, map_bytes) as store:
@@ -98,16 +94,9 @@ def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, b
 
 def _read(location: Location, id: str, part: Part) -> bytes:
     try:
-        content = location.read(f"{id}/{part.name}")
-    except Missing as error:
-        raise Unusable(f"{part.name} is missing") from error
+        return read_part(location, id, part)
     except LocationUnreachable as error:
         raise Unusable(f"{part.name} cannot be read: {error}") from error
-    if len(content) != part.size:
-        raise Unusable(f"{part.name} has {len(content)} bytes where its manifest says {part.size}")
-    if hashlib.sha256(content).hexdigest() != part.sha256:
-        raise Unusable(f"{part.name} is damaged: it does not have the SHA-256 that its manifest says")
-    return content
 
 
 def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:

@@ -8,9 +8,10 @@ from typing import NamedTuple, Protocol
 
 from .catalogue import Catalogue, CatalogueError, Entry
 from .choosing import Situation, is_quicker, newest_first, why_not
-from .loading import Unusable, load
-from .location import BadLocation, Location, LocationUnreachable, Missing
-from .manifest import MANIFEST, BadManifest, Manifest, is_id
+from .loading import load
+from .location import BadLocation, Location, LocationUnreachable
+from .manifest import Manifest, is_id
+from .reading import Unusable, read_manifest
 
 
 class Wanted(NamedTuple):
@@ -80,26 +81,14 @@ def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manife
     return None
 
 
-def read_manifest(location: Location, id: str) -> Manifest:
-    """What a snapshot says of itself. Raises :class:`.loading.Unusable`."""
-    try:
-        manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
-    except Missing as error:
-        raise Unusable(f"{location} has no manifest of it: it is not finished, or half removed") from error
-    except BadManifest as error:
-        raise Unusable(f"its manifest cannot be used: {error}") from error
-    except LocationUnreachable as error:
-        raise Unusable(f"{location} cannot be read: {error}") from error
-    if manifest.id != id:
-        raise Unusable(f"its manifest is that of {manifest.id}")
-    return manifest
-
-
 def _fitting(candidate: Candidate, situation: Situation) -> Manifest:
-    """The manifest of a snapshot that fits the log. Raises :class:`.loading.Unusable`."""
+    """The manifest of a snapshot that fits the log. Raises :class:`.reading.Unusable`."""
     if candidate.entry is not None and (why := why_not(candidate.entry, situation)):
         raise Unusable(why)
-    manifest = read_manifest(candidate.location, candidate.id)
+    try:
+        manifest = read_manifest(candidate.location, candidate.id)
+    except LocationUnreachable as error:
+        raise Unusable(f"{candidate.location} cannot be read: {error}") from error
     if why := why_not(manifest, situation):
         raise Unusable(why)
     return manifest

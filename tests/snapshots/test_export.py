@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.snapshot.loading import Unusable
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest
+from registry.snapshot.reading import Unusable
 from snapshots.content import Content
 from snapshots.exporting import NotEmpty, export_files, export_lines, file_name
 from snapshots.task import silent

@@ -20,13 +20,14 @@ from registry.node.proving import prove
 from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry
 from registry.snapshot.catalogue_embedded import EmbeddedCatalogue
 from registry.snapshot.choosing import Situation
-from registry.snapshot.loading import Unusable, load
+from registry.snapshot.loading import load
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import MANIFEST, Manifest, Part, part_name
 from registry.snapshot.parts import _encode
+from registry.snapshot.reading import Unusable, read_manifest
 from registry.snapshot.refused import refused_in
 from registry.snapshot.sealing import Written, publish, unite, write_run
-from registry.snapshot.taking import Wanted, read_manifest, take
+from registry.snapshot.taking import Wanted, take
 from registry.store.layout import DamagedStore, StoreError, read_current
 from registry.store.opening import open_store
 from tests.running import ROOT
@@ -214,7 +215,7 @@ from pathlib import Path
 from registry.store import opening
 from tests.snapshots.loading import loading, opened
 from registry.snapshot.location import Location
-from registry.snapshot.taking import read_manifest
+from registry.snapshot.reading import read_manifest
 
 folder, id = Path(sys.argv[1]), sys.argv[2]
 location = Location.parse(folder / "snapshots")

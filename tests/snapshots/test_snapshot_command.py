@@ -82,7 +82,7 @@ def test_a_bare_location_is_listed_and_verified_without_any_cluster(data: Path, 
         (["build", "--request", "nobody"], "nobody"),
         (["verify"], "there is no snapshot"),
         (["verify", "../x"], "no snapshot"),
-        (["restore", "20200101T000000Z-000000000001-aaaaaa"], "there is no snapshot"),
+        (["restore", "20200101T000000Z-000000000001-aaaaaa"], "has no manifest of it"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(data: Path, words: list[str], why: str) -> None:
