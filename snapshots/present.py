@@ -71,5 +71,9 @@ def sweep(location: Location, building: Collection[str], failed: Collection[str]
 
 
 def _began_ms(id: str) -> int:
-    moment = datetime.strptime(id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    """When it was asked for by its name; long ago by one that says no time."""
+    try:
+        moment = datetime.strptime(id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return 0
     return round(moment.timestamp() * 1000)

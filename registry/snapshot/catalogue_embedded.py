@@ -3,6 +3,9 @@
 Files and not LMDB: a damaged file of LMDB kills whoever maps it, and entries are few and small. Any number
 of processes may use it: one lock makes reading what stands and replacing it one step, and a file is replaced
 by a rename, so that readers need no lock.
+
+A location within the data folder is kept by its path from there: where that folder was moved or copied, the
+entries mean the snapshots beside them, and a copy deletes none of the original's.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from registry.folders import sync
 
 from .catalogue import CatalogueError, Entry, follows, is_name
@@ -22,14 +27,20 @@ from .catalogue import CatalogueError, Entry, follows, is_name
 _ENTRY = ".json"
 _MARKED = "marked"
 _LOCK = "lock"
+_WITHIN = "./"
+"""What the path of a location within the data folder begins with."""
 _log = logging.getLogger(__name__)
 
 
 class EmbeddedCatalogue:
-    """The catalogue in ``folder``, which is made with the first entry. See :class:`.catalogue.Catalogue`."""
+    """The catalogue in ``folder``, a folder of the data folder that is made with the first entry.
+
+    See :class:`.catalogue.Catalogue`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._data = f"{folder.absolute().parent}/"
         self._told: set[str] = set()
 
     def entries(self) -> dict[str, Entry]:
@@ -50,7 +61,7 @@ class EmbeddedCatalogue:
             stands = self._read(entry.id)
             if not follows(stands, entry):
                 return stands
-            self._write(entry.id + _ENTRY, entry.dumps())
+            self._write(entry.id + _ENTRY, self._kept(entry).dumps())
             return entry
 
     def forget(self, id: str) -> None:
@@ -116,6 +127,13 @@ class EmbeddedCatalogue:
                     "the file %s is no entry of the catalogue: %s", self._folder / (id + _ENTRY), error
                 )
             return None
+        if entry.uri.startswith(_WITHIN):
+            return replace(entry, uri=self._data + entry.uri.removeprefix(_WITHIN))
+        return entry
+
+    def _kept(self, entry: Entry) -> Entry:
+        if entry.uri.startswith(self._data):
+            return replace(entry, uri=_WITHIN + entry.uri.removeprefix(self._data))
         return entry
 
 

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 MANIFEST = "manifest.json"
 FORMAT = "registrar-snapshot 1"
 DIGEST_DIGITS = 32
+_LAST_MS = 253_402_300_799_999
+"""Of the last year with four digits."""
 
 _ID = re.compile(r"\d{8}T\d{6}Z-\d{12,}-[0-9a-f]{6}")
 _PART_NAME = re.compile(r"part-[0-9a-f]{16}\.arrow")
@@ -105,14 +107,15 @@ class Manifest(NamedTuple):
         head, _, tail = data.rpartition(_HASH_BEGINS)
         if tail != hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS:
             raise BadManifest("its content does not have the hash that stands at its end: damaged or cut")
-        fields: dict[str, Any] = json.loads(head + b"}")
-        if fields.get("format") != FORMAT:
-            raise BadManifest(f"it has the format {fields.get('format')!r}; this version reads {FORMAT!r}")
         try:
+            fields: dict[str, Any] = json.loads(head + b"}")
+            if fields.get("format") != FORMAT:
+                raise BadManifest(f"it has the format {fields.get('format')!r}; this version reads {FORMAT!r}")
             manifest = _manifest(fields)
-        except (KeyError, TypeError, ValueError) as error:
+            problem = next(_problems(manifest), "")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadManifest(f"a member is missing or makes no sense: {error}") from error
-        for problem in _problems(manifest):
+        if problem:
             raise BadManifest(problem)
         return manifest
 
@@ -120,9 +123,10 @@ class Manifest(NamedTuple):
 def new_id(offset: int, now_ms: int, chance: int) -> str:
     """An id for a snapshot at ``offset``; ids sort by time. It is also the name of a folder.
 
-    ``chance``: a random number, of which 24 bits count, for two snapshots of one second.
+    ``now_ms`` may be any number: the times of markers are said by whoever writes to the log. ``chance``: a
+    random number, of which 24 bits count, for two snapshots of one second.
     """
-    moment = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    moment = datetime.fromtimestamp(min(max(0, now_ms), _LAST_MS) // 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{moment}-{offset:012d}-{chance & 0xFFFFFF:06x}"
 
 
@@ -153,13 +157,19 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         yield "its numbers make no sense"
     if not all(type(number) is int for number in (manifest.at_end_ms, manifest.created_ms)):
         yield "its times make no sense"
+    if not all(type(text) is str for text in (manifest.id, manifest.log, manifest.engine, manifest.base)):
+        yield "its names make no sense"
+    if not 0 <= manifest.digest < 1 << 4 * DIGEST_DIGITS:
+        yield "its digest makes no sense"
     if not is_id(manifest.id):
         yield f"{manifest.id!r} is not the id of a snapshot"
     previous = b""
     for part in manifest.parts:
         if not (_PART_NAME.fullmatch(part.name) and _SHA256.fullmatch(part.sha256)):
             yield f"{part.name!r} is not the name of a part"
-        if part.rows <= 0 or not previous < part.first <= part.last:
+        if not all(type(number) is int and number > 0 for number in (part.rows, part.size)):
+            yield f"the numbers of {part.name} make no sense"
+        elif not previous < part.first <= part.last:
             yield f"{part.name} is not in order behind the part before it"
         previous = part.last
     if sum(part.rows for part in manifest.parts) != manifest.rows:

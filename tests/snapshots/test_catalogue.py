@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from msgspec import structs
 
 from registry.domain.records import Entry as LogEntry
 from registry.log.kafka.connection import Security
@@ -76,6 +79,20 @@ def test_it_goes_on_after_a_rest(catalogue: Catalogue, another: Catalogue) -> No
     another.put(entry().now("building", NOW + 1, builder="b"))
     assert catalogue.entries()[entry().id].builder == "b"
     catalogue.close()
+
+
+def test_a_copy_of_the_data_means_the_snapshots_beside_it(tmp_path: Path) -> None:
+    """It must not delete those of the original."""
+    within = structs.replace(entry(), uri=str(tmp_path / "data" / "snapshots"))
+    outside = structs.replace(entry("20260921T131321Z-000000000009-00aa12"), uri=str(tmp_path / "data2" / "x"))
+    with closing(open_catalogue(Settings(data=tmp_path / "data"))) as opened:
+        assert [opened.put(each) for each in (within, outside)] == [within, outside]
+        assert opened.entries() == {each.id: each for each in (within, outside)}
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    with closing(open_catalogue(Settings(data=tmp_path / "copy"))) as copied:
+        found = copied.entries()
+    assert found[within.id].uri == str(tmp_path / "copy" / "snapshots")
+    assert found[outside.id] == outside
 
 
 def test_nothing_is_made_by_looking(settings: Settings, catalogue: Catalogue) -> None:

@@ -79,12 +79,28 @@ def test_a_newer_format_is_named() -> None:
         ({"parts": PARTS[:1]}, "as many rows"),
         ({"parts": (PARTS[0]._replace(name="../../etc/passwd"), PARTS[1])}, "name of a part"),
         ({"parts": (PARTS[0]._replace(first=b"N"), PARTS[1])}, "order"),
+        ({"parts": (PARTS[0]._replace(size="1"), PARTS[1])}, "numbers"),
+        ({"parts": (PARTS[0]._replace(name=7), PARTS[1])}, "makes no sense"),
         ({"counts": {"A": 3, "V": -2}}, "numbers"),
+        ({"log": 7}, "names"),
+        ({"digest": 1 << 128}, "digest"),
     ],
 )
 def test_a_manifest_that_contradicts_itself_is_refused(other: dict[str, object], why: str) -> None:
     with pytest.raises(BadManifest, match=why):
         Manifest.loads(said(MANIFEST, **other))
+
+
+@pytest.mark.parametrize("head", [b"", b"[1", b'{"format": "registrar-snapshot 1"', b'"a"', b"\xff"])
+def test_what_has_the_hash_but_is_no_manifest_is_refused(head: bytes) -> None:
+    begins, ends = b',\n "sha256": "', b'"\n}\n'
+    with pytest.raises(BadManifest):
+        Manifest.loads(head + begins + hashlib.sha256(head).hexdigest().encode() + ends)
+
+
+@pytest.mark.parametrize("ms", [-(1 << 63), 1 << 62])
+def test_a_marker_of_any_time_gives_an_id(ms: int) -> None:
+    assert is_id(new_id(1, ms, 1))
 
 
 def test_ids_sort_by_time_and_are_names_of_folders() -> None:
