@@ -110,7 +110,9 @@ class Manifest(NamedTuple):
         try:
             fields: dict[str, Any] = json.loads(head + b"}")
             if fields.get("format") != FORMAT:
-                raise BadManifest(f"it has the format {fields.get('format')!r}; this version reads {FORMAT!r}")
+                raise BadManifest(
+                    f"it has the format {fields.get('format')!r}; this version reads {FORMAT!r}"
+                )
             manifest = _manifest(fields)
             problem = next(_problems(manifest), "")
         except (AttributeError, KeyError, TypeError, ValueError) as error:

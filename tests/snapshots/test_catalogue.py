@@ -84,7 +84,9 @@ def test_it_goes_on_after_a_rest(catalogue: Catalogue, another: Catalogue) -> No
 def test_a_copy_of_the_data_means_the_snapshots_beside_it(tmp_path: Path) -> None:
     """It must not delete those of the original."""
     within = structs.replace(entry(), uri=str(tmp_path / "data" / "snapshots"))
-    outside = structs.replace(entry("20260921T131321Z-000000000009-00aa12"), uri=str(tmp_path / "data2" / "x"))
+    outside = structs.replace(
+        entry("20260921T131321Z-000000000009-00aa12"), uri=str(tmp_path / "data2" / "x")
+    )
     with closing(open_catalogue(Settings(data=tmp_path / "data"))) as opened:
         assert [opened.put(each) for each in (within, outside)] == [within, outside]
         assert opened.entries() == {each.id: each for each in (within, outside)}
