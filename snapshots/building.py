@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -16,16 +15,16 @@ from dataclasses import replace
 from importlib import import_module
 from secrets import randbits
 
-from registry.domain import digest
-from registry.domain.rows import VERSION
 from registry.log.contract import LogError
 from registry.log.embedded import now_ms
 from registry.settings import Settings
-from registry.snapshot.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, claim
+from registry.snapshot.builders import builder_name
+from registry.snapshot.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, claim, told_by
 from registry.snapshot.choosing import Situation, newest_first, why_not
 from registry.snapshot.location import BadLocation, Location, LocationUnreachable
 from registry.snapshot.manifest import Manifest, new_id
 from registry.snapshot.reading import Unusable
+from registry.snapshot.retention import retire
 from registry.store.layout import StoreError
 
 from . import local, present
@@ -41,11 +40,6 @@ _log = logging.getLogger(__name__)
 
 class Refused(BuildFailed):
     """Nothing was built; the text says why."""
-
-
-def builder_name() -> str:
-    """Names this process, for the catalogue."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def engine_named(name: str) -> Engine:
@@ -101,7 +95,7 @@ def build_now(
         )
         entry = Entry(
             id=task.id, state="building", log=source.log.identity, offset=offset, uri=task.location.uri,
-            requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(), attempts=1,
+            requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(os.getpid()), attempts=1,
         )  # fmt: skip
         _put(catalogue, entry)
         try:
@@ -125,7 +119,7 @@ def build_request(
     :class:`registry.snapshot.catalogue.CatalogueError`, and :class:`Refused` when another one builds it.
     """
     if entry.state != "building":
-        claimed = claim(catalogue, entry.id, builder_name(), now_ms())
+        claimed = claim(catalogue, entry.id, builder_name(os.getpid()), now_ms())
         if claimed is None:
             raise Refused(f"{entry.id} is not to be built by this process: another one does, or it is gone")
         entry = claimed
@@ -136,6 +130,17 @@ def build_request(
     except FAILURES as error:
         _log.error("the snapshot %s was not built: %s", entry.id, error)
         return catalogue.entries().get(entry.id, entry)
+
+
+def build_and_retire(
+    settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
+) -> Entry:
+    """Likewise; then what need not be kept is deleted."""
+    entry = build_request(settings, catalogue, entry, engine, progress)
+    if entry.state == "ready":
+        _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)
+        retire(catalogue, settings.snapshots_keep, now_ms())
+    return entry
 
 
 def _requested(
@@ -216,12 +221,7 @@ def _recorded(
     except BaseException as error:
         _put(catalogue, entry.now("failed", now_ms(), reason=str(error) or type(error).__name__))
         raise
-    ready = entry.now(
-        "ready", now_ms(), engine=manifest.engine, base=manifest.base, rows=manifest.rows, size=manifest.size,
-        schemas=manifest.counts.get(VERSION.decode(), 0), digest=digest.text(manifest.digest),
-        comparable_from=manifest.comparable_from, at_end_ms=manifest.at_end_ms, fold=manifest.fold,
-        format=manifest.format,
-    )  # fmt: skip
+    ready = entry.now("ready", now_ms(), **told_by(manifest))
     if catalogue is not None:
         catalogue.put(ready)
     return ready, manifest

@@ -13,9 +13,9 @@ from contextlib import closing
 from registry.child import started_by_parent
 from registry.log.embedded import now_ms
 from registry.settings import Settings
+from registry.snapshot.builders import builder_name
 from registry.snapshot.catalogue import CatalogueError, claim
 from registry.snapshot.opening import open_catalogue
-from registry.snapshot.retention import retire
 
 from . import building
 
@@ -54,13 +54,10 @@ def build(settings: Settings, id: str) -> int:
     Raises :class:`registry.snapshot.catalogue.CatalogueError`.
     """
     with closing(open_catalogue(settings)) as catalogue:
-        entry = claim(catalogue, id, building.builder_name(), now_ms())
+        entry = claim(catalogue, id, builder_name(os.getpid()), now_ms())
         if entry is None:
             return 0
-        entry = building.build_request(settings, catalogue, entry, settings.snapshots_builder, Lines())
-        if entry.state == "ready":
-            _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)
-            retire(catalogue, settings.snapshots_keep, now_ms())
+        entry = building.build_and_retire(settings, catalogue, entry, settings.snapshots_builder, Lines())
     return 0 if entry.state == "ready" else 1
 
 

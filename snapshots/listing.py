@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from registry.domain import digest
-from registry.domain.rows import VERSION
-from registry.snapshot.catalogue import Entry, newest_first
+from registry.snapshot.catalogue import Entry, newest_first, told_by
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest
 
@@ -37,16 +35,7 @@ def _entry(location: Location, manifest: Manifest) -> Entry:
         uri=location.uri,
         requested_ms=manifest.created_ms,
         updated_ms=manifest.created_ms,
-        engine=manifest.engine,
-        base=manifest.base,
-        schemas=manifest.counts.get(VERSION.decode(), 0),
-        rows=manifest.rows,
-        size=manifest.size,
-        digest=digest.text(manifest.digest),
-        comparable_from=manifest.comparable_from,
-        at_end_ms=manifest.at_end_ms,
-        fold=manifest.fold,
-        format=manifest.format,
+        **told_by(manifest),
     )
 
 

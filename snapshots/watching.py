@@ -7,6 +7,7 @@ claims it first. A watcher that dies is silent soon, and then its build is begun
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -14,9 +15,9 @@ from contextlib import closing
 from registry.log.contract import LogError
 from registry.log.embedded import now_ms
 from registry.settings import Settings
+from registry.snapshot.builders import builder_name
 from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry, claim, newest_first
 from registry.snapshot.opening import open_catalogue
-from registry.snapshot.retention import retire
 
 from . import building
 from .task import Progress
@@ -54,12 +55,8 @@ def build_next(settings: Settings, catalogue: Catalogue, engine: str, shows: Sho
     Afterwards what need not be kept is deleted. Raises :class:`registry.snapshot.catalogue.CatalogueError`.
     """
     for free in newest_first(each for each in catalogue.entries().values() if each.is_free(now_ms())):
-        entry = claim(catalogue, free.id, building.builder_name(), now_ms())
+        entry = claim(catalogue, free.id, builder_name(os.getpid()), now_ms())
         if entry is None:
             continue
-        entry = building.build_request(settings, catalogue, entry, engine, shows())
-        if entry.state == "ready":
-            _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)
-            retire(catalogue, settings.snapshots_keep, now_ms())
-        return entry
+        return building.build_and_retire(settings, catalogue, entry, engine, shows())
     return None

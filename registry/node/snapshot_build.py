@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from registry.modules import module_command
 from registry.settings import Settings
+from registry.snapshot.builders import builder_name
 from registry.snapshot.catalogue import Catalogue, Entry
 from registry.snapshot.manifest import is_id
 
@@ -20,25 +21,6 @@ PAUSE_S = 2.0
 """Before the second build of a request; before a third one four times as long."""
 _END_S = 2.0
 _log = logging.getLogger(__name__)
-
-
-def builder_name(pid: int) -> str:
-    """What a builder with this process id calls itself in the catalogue, on this host."""
-    return f"{socket.gethostname()}:{pid}"
-
-
-def has_ended(builder: str) -> bool:
-    """Whether this was the name of a process of this host which is no more."""
-    host, _, pid = builder.rpartition(":")
-    if host != socket.gethostname() or not pid.isdecimal():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 class Build:

@@ -18,17 +18,14 @@ from typing import Protocol
 import msgspec
 
 from registry.domain.commands import Done, NotPrimary, Outcome, RequestSnapshot, Ticket, Unknown, refused
-from registry.domain.errors import (
-    TOO_MANY_WRITES,
-    UNAVAILABLE,
-    RegistryError,
-)
+from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.rhythm import Rhythm
 from registry.settings import Settings
+from registry.snapshot.builders import has_ended
 from registry.snapshot.catalogue import CatalogueError, Entry, newest_first
 from registry.snapshot.schedule import why_due
 
-from .snapshot_build import Build, has_ended
+from .snapshot_build import Build
 from .snapshot_entries import Entries
 from .waiting import Answer
 from .writer import Rows

@@ -14,6 +14,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from registry.domain import digest
+from registry.domain.rows import VERSION
+
+from .manifest import Manifest
+
 State = Literal["requested", "building", "ready", "failed", "deleting"]
 
 HEARTBEAT_S = 10.0
@@ -96,6 +101,22 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Entry).decode
+
+
+def told_by(manifest: Manifest) -> dict[str, Any]:
+    """What an entry says of a snapshot that is ready."""
+    return {
+        "engine": manifest.engine,
+        "base": manifest.base,
+        "schemas": manifest.counts.get(VERSION.decode(), 0),
+        "rows": manifest.rows,
+        "size": manifest.size,
+        "digest": digest.text(manifest.digest),
+        "comparable_from": manifest.comparable_from,
+        "at_end_ms": manifest.at_end_ms,
+        "fold": manifest.fold,
+        "format": manifest.format,
+    }
 
 
 def is_name(id: str) -> bool:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from registry.node.snapshot_build import Build, builder_name, has_ended
+from registry.node.snapshot_build import Build
 from registry.settings import Settings
+from registry.snapshot.builders import builder_name, has_ended
 from registry.snapshot.catalogue import Catalogue
 from registry.snapshot.opening import open_catalogue
 from tests.running import until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,11 +15,11 @@ from registry.domain.records import SNAPSHOT_KEY
 from registry.domain.records import Entry as Record
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.settings import Settings
+from registry.snapshot.builders import builder_name
 from registry.snapshot.catalogue import SILENT_MS, Catalogue, Entry
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import new_id
 from registry.snapshot.opening import open_catalogue
-from snapshots.building import builder_name
 from snapshots.task import silent
 from snapshots.watching import build_next, watch
 from tests.running import until
@@ -64,7 +65,12 @@ def test_requests_are_built_the_newest_first_and_then_what_is_too_much_goes(
         catalogue.put(each)
     built = next_built(settings, catalogue)
     assert built is not None
-    assert (built.id, built.state, built.schemas, built.builder) == (newer.id, "ready", 3, builder_name())
+    assert (built.id, built.state, built.schemas, built.builder) == (
+        newer.id,
+        "ready",
+        3,
+        builder_name(os.getpid()),
+    )
     built = next_built(settings, catalogue)
     assert built is not None
     assert (built.id, built.state) == (older.id, "ready")
@@ -83,7 +89,7 @@ def test_what_another_one_builds_is_left_alone_until_it_is_silent(
     catalogue.put(entry.now("building", entry.updated_ms - SILENT_MS - 1))
     built = next_built(settings, catalogue)
     assert built is not None
-    assert (built.state, built.attempts, built.builder) == ("ready", 2, builder_name())
+    assert (built.state, built.attempts, built.builder) == ("ready", 2, builder_name(os.getpid()))
 
 
 def test_a_build_that_fails_is_tried_again_but_not_for_ever(settings: Settings, catalogue: Catalogue) -> None:
