@@ -135,7 +135,7 @@ def build_request(
 def build_and_retire(
     settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
 ) -> Entry:
-    """Likewise; then what need not be kept is deleted."""
+    """As :func:`build_request`; then what need not be kept is deleted."""
     entry = build_request(settings, catalogue, entry, engine, progress)
     if entry.state == "ready":
         _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)

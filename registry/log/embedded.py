@@ -23,12 +23,13 @@ from typing import Any, NoReturn
 import lmdb
 
 from registry import folders
-from registry.domain.records import Entry, Record
+from registry.domain.records import Entry
 
 from . import format as layout
 from .check import check
 from .compaction import Bounds, Compaction
 from .contract import NO_NOTES, Claim, DamagedLog, Fetched, LogError, Noted, OutcomeUnknown, RecordTooLarge
+from .embedded_reading import fetched
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -123,19 +124,9 @@ class EmbeddedLog:
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :meth:`.contract.Log.read`; :class:`DamagedLog` when a record's checksum does not hold."""
         self._alive()
-        found: list[Record] = []
-        size = 0
         try:
-            with self._env.begin(self._records) as txn, txn.cursor() as cursor:
-                if not cursor.set_range(layout.pack_offset(offset)):
-                    return Fetched(found, offset)
-                for raw_offset, raw in cursor:
-                    size += len(raw)
-                    if found and size > bytes_max:
-                        break
-                    found.append(layout.unpack(raw_offset, raw))
-                    if len(found) >= records_max:
-                        break
+            with self._env.begin(self._records) as txn:
+                return fetched(txn, offset, records_max, bytes_max)
         except layout.BadRecord as bad:
             raise self._damaged(f"the record at offset {bad.offset} is unreadable") from bad
         except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
@@ -143,7 +134,6 @@ class EmbeddedLog:
         except lmdb.Error as error:
             self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
-        return Fetched(found, found[-1].offset + 1)
 
     def notes_before(self, offset: int, records_max: int) -> Noted:
         """See :meth:`.contract.Log.notes_before`: none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lmdb
 
@@ -45,25 +46,15 @@ class EmbeddedLogReader:
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :meth:`.contract.Log.read`."""
-        found: list[Record] = []
-        size = 0
         try:
-            with self._env.begin(self._records) as txn, txn.cursor() as cursor:
-                present = cursor.set_range(layout.pack_offset(offset))
-                for raw_offset, raw in cursor if present else ():
-                    size += len(raw)
-                    if found and size > bytes_max:
-                        break
-                    found.append(layout.unpack(raw_offset, raw))
-                    if len(found) >= records_max:
-                        break
+            with self._env.begin(self._records) as txn:
+                return fetched(txn, offset, records_max, bytes_max)
         except layout.BadRecord as bad:
             raise DamagedLog(
                 f"the log in {self._path} is damaged: the record at offset {bad.offset} is unreadable"
             ) from bad
         except lmdb.Error as error:
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
-        return Fetched(found, found[-1].offset + 1 if found else offset)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Whether a read from ``offset`` gets on; all that there is, is at hand."""
@@ -75,3 +66,23 @@ class EmbeddedLogReader:
     def close(self) -> None:
         """Release the log."""
         self._env.close()
+
+
+def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
+    """As :meth:`.contract.Log.read`, within a transaction of LMDB on the records.
+
+    Raises :class:`.format.BadRecord`, and the errors of LMDB.
+    """
+    found: list[Record] = []
+    size = 0
+    with txn.cursor() as cursor:
+        if not cursor.set_range(layout.pack_offset(offset)):
+            return Fetched(found, offset)
+        for raw_offset, raw in cursor:
+            size += len(raw)
+            if found and size > bytes_max:
+                break
+            found.append(layout.unpack(raw_offset, raw))
+            if len(found) >= records_max:
+                break
+    return Fetched(found, found[-1].offset + 1)
