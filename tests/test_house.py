@@ -70,8 +70,8 @@ IMPURE = {
     "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "logging", "mmap", "multiprocessing",
     "os", "pathlib", "queue", "random", "resource", "secrets", "select", "selectors", "shutil", "signal",
     "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib", "uuid",
-    "aiokafka", "granian", "httpx", "httptools", "hypercorn", "kazoo", "lmdb", "prometheus_client", "pyspark",
-    "starlette", "uvloop",
+    "aiokafka", "granian", "httpx", "httptools", "hypercorn", "kazoo", "lmdb", "numpy", "prometheus_client",
+    "pyarrow", "pyspark", "starlette", "uvloop",
 }  # fmt: skip
 
 PURE = {"urllib.parse"}  # of what is impure otherwise
