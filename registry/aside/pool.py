@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, ErrorKind, RegistryError
+from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.parser import TooMuchText
 from registry.domain.questions import Known
 from registry.modules import module_command
@@ -38,7 +38,7 @@ _START_S = 30.0
 _SPARE_S = 30.0
 """How much longer the clock on the wall may run, because the machine has other things to do."""
 _BUSY = "Too many large schemas are being parsed or compared"
-_UNEXPECTED = ErrorKind(500, "Internal Server Error")
+_BROKEN = "A process that was to read schemas has ended twice"
 _log = logging.getLogger(__name__)
 
 
@@ -93,7 +93,8 @@ class Pool:
         """Have a question answered; ``done`` is called once, by any thread, perhaps before this returns.
 
         It gets 422 with the refusal where the request, which has spent ``spent_s`` already, takes longer than
-        its budget, and 503 where too much waits. What is not ``wanted`` any more when its turn comes is
+        its budget, and 503 where too much waits or nobody can
+        answer. What is not ``wanted`` any more when its turn comes is
         dropped, and not told.
         """
         left_s = self.budget_s - spent_s
@@ -130,17 +131,37 @@ class Pool:
         while (piece := self._next()) is not None:
             if not piece.wanted():
                 continue
-            try:
-                process = process or self._started()
-                outcome = _outcome(piece, process.ask(piece.asked, (READING + 1) * self.budget_s + _SPARE_S))
-            except (_Late, _Ended, OSError) as error:
-                if not self._closed:
-                    _log.warning("a question about schemas was given up: %s", error)
-                self._end(process)
-                process = None
-                outcome = UNAVAILABLE(_BUSY) if isinstance(error, _Late) else _UNEXPECTED()
+            process, outcome = self._outcome(process, piece)
             piece.done(outcome)
         self._end(process)
+
+    def _outcome(
+        self, process: _Process | None, piece: _Piece
+    ) -> tuple[_Process | None, Answered | RegistryError]:
+        """What comes of a piece, and the process for the next one.
+
+        A process that is gone is replaced once, because whatever ended it (memory that others want, say) need
+        have nothing to do with the question.
+        """
+        for again in (True, False):
+            try:
+                process = process or self._started()
+                told = process.ask(piece.asked, (READING + 1) * self.budget_s + _SPARE_S)
+            except (_Late, _Ended, OSError) as error:
+                self._end(process)
+                process = None
+                if self._closed:
+                    break
+                late = isinstance(error, _Late)
+                again = again and not late
+                _log.warning(
+                    "a question about schemas was %s: %s", "asked again" if again else "given up", error
+                )
+                if not again:
+                    return None, UNAVAILABLE(_BUSY if late else _BROKEN)
+            else:
+                return process, _outcome(piece, told)
+        return None, UNAVAILABLE(_BUSY)
 
     def _next(self) -> _Piece | None:
         """The next piece; ``None`` when there was none for long: the caller ends."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from registry.domain.parser import Parser
-from registry.domain.questions import Known, Source, answer
+from registry.domain.questions import Known, Question, Source, answer
 from registry.domain.schemas import Budget, InvalidSchema, Schema
 
 from .messages import READY, Asked, Told, receive, send
@@ -48,22 +48,27 @@ def main() -> None:
 
 def answered(asked: Asked, parser: Parser) -> Told:
     """Answer with what ``parser`` remembers and reads."""
-    question, took_s = asked.question, 0.0
-    known: Known | None = None
+    parts, took_s = asked.question.parts, 0.0
+    found: dict[Question, Known] = {}
+    pairs = [each for each in parts if each.other is not None]
     try:
         with _bounded(asked.reading_s):
-            if question.other is None:
-                known = answer(question, parser.read, Budget())
-            else:
-                read = {source: _read(source, parser) for source in (question.source, question.other)}
-        if question.other is not None:
+            for each in parts:
+                if each.other is None:
+                    found[each] = answer(each, parser.read, Budget())
+            sources = {source for each in pairs for source in (each.source, each.other) if source is not None}
+            read = {source: _read(source, parser) for source in sources}
+        if pairs:
             began = time.process_time()
             with _bounded(asked.budget_s):
-                known = answer(question, lambda source: read[source](), Budget(math.inf))
+                for each in pairs:
+                    found[each] = answer(each, lambda source: read[source](), Budget(math.inf))
             took_s = time.process_time() - began
     except (_TooLongError, MemoryError):
-        known = None
-    return Told(known, took_s)
+        return Told(None, took_s)
+    if asked.question.what == "several":
+        return Told(Known([found[each] for each in parts]), took_s)
+    return Told(found[asked.question], took_s)
 
 
 def _read(source: Source, parser: Parser) -> Callable[[], Schema]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar, cast
 
 from . import entities, errors, references
-from .questions import Known, Question, Source, What, answer
+from .questions import Known, Question, Source, What, answer, several
 from .rows import VersionRow, View
 from .schemas import (
     FORMATS,
@@ -43,6 +43,12 @@ class TooMuchText(Exception):
         super().__init__(refusal)
         self.question = question
         self.refusal = refusal
+
+
+def together(found: Sequence[TooMuchText]) -> TooMuchText:
+    """All that would be too much, asked at once."""
+    compared = (each for each in found if any(part.other is not None for part in each.question.parts))
+    return TooMuchText(several(each.question for each in found), next(compared, found[0]).refusal)
 
 
 class Read:
@@ -117,6 +123,7 @@ class Parser:
         self._allowed = math.inf
         self._given = _NOTHING
         self._steps: float = STEPS_MAX
+        self._budget = Budget()
 
     def allow(
         self, characters: float, steps: float = STEPS_MAX, given: Mapping[Question, Known] = _NOTHING
@@ -128,10 +135,11 @@ class Parser:
         self._allowed = characters
         self._given = given
         self._steps = min(steps, STEPS_MAX)
+        self._budget = Budget(self._steps)
 
     def budget(self) -> Budget:
-        """What one check of compatibility may take."""
-        return Budget(self._steps)
+        """What one check of compatibility may take; under a limit, all of what was begun together."""
+        return self._budget if self.is_limited else Budget(self._steps)
 
     @property
     def is_limited(self) -> bool:

@@ -7,7 +7,7 @@ where it was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema
@@ -24,6 +24,7 @@ What = Literal[
     "tags",
     "retagged",
     "normal_texts",
+    "several",
 ]
 
 
@@ -46,7 +47,7 @@ class Question(NamedTuple):
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
     writer as ``other``. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
-    ``None`` for those that are no schemas.
+    ``None`` for those that are no schemas. ``several`` are questions among the details, see :func:`several`.
     """
 
     what: What
@@ -54,6 +55,14 @@ class Question(NamedTuple):
     other: Source | None = None
     details: tuple[tuple[str, Any], ...] = ()
     """The other arguments, by their names."""
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """What is asked, question by question."""
+        if self.what != "several":
+            return (self,)
+        parts: tuple[Question, ...] = dict(self.details)["questions"]
+        return parts
 
     @property
     def lasts(self) -> bool:
@@ -87,8 +96,19 @@ class Known(NamedTuple):
         return self.value
 
 
+def several(questions: Iterable[Question]) -> Question:
+    """Many questions as one, so that they need one way there and back; what they say lasts."""
+    parts = tuple(dict.fromkeys(part for each in questions for part in each.parts))
+    if len(parts) == 1:
+        return parts[0]
+    return Question("several", parts[0].source, None, (("questions", parts),))
+
+
 def facts(question: Question, known: Known) -> dict[Question, Known]:
     """An answer, and what else follows from it: a canonical text is its own."""
+    if question.what == "several":
+        pairs = zip(question.parts, known.value, strict=True)
+        return {key: value for part, each in pairs for key, value in facts(part, each).items()}
     found = {question: known}
     schema_type, text, dependencies, _ = question.source
     if question.what == "canonical" and known.invalid is None and known.value != text:
@@ -97,7 +117,7 @@ def facts(question: Question, known: Known) -> dict[Question, Known]:
 
 
 def answer(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Known:
-    """Answer with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
+    """Answer one question with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
     try:
         return Known(_value(question, read, budget))
     except InvalidSchema as error:

@@ -17,8 +17,8 @@ import pytest
 
 from registry.aside.pool import WAITING_MAX, Answered, Pool
 from registry.domain.errors import RegistryError
-from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import Question, Source
+from registry.domain.parser import Parser, TooMuchText, together
+from registry.domain.questions import Question, Source, facts, several
 from tests.process.raw import RawClient, get, post
 from tests.running import Registry, until
 
@@ -79,16 +79,43 @@ def test_a_question_is_answered_or_bounded() -> None:
     pool.close()
 
 
-def test_a_process_that_died_is_replaced() -> None:
+def test_a_process_that_died_is_replaced_and_asked_again() -> None:
     pool = Pool(60, processes_max=1)
     Told(pool, short()).outcome()
-    (process,) = processes()
+    (idle,) = processes()
+    os.kill(idle, signal.SIGKILL)
+    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    pool.close()
+
+
+def test_a_question_that_costs_two_processes_is_given_up() -> None:
+    pool = Pool(60, processes_max=1)
+    Told(pool, short()).outcome()
+    (first,) = processes()
     under_way = Told(pool, endless())
-    os.kill(process, signal.SIGKILL)
+    os.kill(first, signal.SIGKILL)
+    (second,) = until(lambda: [each for each in processes() if each != first], 30, "another process")
+    os.kill(second, signal.SIGKILL)
     broken = under_way.outcome()
     assert isinstance(broken, RegistryError)
-    assert broken.code == 500
+    assert (broken.code, "ended twice" in broken.message) == (503, True)
     assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    pool.close()
+
+
+def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None:
+    pool = Pool(0.1)
+    sources = [Source("AVRO", f'{{"type":"{name}"}}') for name in ("int", "long", "nothing")]
+    pair = Question("differences", sources[0], sources[1], (("reader_is", "new"),))
+    joint = several([*(Question("canonical", each) for each in sources), pair, pair])
+    told = Told(pool, TooMuchText(joint)).outcome()
+    assert isinstance(told, Answered)
+    found = facts(joint, told.known)
+    assert [found[Question("canonical", each)].value for each in sources] == ['"int"', '"long"', None]
+    assert len(found[pair].told()) == 1
+    refused = Told(pool, together([short(), endless()])).outcome()
+    assert isinstance(refused, RegistryError)
+    assert (refused.code, refused.message) == (422, "It takes too long")
     pool.close()
 
 

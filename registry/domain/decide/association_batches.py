@@ -12,6 +12,7 @@ from registry.domain.associations import Filter
 from registry.domain.commands import Associate, ChangeAssociations, Dissociate, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.ids import Ids
+from registry.domain.parser import TooMuchText, together
 from registry.domain.parsing import Parser
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
@@ -73,11 +74,21 @@ def _change(draft: Draft, command: ChangeAssociations) -> dict[str, Any]:
     """Change the associations of several resources; raises 42212 where none is named.
 
     Adjacent operations of one kind are one run: all or nothing. A run that is refused ends its request, and
-    what was done before it stands (Confluent 8.x).
+    what was done before it stands (Confluent 8.x). What has to be asked of schemas is asked for all requests
+    at once, lest a batch be begun anew for each of them.
     """
     if not command.requests:
         raise ASSOCIATION_INVALID("requests", "cannot be null or empty")
-    return {"results": [_result(draft, command, request) for request in command.requests]}
+    results: list[dict[str, Any]] = []
+    asked: list[TooMuchText] = []
+    for request in command.requests:
+        try:
+            results.append(_result(draft, command, request))
+        except TooMuchText as too_much:
+            asked.append(too_much)  # the rest may ask, too: one way there and back for all
+    if asked:
+        raise together(asked)
+    return {"results": results}
 
 
 def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest) -> dict[str, Any]:

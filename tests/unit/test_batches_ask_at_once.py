@@ -1,0 +1,83 @@
+"""A batch of associations with many schemas: what is too much to do at once is asked beside, all at once."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+from registry.api.association_bodies import change_requests
+from registry.aside.messages import Asked
+from registry.aside.process import answered
+from registry.domain.commands import ChangeAssociations
+from registry.domain.decide import decide
+from registry.domain.decide.decision import Decision
+from registry.domain.fold import apply
+from registry.domain.ids import Ids
+from registry.domain.parser import Parser, TooMuchText
+from registry.domain.questions import Known, Question, facts
+from registry.domain.records import Record
+from registry.domain.scope import Defaults
+from registry.domain.views import DictView
+
+COUNT = 60
+_offsets = count()
+
+
+def batch(op: str, type_name: str, *, fields: int = 20) -> ChangeAssociations:
+    def schema(number: int) -> str:
+        listed = [{"name": f"field_{each}", "type": type_name} for each in range(fields)]
+        return json.dumps({"type": "record", "name": f"R{number}", "fields": listed})
+
+    requests = [
+        {
+            "resourceName": f"topic-{number}",
+            "resourceNamespace": "ns",
+            "resourceId": f"id-{number}",
+            "associations": [{"opType": op, "schema": {"schema": schema(number)}}],
+        }
+        for number in range(COUNT)
+    ]
+    return ChangeAssociations(change_requests(json.dumps({"requests": requests}).encode()), ".")
+
+
+def decided(
+    rows: DictView, command: ChangeAssociations, *, characters: int, steps: int
+) -> tuple[Decision, list[Question]]:
+    """The decision, and what had to be asked beside for it."""
+    parser, beside, known = Parser(), Parser(), dict[Question, Known]()
+    asked: list[Question] = []
+    while True:
+        parser.allow(characters, steps, known)
+        try:
+            return decide(rows, command, Ids(100), Defaults(), parser), asked
+        except TooMuchText as too_much:
+            asked.append(too_much.question)
+            told = answered(Asked(too_much.question, 60, 60), beside).known
+            assert told is not None
+            known.update(facts(too_much.question, told))
+
+
+def written(rows: DictView, decision: Decision) -> None:
+    for entry in decision.entries:
+        offset = next(_offsets)
+        rows.commit(apply(rows, Record(offset, offset, entry.key, entry.value)))
+
+
+def test_what_is_much_to_read_or_to_compare_is_asked_in_one_go_and_the_answers_are_the_same() -> None:
+    rows = DictView()
+    for command in (batch("CREATE", "int"), batch("UPSERT", "long"), batch("UPSERT", "string")):
+        free, nothing = decided(rows, command, characters=10**9, steps=10**9)
+        assert not nothing
+        limited, asked = decided(rows, command, characters=5_000, steps=100)
+        assert (limited.entries, limited.reply) == (free.entries, free.reply)
+        assert 1 <= len(asked) <= 4
+        written(rows, limited)
+
+
+def test_many_small_comparisons_share_the_steps_that_are_taken_at_once() -> None:
+    rows = DictView()
+    written(rows, decided(rows, batch("CREATE", "int"), characters=10**9, steps=10**9)[0])
+    _, asked = decided(rows, batch("UPSERT", "long"), characters=10**9, steps=200)
+    (question,) = asked
+    assert len(question.parts) > COUNT // 3
+    assert {each.what for each in question.parts} == {"differences"}
