@@ -1,0 +1,86 @@
+"""JSON schemas of what only Registrar says: differences, duplicates, its state, snapshots."""
+
+from __future__ import annotations
+
+from registry.domain.values import LEVELS
+
+from .shapes import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
+
+_SNAPSHOT: Json = {
+    "id": TEXT,
+    "state": {"enum": ["requested", "building", "ready", "failed", "deleting"]},
+    "log": {"type": "string", "description": "Identity of the log"},
+    "offset": {**LONG, "description": "The snapshot is the state of the log before this offset"},
+    "uri": {"type": "string", "description": "The location; the snapshot is the folder id in it"},
+    "requested_ms": {**LONG, "description": "ms since the epoch, as the other times"},
+    **dict.fromkeys(("updated_ms", "at_end_ms", "rows", "size", "comparable_from"), LONG),
+    **dict.fromkeys(("attempts", "schemas", "fold"), INT),
+    **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), TEXT),
+}
+
+SCHEMAS: dict[str, Json] = {
+    "Change": object_of(
+        "type path old new level direction versionCompared compatible fix",
+        type=TEXT, path={**TEXT, "description": "Where, as a JSON pointer or, for Protobuf, by numbers"},
+        old=nullable({**TEXT, "description": "The part in the registered schema; null: not there"}),
+        new=nullable(TEXT),
+        level={**TEXT, "description": "The level in force"},
+        direction={
+            "enum": ["BACKWARD", "FORWARD", ""],
+            "description": "BACKWARD: from what was written before to the new schema; FORWARD: the reverse",
+        },
+        versionCompared=nullable(INT), compatible=BOOL,
+        fix={**TEXT, "description": "One sentence that says what would pass; empty where compatible"},
+    ),
+    "ExplainRequest": object_of(
+        "old new",
+        schemaType=nullable(TEXT), old=ref("ExplainedSchema"), new=ref("ExplainedSchema"),
+        compatibilityPolicy=nullable(TEXT),
+    ),
+    "ExplainedSchema": object_of(
+        "schema", schema=TEXT, references=nullable(list_of(ref("SchemaReference")))
+    ),
+    "ExplainResponse": object_of(
+        "levels changes",
+        levels=object_of(
+            " ".join(LEVELS),
+            **dict.fromkeys(
+                LEVELS, object_of("compatible messages", compatible=BOOL, messages=list_of(TEXT))
+            ),
+        ),
+        changes=list_of(ref("Change")),
+    ),
+    "Duplicates": object_of(
+        "complete examined groups",
+        complete={**BOOL, "description": "Everything has been examined; else ask again"},
+        examined={**LONG, "description": "How many versions have been examined so far"},
+        groups=list_of(object_of(
+            "schemaType normalized contents",
+            schemaType=TEXT, normalized={**TEXT, "description": "The guid of the normalised content"},
+            contents=list_of(object_of("guid versions", guid=TEXT, versions=list_of(
+                object_of("subject version id", subject=TEXT, version=INT, id=INT)
+            ))),
+        )),
+    ),
+    "Health": object_of(
+        "status reasons",
+        status=TEXT, reasons=list_of(TEXT), eta_s=nullable({"type": "number"}),
+        snapshot=ref("SnapshotStart"),
+    ),
+    "SnapshotStart": object_of(
+        "id loaded refused",
+        id=TEXT, loaded=BOOL, offset=LONG, rows=LONG, rows_done=LONG, bytes=LONG, bytes_done=LONG,
+        took_s={"type": "number"}, eta_s=nullable({"type": "number"}), refused=list_of(TEXT),
+    ),
+    "Node": object_of(
+        "role epoch applied end digest ready",
+        role=TEXT, epoch=LONG, applied=LONG, end=LONG, digest=TEXT, started=BOOL, ready=BOOL,
+        reasons=list_of(TEXT), records_per_s={"type": "number"}, eta_s=nullable({"type": "number"}),
+        quarantined=LONG, log=TEXT, start=nullable(ref("SnapshotStart")),
+    ),
+    "Quarantine": list_of(object_of("offset reason key", offset=LONG, reason=TEXT, key=TEXT)),
+    "Snapshot": object_of("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),
+    "Snapshots": list_of(ref("Snapshot")),
+    "Metrics": TEXT,
+    "OpenApi": {"type": "object"},
+}  # fmt: skip
