@@ -143,7 +143,7 @@ class Pool:
         A process that is gone is replaced once, because whatever ended it (memory that others want, say) need
         have nothing to do with the question.
         """
-        for again in (True, False):
+        for last in (False, True):
             try:
                 process = process or self._started()
                 told = process.ask(piece.asked, (READING + 1) * self.budget_s + _SPARE_S)
@@ -152,13 +152,12 @@ class Pool:
                 process = None
                 if self._closed:
                     break
-                late = isinstance(error, _Late)
-                again = again and not late
+                given_up = last or isinstance(error, _Late)
                 _log.warning(
-                    "a question about schemas was %s: %s", "asked again" if again else "given up", error
+                    "a question about schemas was %s: %s", "given up" if given_up else "asked again", error
                 )
-                if not again:
-                    return None, UNAVAILABLE(_BUSY if late else _BROKEN)
+                if given_up:
+                    return None, UNAVAILABLE(_BUSY if isinstance(error, _Late) else _BROKEN)
             else:
                 return process, _outcome(piece, told)
         return None, UNAVAILABLE(_BUSY)
