@@ -1,83 +1,39 @@
-"""Associations through the API: rules, refusals, batches, dry runs, lists, filters, records."""
+"""Associations through the API: made, changed, removed, refused, and the records of that."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.api.driver import FIRST_TS, Api, Reply, record
-
-STRING, INT = '"string"', '"int"'
-R, R_WIDER, R_OTHER = record("R", "a"), record("R", "a", "b"), '{"type":"record","name":"Q","fields":[]}'
+from tests.api.associating import (
+    INT,
+    R_OTHER,
+    R_WIDER,
+    STRING,
+    R,
+    invalid,
+    made,
+    mutate,
+    of,
+    post,
+    put,
+    refused,
+    resource,
+    strong,
+    two_subjects,
+    weak,
+)
+from tests.api.driver import FIRST_TS, Api
 
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    """A registry with the subjects ``s`` and ``t``."""
-    with Api() as found:
-        found.register("s", STRING)
-        found.register("t", INT)
+    with two_subjects() as found:
         yield found
-
-
-def resource(*associations: dict[str, Any], name: str = "n", **members: Any) -> dict[str, Any]:
-    found = {"resourceName": name, "resourceNamespace": "ns", "resourceId": "r", "resourceType": "topic"}
-    return found | {"associations": [*associations]} | members
-
-
-def weak(subject: str = "s", kind: str = "value", **members: Any) -> dict[str, Any]:
-    return {"subject": subject, "associationType": kind, **members}
-
-
-def strong(schema: str = R, kind: str = "value", **members: Any) -> dict[str, Any]:
-    return {"associationType": kind, "schema": {"schema": schema}, **members}
-
-
-def post(api: Api, *associations: dict[str, Any], query: str = "", **members: Any) -> Reply:
-    return api.post(f"/associations{query}", resource(*associations, **members))
-
-
-def put(api: Api, *associations: dict[str, Any], query: str = "", **members: Any) -> Reply:
-    body = resource(*associations, **members)
-    return api.put(f"/associations/resources/{body['resourceId']}{query}", body)
-
-
-def mutate(api: Api, *requests: dict[str, Any], query: str = "") -> list[dict[str, Any]]:
-    reply = api.post(f"/associations:batchMutate{query}", {"requests": [*requests]})
-    assert reply.status == 207, reply.body
-    found: list[dict[str, Any]] = reply.json["results"]
-    return found
-
-
-def made(reply: Reply) -> list[dict[str, Any]]:
-    """What an answer says of associations, without their schemas."""
-    assert reply.status == 200, reply.body
-    listed = reply.json.get("associations", [])
-    return [{name: value for name, value in each.items() if name != "schema"} for each in listed]
-
-
-def of(api: Api, resource_id: str = "r") -> list[tuple[str, str, str]]:
-    """Type, subject and lifecycle of a resource's associations."""
-    listed = api.get(f"/associations/resources/{resource_id}").json
-    return [(each["associationType"], each["subject"], each["lifecycle"]) for each in listed]
-
-
-def refused(api: Api, ask: Callable[[], Reply]) -> tuple[int, str]:
-    """Code and message of a request that must be refused and write nothing."""
-    written, ids = len(api.backend.log), api.backend.ids.saved()
-    status, code, message = ask().error
-    assert (len(api.backend.log), api.backend.ids.saved()) == (written, ids)
-    assert status == (code if code < 1000 else code // 100)
-    return code, message
-
-
-def invalid(member: str, detail: str) -> tuple[int, str]:
-    return 42212, f"The association specified an invalid value for property: '{member}', detail: {detail}"
 
 
 class TestMade:
@@ -483,256 +439,6 @@ class TestSubjects:
         assert api.delete("/subjects/s/versions/1?permanent=true").json == 1
         api.delete("/associations/resources/r")
         assert api.delete("/subjects/s/versions/2").json == 2
-
-
-class TestDryRun:
-    @pytest.mark.parametrize("wanted", [weak(), strong()])
-    def test_it_answers_without_associations_and_without_effect(self, api: Api, wanted: Any) -> None:
-        rows, ids = dict(api.backend.rows.rows()), api.backend.ids.saved()
-        reply = post(api, wanted, query="?dryRun=true", resourceId=None)
-        assert reply.json == {"resourceName": "n", "resourceNamespace": "ns", "resourceType": "topic"}
-        put(api, weak(), query="?dryRun=true")
-        mutate(api, resource({"opType": "CREATE", **wanted}), query="?dryRun=true")
-        assert (dict(api.backend.rows.rows()), api.backend.ids.saved()) == (rows, ids)
-
-    def test_it_refuses_as_the_real_one_would(self, api: Api) -> None:
-        post(api, strong())
-        written = len(api.backend.log)
-        assert refused(api, lambda: post(api, weak("none"), query="?dryRun=true", name="m"))[0] == 40903
-        assert (
-            refused(api, lambda: post(api, weak("none"), query="?dryRun=true", name="m", resourceId=None))[0]
-            == 40907
-        )
-        assert refused(api, lambda: put(api, strong(R_OTHER), query="?dryRun=true"))[0] == 40901
-        assert refused(api, lambda: api.delete("/associations/resources/r?dryRun=true"))[0] == 40908
-        assert api.delete("/associations/resources/r?dryRun=true&cascadeLifecycle=true").status == 204
-        assert api.delete("/associations/resources/q?dryRun=true").error[1] == 40410
-        assert len(api.backend.log) == written
-
-    def test_without_an_id_the_resource_is_found_by_its_name(self, api: Api) -> None:
-        post(api, strong())
-        assert post(api, strong(), query="?dryRun=true", resourceId=None).status == 200
-        assert (
-            refused(api, lambda: post(api, weak(kind="key"), query="?dryRun=true", resourceId=None))[0]
-            == 42212
-        )
-
-    def test_of_resources_that_share_a_name_the_newest_counts(self, api: Api) -> None:
-        post(api, strong(kind="key"), resourceId="older")
-        post(api, weak("s"), resourceId="newer")
-        assert post(api, weak("s"), query="?dryRun=true", resourceId=None).status == 200
-
-    def test_requests_of_a_batch_see_those_before_them(self, api: Api) -> None:
-        requests = (
-            resource({"opType": "CREATE", **strong()}),
-            resource({"opType": "DELETE", "cascadeLifecycle": True}),
-            resource({"opType": "DELETE"}),
-        )
-        written = len(api.backend.log)
-        dry, real = mutate(api, *requests, query="?dryRun=true"), mutate(api, *requests)
-        assert [next(iter(each)) for each in dry] == [next(iter(each)) for each in real]
-        assert [next(iter(each)) for each in real] == ["result", "result", "error"]
-        assert "associations" not in dry[0]["result"]
-        assert len(real[0]["result"]["associations"]) == 1
-        assert len(api.backend.log) > written
-
-
-class TestBatches:
-    def test_each_request_is_answered_by_itself_in_order(self, api: Api) -> None:
-        results = mutate(
-            api,
-            resource({"opType": "CREATE", **weak("s")}, {"opType": "CREATE", **weak("t", "key")}),
-            resource({"opType": "CREATE", **weak("none")}, name="m", resourceId="r2"),
-            resource({"opType": "UPSERT", **weak("t")}, name="o", resourceId="r3"),
-        )
-        first, second, third = results
-        assert [each["subject"] for each in first["result"]["associations"]] == ["s", "t"]
-        message = "No active (non-deleted) version exists for subject 'none'"
-        assert second == {"error": {"error_code": 40907, "message": message}}
-        assert third["result"]["resourceId"] == "r3"
-        assert of(api) == [("key", "t", "WEAK"), ("value", "s", "WEAK")]
-        assert (of(api, "r2"), of(api, "r3")) == ([], [("value", "t", "WEAK")])
-
-    def test_a_run_of_one_kind_is_all_or_nothing(self, api: Api) -> None:
-        ops = [{"opType": "UPSERT", **weak("s", "key")}, {"opType": "UPSERT", **weak("none")}]
-        (result,) = mutate(api, resource(*ops))
-        assert (result["error"]["error_code"], of(api)) == (40907, [])
-        ops = [{"opType": "CREATE", **strong()}, {"opType": "CREATE", **strong("{", "key")}]
-        (result,) = mutate(api, resource(*ops))
-        assert (result["error"]["error_code"], api.get("/subjects").json) == (42201, ["s", "t"])
-        assert api.register("u", '"long"') == 3
-
-    def test_what_was_done_before_a_refused_run_stands(self, api: Api) -> None:
-        ops = [{"opType": "CREATE", **weak("s", "key")}, {"opType": "UPSERT", **weak("none")}]
-        (result,) = mutate(api, resource(*ops))
-        assert (result["error"]["error_code"], of(api)) == (40907, [("key", "s", "WEAK")])
-
-    def test_after_a_removal_what_is_left_is_told(self, api: Api) -> None:
-        post(api, weak("s", "key"))
-        ops = [{"opType": "CREATE", **weak("t")}, {"opType": "DELETE", "associationType": "key"}]
-        (result,) = mutate(api, resource(*ops))
-        assert [each["subject"] for each in result["result"]["associations"]] == ["t"]
-        (result,) = mutate(api, resource({"opType": "DELETE"}))
-        assert "associations" not in result["result"]
-        (result,) = mutate(api, resource({"opType": "DELETE"}))
-        assert result == {"error": {"error_code": 40410, "message": "Association for 'r' not found."}}
-
-    def test_a_strong_one_is_removed_with_its_subject(self, api: Api) -> None:
-        post(api, strong())
-        kept, gone = mutate(
-            api,
-            resource({"opType": "DELETE"}),
-            resource({"opType": "DELETE", "associationType": "value", "cascadeLifecycle": True}),
-        )
-        assert kept["error"]["error_code"] == 40908
-        assert "result" in gone
-        assert api.get("/subjects?deleted=true").json == ["s", "t"]
-
-    @pytest.mark.parametrize(("path", "most"), [("batchGet", 1000), ("batchMutate", 500)])
-    def test_a_batch_holds_requests_and_not_too_many(self, api: Api, path: str, most: int) -> None:
-        bodies: tuple[dict[str, Any], ...] = ({}, {"requests": []}, {"requests": None})
-        for body in bodies:
-            assert refused(api, partial(api.post, f"/associations:{path}", body)) == invalid(
-                "requests", "cannot be null or empty"
-            )
-        assert refused(
-            api, lambda: api.post(f"/associations:{path}", {"requests": [{}] * (most + 1)})
-        ) == invalid("requests", f"cannot be more than {most}")
-        junk: tuple[Any, ...] = ("x", [None], [{"resourceName": {}}])
-        for bad in ({"requests": each} for each in junk):
-            assert api.post(f"/associations:{path}", bad).error[:2] == (400, 400)
-
-    def test_many_are_got_at_once(self, api: Api) -> None:
-        post(api, weak("s"), weak("t", "key"))
-        requests = [
-            {"resourceId": "r"},
-            {"resourceName": "n", "resourceNamespace": "ns", "associationTypes": ["key"]},
-            {"resourceId": "r", "lifecycle": "STRONG"},
-            {"resourceId": "q", "resourceName": "m", "resourceType": "topic"},
-            {"resourceName": "n"},
-            {"resourceName": "-", "resourceNamespace": "-"},
-        ]
-        reply = api.post("/associations:batchGet", {"requests": requests})
-        assert reply.status == 207
-        named = {"resourceName": "n", "resourceNamespace": "ns", "resourceId": "r", "resourceType": "topic"}
-        key = {"subject": "t", "associationType": "key", "lifecycle": "WEAK", "frozen": False}
-        value = {"subject": "s", "associationType": "value", "lifecycle": "WEAK", "frozen": False}
-        detail = "cannot be null or empty without a name and a namespace"
-        assert reply.json["results"] == [
-            {"result": named | {"associations": [key, value]}},
-            {"result": named | {"associations": [key]}},
-            {"result": named},
-            {"result": {"resourceName": "m", "resourceId": "q", "resourceType": "topic"}},
-            {"error": {"error_code": 42212, "message": invalid("resourceId", detail)[1]}},
-            {"result": {"resourceName": "-", "resourceNamespace": "-", "resourceType": "topic"}},
-        ]
-
-    def test_they_are_got_with_their_latest_schemas(self, api: Api) -> None:
-        post(api, strong())
-        put(api, strong(R_WIDER))
-        body = {"requests": [{"resourceId": "r"}]}
-        reply = api.post("/associations:batchGet?includeSchemas=true", body)
-        (found,) = reply.json["results"][0]["result"]["associations"]
-        assert found["schema"] == api.get("/subjects/:.ns:n-value/versions/latest").json
-
-
-class TestLists:
-    @pytest.fixture(autouse=True)
-    def _some(self, api: Api) -> None:
-        post(api, weak("s"), weak("t", "key"), name="b", resourceId="1")
-        post(api, weak("s"), name="a", resourceId="2", resourceNamespace="other")
-        post(api, strong(), name="c", resourceId="3")
-
-    @pytest.mark.parametrize(
-        ("path", "found"),
-        [
-            ("subjects/s", ["a-value", "b-value"]),
-            ("subjects/none", []),
-            ("subjects/:.ns:c-value", ["c-value"]),
-            ("subjects/s?limit=1&offset=1", ["b-value"]),
-            ("subjects/s?associationType=key", []),
-            ("resources/1", ["b-key", "b-value"]),
-            ("resources/1?associationType=value", ["b-value"]),
-            ("resources/1?associationType=value&associationType=key", ["b-key", "b-value"]),
-            ("resources/1?lifecycle=STRONG", []),
-            ("resources/3?lifecycle=STRONG", ["c-value"]),
-            ("resources/1?resourceType=queue", []),
-            ("resources/1?resourceType=&lifecycle=", ["b-key", "b-value"]),
-            ("resources/9", []),
-            ("resources/ns/b", ["b-key", "b-value"]),
-            ("resources/other/b", []),
-            ("resources/-/b", ["b-key", "b-value"]),
-            ("resources/other/-", ["a-value"]),
-            ("resources/ns/-", ["b-key", "b-value", "c-value"]),
-            ("resources/-/-", ["a-value", "b-key", "b-value", "c-value"]),
-            ("resources/-/-?offset=1&limit=2", ["b-key", "b-value"]),
-            ("resources/-/-?limit=1001&lifecycle=WEAK", ["a-value", "b-key", "b-value"]),
-        ],
-    )
-    def test_they_are_sorted_chosen_and_cut(self, api: Api, path: str, found: list[str]) -> None:
-        listed = api.get(f"/associations/{path}").json
-        assert [f"{each['resourceName']}-{each['associationType']}" for each in listed] == found
-
-    def test_an_unknown_lifecycle_does_not_exist(self, api: Api) -> None:
-        for path in ("/associations/subjects/s?lifecycle=LOOSE", "/schemas?lifecycle=LOOSE"):
-            assert api.get(path).error == (404, 404, "HTTP 404 Not Found")
-        assert api.get("/associations/subjects/s?lifecycle=NONE").status == 404
-        assert api.get("/associations/subjects/s?offset=-1").error[:2] == (422, 422)
-
-    def test_an_association_is_told_in_confluents_order(self, api: Api) -> None:
-        (found,) = api.get("/associations/resources/3").json
-        assert list(found) == [
-            "subject", "guid", "resourceName", "resourceNamespace", "resourceId", "resourceType",
-            "associationType", "lifecycle", "createTs", "updateTs",
-        ]  # fmt: skip
-        assert found["createTs"] == found["updateTs"] == FIRST_TS + len(api.backend.log) - 1
-
-    def test_an_alias_leads_to_its_subject(self, api: Api) -> None:
-        api.put("/config/nick", {"alias": "s"})
-        assert len(api.get("/associations/subjects/nick").json) == 2
-
-    @pytest.mark.parametrize(
-        ("query", "found"),
-        [
-            ("", [":.ns:c-value", "s", "t", "u"]),
-            ("resourceType=topic", [":.ns:c-value", "s", "t"]),
-            ("resourceType=queue", []),
-            ("associationType=key", ["t"]),
-            ("associationType=key&associationType=value", [":.ns:c-value", "s", "t"]),
-            ("lifecycle=WEAK", ["s", "t"]),
-            ("lifecycle=STRONG", [":.ns:c-value"]),
-            ("lifecycle=NONE", ["u"]),
-            ("lifecycle=NONE&associationType=key", ["u"]),
-            ("lifecycle=NONE&lifecycle=STRONG&resourceType=topic", [":.ns:c-value", "u"]),
-            ("associationType=value&lifecycle=WEAK&limit=1", ["s"]),
-            ("associationType=&lifecycle=&resourceType=", [":.ns:c-value", "s", "t", "u"]),
-        ],
-    )
-    def test_subjects_and_schemas_are_filtered_by_them(self, api: Api, query: str, found: list[str]) -> None:
-        api.register("u", STRING)
-        assert api.get(f"/subjects?{query}").json == found
-        listed = api.get(f"/schemas?subjectPrefix=:*:&{query}").json
-        assert [each["subject"] for each in listed] == found
-
-    def test_schemas_are_listed_with_the_chosen_associations(self, api: Api) -> None:
-        api.put("/config/nick", {"alias": "s"})
-        assert all("associations" not in each for each in api.get("/schemas?subjectPrefix=:*:").json)
-        listed = api.get("/schemas?lifecycle=WEAK&aliases=true").json
-        assert [len(each["associations"]) for each in listed] == [2, 1]
-        assert listed[0]["associations"] == api.get("/associations/subjects/s").json
-        assert listed[0]["aliases"] == ["nick"]
-        (one,) = api.get("/schemas?associationType=key").json
-        assert [each["resourceId"] for each in one["associations"]] == ["1"]
-        api.register("u", STRING)
-        (none,) = api.get("/schemas?lifecycle=NONE").json
-        assert "associations" not in none
-
-    def test_all_versions_of_a_subject_are_listed_with_them(self, api: Api) -> None:
-        put(api, strong(R_WIDER), name="c", resourceId="3")
-        listed = api.get("/schemas?subjectPrefix=:.ns:&lifecycle=STRONG").json
-        assert [each["version"] for each in listed] == [1, 2]
-        assert listed[0]["associations"] == listed[1]["associations"]
-        assert len(api.get("/schemas?subjectPrefix=:.ns:&lifecycle=STRONG&latestOnly=true").json) == 1
 
 
 def test_a_subject_of_a_long_name_has_associations(api: Api) -> None:
