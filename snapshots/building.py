@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from importlib import import_module
 from secrets import randbits
@@ -19,7 +18,7 @@ from registry.log.contract import LogError
 from registry.log.embedded import now_ms
 from registry.settings import Settings
 from registry.snapshot.builders import builder_name
-from registry.snapshot.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, claim, told_by
+from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry, claim
 from registry.snapshot.choosing import Situation, newest_first, why_not
 from registry.snapshot.location import BadLocation, Location, LocationUnreachable
 from registry.snapshot.manifest import Manifest, new_id
@@ -28,6 +27,7 @@ from registry.snapshot.retention import retire
 from registry.store.layout import StoreError
 
 from . import local, present
+from .news import News
 from .sources import Source, open_source, time_before
 from .task import BuildFailed, Engine, Progress, Task
 
@@ -97,11 +97,9 @@ def build_now(
             id=task.id, state="building", log=source.log.identity, offset=offset, uri=task.location.uri,
             requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(os.getpid()), attempts=1,
         )  # fmt: skip
-        _put(catalogue, entry)
+        news = News.first(catalogue, entry)
         try:
-            return _recorded(
-                catalogue, entry, lambda: _build(task, engine, progress, catalogue, extend=extend)
-            )[1]
+            return _recorded(news, lambda: _build(task, engine, progress, news, extend=extend))[1]
         except BaseException:
             # Nobody waits for it: an entry that has failed would be tried again.
             with suppress(CatalogueError):
@@ -123,10 +121,9 @@ def build_request(
         if claimed is None:
             raise Refused(f"{entry.id} is not to be built by this process: another one does, or it is gone")
         entry = claimed
+    news = News(catalogue, entry, known=True)
     try:
-        return _recorded(catalogue, entry, lambda: _requested(settings, entry, engine, progress, catalogue))[
-            0
-        ]
+        return _recorded(news, lambda: _requested(settings, entry, engine, progress, news))[0]
     except FAILURES as error:
         _log.error("the snapshot %s was not built: %s", entry.id, error)
         return catalogue.entries().get(entry.id, entry)
@@ -143,9 +140,7 @@ def build_and_retire(
     return entry
 
 
-def _requested(
-    settings: Settings, entry: Entry, engine: str, progress: Progress, catalogue: Catalogue
-) -> Manifest:
+def _requested(settings: Settings, entry: Entry, engine: str, progress: Progress, news: News) -> Manifest:
     location = Location.parse(entry.uri)
     with suppress(present.NoSnapshot):
         manifest = present.read(location, entry.id)
@@ -168,15 +163,16 @@ def _requested(
             at_end_ms=time_before(source.log, entry.offset) or entry.requested_ms,
             began_ms=began_ms,
         )
-        return _build(task, engine, progress, catalogue)
+        return _build(task, engine, progress, news)
 
 
-def _build(
-    task: Task, engine: str, progress: Progress, catalogue: Catalogue | None, *, extend: bool = True
-) -> Manifest:
-    _sweep(task.location, catalogue)
+def _build(task: Task, engine: str, progress: Progress, news: News, *, extend: bool = True) -> Manifest:
+    _sweep(task.location, news.catalogue)
     build = engine_named(engine)
     base = find_base(task.location, task.source, task.end) if extend else None
+    if base:
+        # From here on the others may be deleted.
+        news.alive(base=base.id)
     begin = f"upon {base.id}" if base else "from the log's beginning"
     _log.info("snapshot %s: the log %s up to offset %d, %s, by the engine %s",
               task.id, task.source.log.identity, task.end, begin, engine)  # fmt: skip
@@ -211,42 +207,12 @@ def _sweep(location: Location, catalogue: Catalogue | None) -> None:
         _log.info("removed what a build that has ended left of %s", gone)
 
 
-def _recorded(
-    catalogue: Catalogue | None, entry: Entry, build: Callable[[], Manifest]
-) -> tuple[Entry, Manifest]:
+def _recorded(news: News, build: Callable[[], Manifest]) -> tuple[Entry, Manifest]:
     """Build while the catalogue hears that the builder is alive, then let it know what became of it."""
     try:
-        with _heard_of(catalogue, entry):
+        with news.heard():
             manifest = build()
     except BaseException as error:
-        _put(catalogue, entry.now("failed", now_ms(), reason=str(error) or type(error).__name__))
+        news.failed(str(error) or type(error).__name__)
         raise
-    ready = entry.now("ready", now_ms(), **told_by(manifest))
-    if catalogue is not None:
-        catalogue.put(ready)
-    return ready, manifest
-
-
-@contextmanager
-def _heard_of(catalogue: Catalogue | None, entry: Entry) -> Iterator[None]:
-    over = threading.Event()
-
-    def say() -> None:
-        while not over.wait(HEARTBEAT_S):
-            _put(catalogue, entry.now("building", now_ms()))
-
-    thread = threading.Thread(target=say, name="heartbeat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _put(catalogue: Catalogue | None, entry: Entry) -> None:
-    try:
-        if catalogue is not None:
-            catalogue.put(entry)
-    except CatalogueError as error:
-        _log.warning("the catalogue does not know that %s is %s: %s", entry.id, entry.state, error)
+    return news.ready(manifest), manifest

@@ -24,7 +24,7 @@ def _first(words: str, found: Iterator[str]) -> Iterator[str]:
     yield from (words.format(each) for each in islice(found, _SHOWN))
     more = sum(1 for _ in found)
     if more:
-        yield words.format(f"… {more} more:")
+        yield f"{words.format('…')}: {more} more of these"
 
 
 def _registered(view: View) -> Iterator[tuple[bytes, Registered]]:

@@ -180,7 +180,8 @@ def claim(catalogue: Catalogue, id: str, builder: str, now_ms: int) -> Entry | N
     entry = catalogue.entries().get(id)
     if entry is None or not (entry.state in ("requested", "failed") or entry.is_silent(now_ms)):
         return None
-    wanted = entry.now("building", now_ms, builder=builder, attempts=entry.attempts + 1, reason="")
+    attempts = entry.attempts + 1
+    wanted = entry.now("building", now_ms, builder=builder, attempts=attempts, reason="", base="")
     return wanted if catalogue.put(wanted) == wanted else None
 
 

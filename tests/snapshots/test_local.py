@@ -22,12 +22,12 @@ from registry.domain.views import DictView
 from registry.log.contract import LogError, Unreachable
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.settings import Settings
-from registry.snapshot.catalogue import Entry
+from registry.snapshot.catalogue import Entry, claim
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import MANIFEST, new_id
 from registry.snapshot.opening import open_catalogue
 from registry.snapshot.verifying import verify
-from snapshots import building, local, present
+from snapshots import building, local, news, present
 from snapshots.local import DamagedBase
 from snapshots.sources import open_source, time_before
 from snapshots.task import NotInTime, silent
@@ -195,6 +195,46 @@ def test_a_request_that_cannot_be_built_says_why(tmp_path: Path) -> None:
         catalogue.put(entry := requested(known, 21))
         failed = building.build_request(known, catalogue, entry, "local", silent)
     assert (failed.state, "ends at 20" in failed.reason) == ("failed", True)
+
+
+def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) -> None:
+    """Its builder was frozen, taken for dead, and goes on when the first files are gone."""
+    known = embedded(tmp_path, 20)
+    location = Location.parse(known.snapshots_location)
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.put(entry := requested(known, 12))
+
+        def told(step: str, done: int, total: int) -> None:
+            if step == local.WRITING and entry.id in catalogue.entries():
+                location.delete(entry.id)
+                catalogue.forget(entry.id)
+
+        building.build_request(known, catalogue, entry, "local", told)
+        assert catalogue.entries() == {}
+        assert location.folders() == []
+        news.News(catalogue, entry, known=True).alive()
+        assert catalogue.entries() == {}
+
+
+def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> None:
+    known = embedded(tmp_path, 20)
+    base = building.build_now(known, None, "local", silent)
+    embedded(tmp_path, 10, first=20)
+    seen = set()
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.put(entry := requested(known, 30))
+
+        def told(step: str, done: int, total: int) -> None:
+            seen.add((catalogue.entries()[entry.id].state, catalogue.entries()[entry.id].base))
+
+        building.build_request(known, catalogue, entry, "local", told)
+        assert seen == {("building", base.id)}
+        taken_up = catalogue.entries()[entry.id].now("failed", now_ms())
+        catalogue.forget(entry.id)
+        catalogue.put(taken_up)
+        claimed = claim(catalogue, entry.id, "another", now_ms())
+    assert claimed is not None
+    assert claimed.base == "", "another builder may choose another one"
 
 
 KILLED = """
