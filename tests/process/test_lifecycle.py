@@ -148,8 +148,8 @@ def test_dead_children_are_started_again(registry: Registry) -> None:
         found = children(registry)
         return len(found) == 3 and not before.keys() & found.keys()
 
-    until(all_are_new, 10, "new children")
-    until(registry.ready, 10, "the registry to be ready")
+    until(all_are_new, 60, "new children")
+    until(registry.ready, 60, "the registry to be ready")
     post_one = httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'})
     assert post_one.json()["id"] == 1
 
@@ -161,7 +161,7 @@ def test_dead_children_are_started_again(registry: Registry) -> None:
         )
         return all(each in text for each in wanted)
 
-    until(restarts_are_counted, 5, "the restarts to be counted")
+    until(restarts_are_counted, 60, "the restarts to be counted")
 
 
 def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry) -> None:
