@@ -25,7 +25,7 @@ A schema registry that speaks Confluent's REST API, so that producers and consum
   registrar serve --kafka HOST:PORT            be one of several nodes, whose log is a Kafka topic
   registrar check-config --config FILE.toml    say which settings hold and where each comes from
   registrar log reseed --kafka HOST:PORT       write what the store holds into a new, empty topic
-  registrar snapshot build                     seal what the log says now: a start, and a backup
+  registrar snapshot build                     keep what the log says now: nodes start from it; a backup
 
 Every setting can stand in a TOML file, in the environment and on the command line; later ones win.
 """

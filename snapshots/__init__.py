@@ -1,1 +1,1 @@
-"""Builds and publishes snapshots of the rows, away from the nodes."""
+"""Builds snapshots of the rows away from the nodes, and restores, compares and exports them."""
