@@ -212,6 +212,9 @@ def _recorded(news: News, build: Callable[[], Manifest]) -> tuple[Entry, Manifes
     try:
         with news.heard():
             manifest = build()
+    except KeyboardInterrupt:
+        news.interrupted()
+        raise
     except BaseException as error:
         news.failed(str(error) or type(error).__name__)
         raise

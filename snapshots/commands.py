@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from registry.settings import Settings
@@ -53,7 +53,8 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
 def _watch(settings: Settings, engine: str) -> int:
     # A service manager ends it as a terminal does: what is being built is anybody's again at once.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    watch(settings, engine, Steps, threading.Event())
+    with suppress(KeyboardInterrupt):
+        watch(settings, engine, Steps, threading.Event())
     return 0
 
 

@@ -66,6 +66,14 @@ class News:
                     return
             _put(self.catalogue, self.entry)
 
+    def interrupted(self) -> None:
+        """Its builder was told to stop: it is anybody's again, as if this one had not begun."""
+        with suppress(CatalogueError):
+            if self._is_gone():
+                return
+        attempts = max(0, self.entry.attempts - 1)
+        _put(self.catalogue, self.entry.now("requested", now_ms(), attempts=attempts, base=""))
+
     def failed(self, reason: str) -> None:
         """It goes on no more."""
         with suppress(CatalogueError):

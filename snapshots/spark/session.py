@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
@@ -40,6 +41,8 @@ def open_session(settings: Settings) -> Iterator[SparkSession]:
 
     Raises :class:`..task.BuildFailed` where there is no Java, no connector or no such Spark.
     """
+    # It tells of each connection that it ends.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     running = SparkSession.getActiveSession()
     if running is not None:
         with _prepared(running):

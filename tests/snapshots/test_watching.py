@@ -102,6 +102,25 @@ def test_a_build_that_fails_is_tried_again_but_not_for_ever(settings: Settings, 
     assert next_built(settings, catalogue) is None
 
 
+def test_a_watcher_that_is_told_to_stop_leaves_its_request_as_it_was(
+    settings: Settings, catalogue: Catalogue
+) -> None:
+    """However often: those who look after it are replaced now and then."""
+    catalogue.put(entry := requested(settings))
+
+    def stopped(step: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(4):
+        with pytest.raises(KeyboardInterrupt):
+            build_next(settings, catalogue, "local", lambda: stopped)
+        left = catalogue.entries()[entry.id]
+        assert (left.state, left.attempts, left.reason) == ("requested", 0, "")
+    built = next_built(settings, catalogue)
+    assert built is not None
+    assert built.state == "ready"
+
+
 def test_two_watchers_build_each_request_once(
     settings: Settings, catalogue: Catalogue, caplog: pytest.LogCaptureFixture
 ) -> None:
