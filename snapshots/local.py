@@ -38,14 +38,14 @@ class DamagedBase(BuildFailed):
 
 
 def build(task: Task, progress: Progress) -> Manifest:
-    """See :class:`.task.Engine`. Needs room for one store in the data folder.
+    """See :class:`.task.Engine`. Needs room for one store in the data folder; one build there at a time.
 
     Raises also :class:`registry.snapshot.reading.Unusable` and :class:`DamagedBase` for the base, and
-    :class:`registry.store.layout.StoreError` and :class:`.workspace.Busy`.
+    :class:`registry.store.layout.StoreError`.
     """
     with (
         _without_collector(),
-        workspace(task.settings.data, "building") as folder,
+        workspace(task.settings.data, "building", wait=True) as folder,
         closing(_opened(task, folder, progress)) as store,
     ):
         _fold(task, store, progress)

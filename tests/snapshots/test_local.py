@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from registry import folders
 from registry.domain import digest
 from registry.domain.fold import FOLD_VERSION
 from registry.domain.records import Record
@@ -31,7 +34,7 @@ from snapshots import building, local, news, present
 from snapshots.local import DamagedBase
 from snapshots.sources import open_source, time_before
 from snapshots.task import NotInTime, silent
-from tests.running import ROOT
+from tests.running import ROOT, until
 from tests.snapshots.making import (
     DAY_MS,
     KnownLog,
@@ -214,6 +217,20 @@ def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) ->
         assert location.folders() == []
         news.News(catalogue, entry, known=True).alive()
         assert catalogue.entries() == {}
+
+
+def test_a_build_waits_for_another_one_beside_the_same_data(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A request that failed for that would soon have failed for good."""
+    known = embedded(tmp_path, 20)
+    lock = folders.hold(tmp_path / "building.lock")
+    with caplog.at_level(logging.INFO), ThreadPoolExecutor(1) as thread:
+        built = thread.submit(building.build_now, known, None, "local", silent)
+        until(lambda: "waiting for process" in caplog.text, 30, "the build to wait")
+        assert not built.done()
+        os.close(lock)
+        assert built.result().offset == 20
 
 
 def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> None:
