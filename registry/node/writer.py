@@ -16,6 +16,7 @@ was done beside. What was found follows from texts alone, so it holds whatever w
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
@@ -60,7 +61,10 @@ ASK_S = 5.0
 """How long the log may take to say where it ends."""
 LOOK_S = 0.25
 """The same, for a log that was out of reach a moment ago."""
+SPARE_S = 0.5
+"""How long before its time is over a command is told that what it needs to know was not found out."""
 _UNKNOWN = "The outcome of the write is unknown; it is safe to repeat it"
+_BUSY = "Nothing was written: too many large schemas are being parsed or compared"
 _log = logging.getLogger(__name__)
 
 
@@ -234,7 +238,18 @@ class Writer:
         self._queue.tell(commands, told)
 
     def _postpone(self, waiting: Waiting, too_much: TooMuchText) -> None:
+        """Have a question answered beside; a command that has waited for it too long is told so (503)."""
+        said = threading.Lock()
+        """Who takes it answers the command, or lets it wait on."""
+
+        def late() -> None:
+            if said.acquire(blocking=False):
+                self._queue.tell([waiting], [refused(UNAVAILABLE(_BUSY))])
+
         def done(outcome: Answered | RegistryError) -> None:
+            if not said.acquire(blocking=False):
+                return
+            timer.cancel()
             if isinstance(outcome, RegistryError):
                 self._queue.tell([waiting], [refused(outcome)])
                 return
@@ -243,7 +258,10 @@ class Writer:
             self._queue.put_back([again], "")
 
         assert self._pool is not None
-        self._pool.ask(too_much, done, spent_s=waiting.spent_s)
+        timer = threading.Timer(max(0.0, waiting.until - self._clock() - SPARE_S), late)
+        timer.daemon = True
+        timer.start()
+        self._pool.ask(too_much, done, spent_s=waiting.spent_s, wanted=lambda: not said.locked())
 
     def _take(self) -> list[Waiting]:
         if not self._one_by_one:

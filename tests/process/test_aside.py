@@ -217,3 +217,15 @@ def test_any_thread_may_ask() -> None:
         each.join()
     assert len({each.known.value for each in found}) == 8
     pool.close()
+
+
+def test_a_write_that_waited_too_long_for_a_comparison_is_known_not_to_be_written(tmp_path: Path) -> None:
+    bounds = ("--compatibility-budget-s", "20", "--request-timeout-s", "3")
+    running = Registry(tmp_path / "data", "--readers", "1", *bounds).wait()
+    with httpx.Client(base_url=running.url, timeout=60) as client:
+        target = "/subjects/long/versions"
+        client.post(target, json={"schemaType": "JSON", "schema": unions("string")}).raise_for_status()
+        reply = client.post(target, json={"schemaType": "JSON", "schema": unions("integer")})
+        assert (reply.status_code, reply.json()["error_code"]) == (503, 503)
+        assert client.get(target).json() == [1]
+    assert running.stop() == 0, running.output
