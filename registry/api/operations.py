@@ -11,7 +11,7 @@ from registry.domain import errors
 from registry.domain.commands import Command
 from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.rows import View
 
 from .answers import Answer, Header

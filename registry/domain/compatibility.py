@@ -12,7 +12,8 @@ from .errors import RegistryError
 from .lookup import normalizes
 from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
-from .parsing import Content, Parser, TooMuchText
+from .parser import Parser, TooMuchText
+from .parsing import Content
 from .rows import View
 from .schemas import STRICT, Change, Exhausted, InvalidSchema, Schema
 from .scope import Config, Defaults, config_in_scope, validates_fields, validates_new_schemas

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from . import entities, queries, references, rows, versions
 from .model import Subject, guid_text, identity
-from .parsing import Parser
+from .parser import Parser
 from .questions import Question, Source
 from .rows import VersionRow, View
 from .schemas import FORMATS, InvalidSchema
@@ -87,7 +87,7 @@ def _rows_behind(view: View, prefix: str, after: bytes) -> Iterator[tuple[bytes,
 def forms(view: View, parser: Parser, unknown: Mapping[Content, Registered]) -> dict[Content, bytes]:
     """The normal form of each content; one that is no schema any more is its own.
 
-    Raises :class:`.parsing.TooMuchText` until the parser has been told what the schemas say.
+    Raises :class:`.parser.TooMuchText` until the parser has been told what the schemas say.
     """
     found = {content: content.md5 for content in unknown}
     sources = {content: source for content, each in unknown.items() if (source := _source(view, each))}
@@ -151,7 +151,7 @@ def _content(row: VersionRow) -> Content:
 def equal_to(view: View, parser: Parser, subject: Subject, number: int) -> int | None:
     """The newest earlier version that says the same as version ``number``, once both are normalised.
 
-    Only the last few are looked at, those with the same fields. Raises :class:`.parsing.TooMuchText` where
+    Only the last few are looked at, those with the same fields. Raises :class:`.parser.TooMuchText` where
     too much would have to be read for that, and :class:`InvalidSchema`.
     """
     new = versions.get(view, subject, number)

@@ -11,7 +11,8 @@ from . import errors, parsing, verdicts
 from .commands import Register
 from .errors import RegistryError
 from .model import Subject
-from .parsing import Content, Parser, TooMuchText
+from .parser import Parser, TooMuchText
+from .parsing import Content
 from .rows import View
 from .schemas import Change, Exhausted, InvalidSchema
 from .verdicts import READERS, Reader, Told

@@ -11,7 +11,8 @@ from .commands import Register
 from .errors import RegistryError
 from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
 from .model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
-from .parsing import Content, Parser
+from .parser import Parser
+from .parsing import Content
 from .rows import View
 from .schemas import InvalidSchema
 from .scope import TAKES_IDS, Config, Defaults, config_in_scope, mode_in_scope

@@ -8,11 +8,9 @@ from . import entities, errors, references
 from .commands import Register
 from .errors import RegistryError
 from .model import Metadata, Reference, RuleSet, Subject, identity
-from .parser import Parser, Read, TooMuchText
+from .parser import Parser, Read
 from .rows import View
 from .schemas import FORMATS, Dependency, InvalidSchema
-
-__all__ = ["Content", "Parser", "TooMuchText", "invalid", "read"]
 
 _TEXT_SHOWN_MAX = 10_240
 

@@ -20,7 +20,7 @@ from registry.domain.errors import SNAPSHOT_NOT_FOUND, RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
 from registry.domain.markers import newest_marker
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.records import Record
 from registry.domain.rows import scan
 from registry.domain.views import DictView

@@ -23,7 +23,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
 from registry.domain.model import Metadata, Reference, Subject
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.records import Entry, Record
 from registry.domain.scope import Defaults
 from registry.domain.views import DictView

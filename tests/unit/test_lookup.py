@@ -9,7 +9,7 @@ from registry.domain import lookup, records, values
 from registry.domain.commands import Register
 from registry.domain.metadata import with_version
 from registry.domain.model import Metadata, Reference, Rule, RuleSet, Subject
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.schemas import InvalidSchema
 from tests.unit.small_registry import INT, STRING, SmallRegistry, properties, record, reference
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.domain.parsing import Parser, TooMuchText
+from registry.domain.parser import Parser, TooMuchText
 
 TEXT = '{"type":"record","name":"R","fields":[{"name":"f","type":"int"}]}'
 

@@ -22,7 +22,7 @@ from registry.domain.commands import (
 )
 from registry.domain.ids import Ids
 from registry.domain.model import Subject
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.rows import View
 from registry.domain.scope import Defaults, aliased
 

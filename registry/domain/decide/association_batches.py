@@ -12,8 +12,7 @@ from registry.domain.associations import Filter
 from registry.domain.commands import Associate, ChangeAssociations, Dissociate, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.ids import Ids
-from registry.domain.parser import TooMuchText, together
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser, TooMuchText, together
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.records import Entry, Record
 from registry.domain.rows import View
 from registry.domain.scope import Defaults

@@ -19,7 +19,8 @@ from registry.domain.metadata import (
     with_version,
 )
 from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSet, Subject
-from registry.domain.parsing import Content, Parser
+from registry.domain.parser import Parser
+from registry.domain.parsing import Content
 from registry.domain.records import Entry, SchemaKey
 from registry.domain.references import referrers
 from registry.domain.rows import View

@@ -10,7 +10,7 @@ from registry.domain import entities, errors, queries, references, versions
 from registry.domain.commands import Register, TagsOf, TagVersion
 from registry.domain.metadata import merge_rules, tidy_metadata, tidy_rules, with_version, without_rules
 from registry.domain.model import LATEST, RuleSet, Subject
-from registry.domain.parsing import Parser
+from registry.domain.parser import Parser
 from registry.domain.rows import View
 from registry.domain.schemas import Entity, InvalidSchema, Tagged
 from registry.domain.versions import Registered
