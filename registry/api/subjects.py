@@ -10,7 +10,6 @@ from registry.domain import entities, lookup, queries, references
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
 from registry.domain.decide.decision import check_subject
-from registry.domain.decide.tags import changes_tags
 from registry.domain.metadata import tidy_rules
 from registry.domain.model import Subject
 from registry.domain.rows import VersionRow, View
@@ -126,7 +125,7 @@ def register(call: Call, view: View) -> Answer | Command:
     request = _request(call, force=call.args["force"])
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
-    if changes_tags(request):
+    if request.changes_tags:
         return msgspec.structs.replace(request, subject=call.asked.qualified)
     request = _parsed(call, request)
     reply = lookup.already_registered(view, call.parser, request, defaults) if call.from_rows else None

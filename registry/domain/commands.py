@@ -50,6 +50,11 @@ class Register(_Command, frozen=True):
     canonical: bool = False
     """``schema`` was parsed as new, without references, and is canonical: it need not be parsed again."""
 
+    @property
+    def changes_tags(self) -> bool:
+        """Whether the text is to be changed before it is registered."""
+        return bool(self.tags_to_add or self.tags_to_remove or self.propagate_tags)
+
 
 class TagVersion(_Command, frozen=True):
     """Register a version anew with other tags, metadata or rules."""
@@ -278,6 +283,5 @@ def refused(error: RegistryError) -> Refused:
 def repeatable(command: Command) -> bool:
     """Whether doing it twice is doing it once, so that even without a ticket it may be sent again."""
     if isinstance(command, Register):
-        tags = command.tags_to_add or command.tags_to_remove or command.propagate_tags
-        return command.version != -1 and not tags
+        return command.version != -1 and not command.changes_tags
     return isinstance(command, RequestSnapshot)

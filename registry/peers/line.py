@@ -16,7 +16,8 @@ from typing import NamedTuple
 import msgspec
 
 from election.contract import Identity
-from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, repeatable
+from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, refused, repeatable
+from registry.domain.errors import FORWARD_FAILED
 
 from .connection import NotSent
 from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
@@ -32,6 +33,7 @@ LIFE_EVERY_S = 3.0
 MARGIN_S = 0.25
 _RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
+_TOO_NEW = "Nothing was written: the primary is of an older version, which does not know of this"
 _log = logging.getLogger(__name__)
 
 
@@ -175,6 +177,9 @@ class Line:
         return items
 
     async def _exchange(self, peer: Peer, items: list[_Item]) -> None:
+        items = _understood(peer, items)
+        if not items:
+            return
         now = self._loop.time()
         wanted = [
             msgspec.structs.replace(each.wanted, remaining_s=_less(each.deadline - now)) for each in items
@@ -256,6 +261,14 @@ class Line:
             self._peer = None
             peer.abort()
             watch.cancel()
+
+
+def _understood(peer: Peer, items: list[_Item]) -> list[_Item]:
+    """What an older primary understands; what it does not is refused, lest it refuse the whole batch."""
+    for item in items:
+        if not peer.standing.can(item.wanted.command):
+            _settle(item.outcome, refused(FORWARD_FAILED(_TOO_NEW)))
+    return [item for item in items if peer.standing.can(item.wanted.command)]
 
 
 def _less(left_s: float) -> float:

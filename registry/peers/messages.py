@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import msgspec
 
-from registry.domain.commands import Command, Outcome, Ticket
+from registry.domain.commands import Command, Outcome, Register, Ticket
 
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
+FEATURES = ("associations", "snapshots", "tags")
+"""What this node can be asked for beyond what every node can."""
+_FEATURES = {
+    "Associate": "associations",
+    "Dissociate": "associations",
+    "ChangeAssociations": "associations",
+    "RequestSnapshot": "snapshots",
+    "TagVersion": "tags",
+}
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -58,6 +67,14 @@ class Standing(msgspec.Struct, frozen=True):
     """Its own clock, which only it reads: signed requests name it (:mod:`.signing`)."""
     repeats: bool = False
     """Whether it does a command that is sent again with its ticket only once."""
+    features: tuple[str, ...] = ()
+    """See :data:`FEATURES`; an older node tells of none."""
+
+    def can(self, command: Command) -> bool:
+        """Whether it would understand all of the command, and with it the batch that it comes in."""
+        tags = isinstance(command, Register) and command.changes_tags
+        feature = "tags" if tags else _FEATURES.get(type(command).__name__)
+        return feature is None or feature in self.features
 
 
 encode = msgspec.msgpack.Encoder().encode

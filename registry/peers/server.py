@@ -27,7 +27,18 @@ from registry.domain.commands import NotPrimary, Outcome, Unknown, refused
 from registry.domain.errors import TOO_MANY_WRITES
 
 from .host import Host
-from .messages import COMMANDS, IDENTITY, WATCH, Batch, Outcomes, Standing, Wanted, decode_batch, encode
+from .messages import (
+    COMMANDS,
+    FEATURES,
+    IDENTITY,
+    WATCH,
+    Batch,
+    Outcomes,
+    Standing,
+    Wanted,
+    decode_batch,
+    encode,
+)
 from .signing import Header, Signing, clock_ms
 from .strangers import KNOWN_WITHIN_S, Stranger, Strangers
 
@@ -120,7 +131,7 @@ class PeerServer:
         await send({"type": "http.response.body", "body": body})
 
     def _standing(self) -> Standing:
-        return Standing(self._node, self._url, self._host.role, clock_ms(), self._host.repeats)
+        return Standing(self._node, self._url, self._host.role, clock_ms(), self._host.repeats, FEATURES)
 
     # --- watching
 

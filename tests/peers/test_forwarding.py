@@ -17,10 +17,12 @@ from registry.domain.commands import (
     TICKET_BYTES,
     Command,
     DeleteSubject,
+    Dissociate,
     Done,
     NotPrimary,
     Refused,
     Register,
+    TagVersion,
     Ticket,
     Unknown,
 )
@@ -303,6 +305,34 @@ async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_un
 
     understood = msgspec.msgpack.decode(encode(new), type=OldBatch)
     assert understood.wanted[0].command == DeleteSubject("s")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Dissociate("orders-1", "topic"),
+        Register("s", SCHEMA, propagate_tags=True),
+        TagVersion("s", 1),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_an_older_primary_does_not_know_is_refused_and_takes_no_others_along(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.peers.server.FEATURES", ())  # as a node that tells of none
+
+    async def both() -> None:
+        async with group(2) as nodes:
+            nodes.elect(0)
+            known, unknown = await asyncio.gather(
+                submit(nodes.members[1], Register("s", SCHEMA)), submit(nodes.members[1], command)
+            )
+            assert isinstance(known, Done)
+            assert isinstance(unknown, Refused)
+            assert (unknown.code, "older version" in unknown.message) == (50003, True)
+            assert nodes.members[0].decided == [Register("s", SCHEMA)]
+
+    asyncio.run(asyncio.wait_for(both(), 30))
 
 
 @running

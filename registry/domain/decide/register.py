@@ -40,7 +40,7 @@ from registry.domain.versions import Registered
 
 from .associations import check_not_strong
 from .decision import Decision, check_subject, not_permitted
-from .tags import changes_tags, with_tags
+from .tags import with_tags
 
 
 def register(
@@ -55,7 +55,7 @@ def register(
         command = msgspec.structs.replace(command, rule_set=rules, metadata=meta)
     subject = Subject.parse(command.subject)
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
-    if changes_tags(command):
+    if command.changes_tags:
         command, anew = with_tags(view, parser, subject, command), True
     config = config_in_scope(view, subject, defaults)
     mode, newest = mode_in_scope(view, subject), versions.newest(view, subject)

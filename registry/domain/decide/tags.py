@@ -18,11 +18,6 @@ from registry.domain.versions import Registered
 _BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"
 
 
-def changes_tags(command: Register) -> bool:
-    """Whether the text is to be changed before it is registered."""
-    return bool(command.tags_to_add or command.tags_to_remove or command.propagate_tags)
-
-
 def with_tags(view: View, parser: Parser, subject: Subject, command: Register) -> Register:
     """The registration with its tags in the text, which is then marked as a version. Raises 42201."""
     changed = msgspec.structs.replace(
