@@ -97,7 +97,7 @@ class Entries:
 
     def _requested(self, id: str, marker: Marker) -> Entry:
         try:
-            uri = Location.parse(self._settings.snapshots_location).uri
+            uri = Location.named(self._settings.snapshots_location)
         except BadLocation as error:
             raise CatalogueError(str(error)) from error
         if self._settings.kafka and not self._settings.snapshots and not self._warned:

@@ -74,21 +74,31 @@ class Location:
 
         Raises :class:`BadLocation`, with advice.
         """
-        text = str(uri)
-        if not _SCHEME.match(text):
-            return cls._local(Path(text).absolute())
+        text = cls.named(uri)
+        if text.startswith("/"):
+            return cls._local(Path(text))
         scheme, _, rest = text.partition(":")
         scheme = scheme.lower()
+        return cls(text, _remote(f"{'s3' if scheme in _AS_S3 else scheme}:{rest}"))
+
+    @staticmethod
+    def named(uri: str | Path) -> str:
+        """The ``uri`` of the location that this names, whether or not this host can reach it.
+
+        Needs none of the libraries that opening it may need. Raises :class:`BadLocation`.
+        """
+        text = str(uri)
+        if not _SCHEME.match(text):
+            return str(Path(text).absolute())
+        scheme = text.partition(":")[0].lower()
         if scheme == "file":
-            return cls._local(_local_path(text))
-        if scheme in _AS_S3:
-            scheme = "s3"
-        if scheme not in SCHEMES:
+            return str(_local_path(text))
+        if scheme not in SCHEMES + _AS_S3:
             raise BadLocation(
                 f"{masked(text)!r} is no place for snapshots: give a folder, or a URI that begins with "
                 + ", ".join(f"{each}:" for each in SCHEMES)
             )
-        return cls(text, _remote(f"{scheme}:{rest}"))
+        return text
 
     @classmethod
     def _local(cls, folder: Path) -> Location:

@@ -16,7 +16,7 @@ import pytest
 from registry.snapshot.location import BadLocation, Location, LocationUnreachable, Missing
 from registry.snapshot.manifest import MANIFEST
 from registry.snapshot.verifying import verify
-from tests.running import free_port, until
+from tests.running import ROOT, free_port, until
 from tests.snapshots.making import rows_in, sealed
 
 ID = "20261121T205911Z-000000012345-3f9a1c"
@@ -106,6 +106,22 @@ def test_what_is_no_location_is_refused_with_advice(uri: str, advice: str) -> No
 def test_what_names_the_same_for_hadoop_is_taken(s3: str) -> None:
     Location.parse(s3).write(f"{ID}/{MANIFEST}", b"1")
     assert Location.parse(s3.replace("s3://", "s3a://")).read(f"{ID}/{MANIFEST}") == b"1"
+
+
+def test_a_node_names_a_location_without_what_reads_it() -> None:
+    """It has others build, and need not have their libraries."""
+    code = """
+import sys
+from registry.snapshot.location import Location
+assert Location.named("hdfs://host:9000/x") == "hdfs://host:9000/x"
+assert Location.named("S3A://bucket/x") == "S3A://bucket/x"
+assert Location.named("file:///a%20b") == "/a b"
+assert Location.named("/a") == "/a"
+assert "pyarrow" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    with pytest.raises(BadLocation):
+        Location.named("ftp://host/x")
 
 
 def test_no_password_is_shown(s3: str) -> None:
