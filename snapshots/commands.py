@@ -42,9 +42,12 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
     with closing(open_catalogue(settings)) as catalogue:
         if options["request"]:
             return _build_request(settings, options["request"], engine)
+        offset = options["offset"]
+        # Retention counts what the catalogue knows by offset: a state of long ago would be deleted at once.
+        heard = catalogue if offset is None else None
         with Steps() as steps:
             manifest = building.build_now(
-                settings, catalogue, engine, steps, offset=options["offset"], extend=not options["full"]
+                settings, heard, engine, steps, offset=offset, extend=not options["full"]
             )
     print(f"{manifest.id}: {manifest.rows} rows in {len(manifest.parts)} parts of {manifest.size} bytes")
     return 0

@@ -87,7 +87,9 @@ def _add_build(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     build.add_argument(
         "--engine", choices=("local", "spark"), help="what builds (default: snapshots_builder)"
     )
-    build.add_argument("--offset", type=int, metavar="N", help="as the log was before its record N")
+    build.add_argument(
+        "--offset", type=int, metavar="N", help="as the log was before its record N; nodes never delete it"
+    )
     build.add_argument("--full", action="store_true", help="from the log alone, upon no earlier snapshot")
     asked = build.add_mutually_exclusive_group()
     asked.add_argument("--watch", action="store_true", help="build what the nodes ask for, until stopped")

@@ -93,6 +93,17 @@ def test_what_cannot_be_done_is_said_in_one_line(data: Path, words: list[str], w
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_an_earlier_state_is_in_no_catalogue_whose_retention_would_take_it(data: Path) -> None:
+    assert run(data, "build").returncode == 0
+    built = run(data, "build", "--offset", "7")
+    assert built.returncode == 0, built.stderr
+    known = {path.stem for path in (data / "catalogue").glob("*.json")}
+    newest, earlier = json.loads(run(data, "list", "--json").stdout)
+    assert (newest["offset"], earlier["offset"]) == (20, 7)
+    assert known == {newest["id"]}
+    assert run(data, "verify", earlier["id"]).returncode == 0
+
+
 def test_a_failed_build_leaves_no_entry_that_others_would_try_again(data: Path) -> None:
     (data / "snapshots").write_text("in the way")
     assert run(data, "build").returncode == 1
