@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from registry.domain.associations import RESOURCE_TYPE, Filter
+from registry.domain.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Filter
 from registry.domain.commands import Register, ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST
 from registry.domain.values import LIFECYCLES
@@ -22,6 +22,8 @@ CHANGES_MAX = 500
 """Resources in one batch of changes, which is decided at once: half a second where each brings a schema."""
 READS_MAX = 1000
 """Resources in one batch that is read."""
+_PER_RESOURCE_MAX = len(ASSOCIATION_TYPES) + 1
+"""Associations of a resource that are looked at: so many name a type twice, and that is refused."""
 _OPERATIONS = ("CREATE", "UPSERT", "DELETE")
 
 
@@ -69,7 +71,10 @@ def _resource_said(source: dict[str, Any], member: str) -> ResourceRequest:
 def _resource(
     source: dict[str, Any], member: str, read: Callable[[Any, str], WantedAssociation | None]
 ) -> ResourceRequest:
-    wanted = listing(read)(source.get("associations"), f"{member}.associations")
+    listed = source.get("associations")
+    if isinstance(listed, list):
+        listed = listed[:_PER_RESOURCE_MAX]
+    wanted = listing(read)(listed, f"{member}.associations")
     return replace(_resource_said(source, member), associations=wanted or [])
 
 

@@ -263,6 +263,12 @@ class TestRequests:
         (result,) = mutate(api, resource(*ops))
         assert result["error"]["message"] == invalid("associationType", detail)[1]
 
+    def test_no_more_associations_are_read_than_it_takes_to_refuse_them(self, api: Api) -> None:
+        detail = "'value' may be given once in a request"
+        assert refused(api, lambda: post(api, *[weak("s")] * 50_000)) == invalid("associationType", detail)
+        command = api.backend.submitted[-1]
+        assert len(command.request.associations) == 3
+
     def test_names_of_any_letters_and_digits_are_taken(self, api: Api) -> None:
         name = "Ä٣_-" + "x" * 252
         assert post(api, weak(), name=name).json["resourceName"] == name
