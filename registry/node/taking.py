@@ -35,18 +35,23 @@ class Given(NamedTuple):
 class _Telling:
     """The node hears of each step in one line."""
 
+    def __init__(self) -> None:
+        # What libraries print is not for the node: it goes where errors go.
+        self._out = os.dup(1)
+        os.dup2(2, 1)
+
+    def tell(self, **fact: Any) -> None:
+        """One line."""
+        os.write(self._out, orjson.dumps(fact) + b"\n")
+
     def said(self, sentence: str) -> None:
-        _tell(said=sentence)
+        self.tell(said=sentence)
 
     def chosen(self, manifest: Manifest) -> None:
-        _tell(chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size)
+        self.tell(chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size)
 
     def step(self, step: str, rows: int, size: int) -> None:
-        _tell(step=step, rows=rows, size=size)
-
-
-def _tell(**fact: Any) -> None:
-    os.write(1, orjson.dumps(fact) + b"\n")
+        self.tell(step=step, rows=rows, size=size)
 
 
 def _end_with_parent() -> None:
@@ -59,17 +64,18 @@ def main() -> None:
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
     given: Given = pickle.loads(sys.stdin.buffer.read(length))  # noqa: S301 (from our own parent)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    telling = _Telling()
     # Mostly needed, and half a second of work: the catalogue may have to be waited for meanwhile.
     threading.Thread(target=import_module, args=("pyarrow",), name="import", daemon=True).start()
     # A third of the time would go into looking for cycles in rows, which have none.
     gc.disable()
     try:
         with closing(open_catalogue(given.settings)) as catalogue:
-            taken = take(catalogue, given.settings.snapshots_location, given.wanted, _Telling())
+            taken = take(catalogue, given.settings.snapshots_location, given.wanted, telling)
     except StoreError as error:
-        _tell(said=f"No snapshot can be loaded: {error}", taken="")
+        telling.tell(said=f"No snapshot can be loaded: {error}", taken="")
     else:
-        _tell(taken=taken.id if taken else "")
+        telling.tell(taken=taken.id if taken else "")
     # Libraries for places far away may have threads that take their time.
     sys.stdout.flush()
     os._exit(0)

@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -415,3 +416,18 @@ def test_lines_of_refused_snapshots_that_cannot_be_read_are_left_out(tmp_path: P
     lines = ["{", json.dumps({"id": "a", "reason": "wrong"}), json.dumps([]), json.dumps({"id": "b"})]
     (tmp_path / "refused-snapshots").write_text("\n".join(lines))
     assert refused_in(tmp_path) == {"a": "wrong"}
+
+
+def test_what_libraries_print_is_not_taken_for_what_is_told() -> None:
+    """Those of some places print whatever they like, and the node reads lines of JSON."""
+    code = """
+import os
+from registry.node.taking import _Telling
+telling = _Telling()
+print("noise", flush=True)
+os.system("echo more of it")
+telling.said("a sentence")
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert orjson.loads(done.stdout) == {"said": "a sentence"}
+    assert done.stderr.split() == [b"noise", b"more", b"of", b"it"]
