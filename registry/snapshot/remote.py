@@ -17,6 +17,8 @@ from .location import BadLocation, LocationUnreachable, Missing, masked
 _WHOLE_ON_CLOSE = ("s3", "gcs")
 """Stores in which a file is not there before it is whole; in others it is renamed into its place."""
 
+_SHOWN = 500
+
 
 class Remote:
     """See :class:`.location.Files`."""
@@ -31,9 +33,11 @@ class Remote:
         try:
             system, folder = fs.FileSystem.from_uri(uri)
         except (ArrowException, ValueError) as error:
-            raise BadLocation(f"{masked(uri)!r} names no place for snapshots: {error}") from error
+            raise BadLocation(f"{masked(uri)!r} names no place for snapshots: {_line(error)}") from error
         except OSError as error:  # what a store needs here is not there, as Hadoop's libraries for hdfs:
-            raise BadLocation(f"{masked(uri)!r} cannot be reached from this machine: {error}") from error
+            raise BadLocation(
+                f"{masked(uri)!r} cannot be reached from this machine: {_line(error)}"
+            ) from error
         if not folder.strip("/"):
             raise BadLocation(f"{masked(uri)!r} names no folder: add a path")
         return cls(system, folder)
@@ -94,4 +98,10 @@ def _told(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ArrowException) as error:
-        raise LocationUnreachable(f"{path}: {error}") from error
+        where = f"{path}: " if path else ""
+        raise LocationUnreachable(f"{where}{_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    """The first line: where Hadoop's libraries are not found, all places follow where they were sought."""
+    return masked(str(error).strip().partition("\n")[0][:_SHOWN])

@@ -108,6 +108,20 @@ def test_what_names_the_same_for_hadoop_is_taken(s3: str) -> None:
     assert Location.parse(s3.replace("s3://", "s3a://")).read(f"{ID}/{MANIFEST}") == b"1"
 
 
+def test_why_a_place_cannot_be_reached_is_one_line() -> None:
+    code = """
+from registry.snapshot.location import BadLocation, Location, LocationUnreachable
+try:
+    Location.parse("hdfs://127.0.0.1:9/x").folders()
+except (BadLocation, LocationUnreachable) as error:
+    print(error)
+"""
+    environment = os.environ | {"JAVA_HOME": "/nowhere", "ARROW_LIBHDFS_DIR": "/nowhere"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert len(done.stdout.splitlines()) == 1, done.stdout
+
+
 def test_a_node_names_a_location_without_what_reads_it() -> None:
     """It has others build, and need not have their libraries."""
     code = """
