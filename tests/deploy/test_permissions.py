@@ -78,11 +78,11 @@ def allow(broker: Broker, bindings: list[AclBinding]) -> None:
         done.result(30)
 
 
-def test_a_node_with_the_told_permissions_makes_the_topic_leads_and_writes(
+def test_a_node_with_the_told_permissions_makes_its_topics_leads_and_writes(
     guarded: tuple[Broker, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     broker, users = guarded
-    assert len(told()) == 6
+    assert len(told()) == 10
     allow(broker, told())
     login = {
         "--kafka-security-protocol": "SASL_PLAINTEXT",
@@ -96,4 +96,6 @@ def test_a_node_with_the_told_permissions_makes_the_topic_leads_and_writes(
         body = {"schema": '"string"'}
         answer = httpx.post(f"{cluster.url}/subjects/a/versions", json=body, timeout=60)
         assert answer.json().get("id") == 1, cluster.nodes[0].output
+        asked = httpx.post(f"{cluster.url}/admin/snapshots", timeout=60)
+        assert asked.status_code == 202, asked.text
         assert PASSWORD not in cluster.nodes[0].output
