@@ -6,12 +6,12 @@ Paths name messages and fields without the package: ``Outer.Inner.field`` (Confl
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from registry.domain.schemas import tags
 from registry.domain.schemas.contract import Entity, Tagged
 
-from .model import Field, File, Message, Option, Value
+from .model import EnumType, Field, File, Message, Option, Value
 
 _META: Final = {tags.RECORD: "confluent.message_meta", tags.FIELD: "confluent.field_meta"}
 
@@ -24,68 +24,85 @@ def tagged(file: File) -> list[Tagged]:
 
 def change(file: File, wanted: tags.Changes) -> File:
     """The file with other tags. Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere."""
+    placed = list(_placed(file))
+    first = {each.path: at for at, each in reversed(list(enumerate(placed)))}
+    named = {at: {field.name for field in placed[at].message.all_fields()} for at in first.values()}
+    records: dict[int, tags.Change] = {}
+    fields: dict[int, dict[str, tags.Change]] = {}
     for entity, each in wanted.items():
-        *outer, last = entity.path.split(".")
-        names = outer if entity.kind == tags.FIELD else [*outer, last]
-        chain = _chain(file, names)
-        new = None if chain is None else _with_change(chain[-1], entity.kind, last, each)
-        if chain is None or new is None:
+        is_record = entity.kind == tags.RECORD
+        path, _, last = (entity.path, "", "") if is_record else entity.path.rpartition(".")
+        at = first.get(path)
+        if at is None or not (is_record or last in named[at]):
             tags.check_optional(entity, each)
+        elif is_record:
+            records[at] = each
         else:
-            file = _rebuilt(file, chain, new)
-    return file
+            fields.setdefault(at, {})[last] = each
+    return _rebuilt(file, placed, records, fields)
+
+
+class _Placed(NamedTuple):
+    path: str
+    message: Message
+    outer: int
+    """Where the message around it stands; -1: there is none."""
+
+
+def _placed(file: File) -> Iterator[_Placed]:
+    """All messages in the order of the text, each behind the one around it."""
+    waiting = [_Placed(each.name, each, -1) for each in reversed(list(file.messages()))]
+    at = 0
+    while waiting:
+        placed = waiting.pop()
+        yield placed
+        inner = [each for each in placed.message.types if isinstance(each, Message)]
+        waiting += [_Placed(f"{placed.path}.{each.name}", each, at) for each in reversed(inner)]
+        at += 1
+
+
+def _rebuilt(
+    file: File,
+    placed: Sequence[_Placed],
+    records: Mapping[int, tags.Change],
+    fields: Mapping[int, Mapping[str, tags.Change]],
+) -> File:
+    """The file with the changes to the messages at these places, and to their fields by name."""
+    inner: dict[int, list[Message]] = {}
+    for at in range(len(placed) - 1, -1, -1):  # what lies within a message comes before it
+        message = placed[at].message
+        if at in inner:
+            message = message._replace(types=_types(message.types, inner.pop(at)))
+        if at in records:
+            message = message._replace(options=_with_tags(message.options, tags.RECORD, records[at]))
+        if at in fields:
+            message = _with_fields(message, fields[at])
+        inner.setdefault(placed[at].outer, []).append(message)
+    return file._replace(types=_types(file.types, inner.get(-1, [])))
+
+
+def _types(types: Sequence[Message | EnumType], last_first: list[Message]) -> tuple[Message | EnumType, ...]:
+    return tuple(last_first.pop() if isinstance(each, Message) else each for each in types)
 
 
 def _entities(file: File) -> Iterator[tuple[Entity, Message | Field]]:
-    waiting = [("", each) for each in reversed(list(file.messages()))]
-    while waiting:
-        scope, message = waiting.pop()
-        path = f"{scope}{message.name}"
+    for path, message, _ in _placed(file):
         yield Entity(path, tags.RECORD), message
         for field in message.all_fields():
             yield Entity(f"{path}.{field.name}", tags.FIELD), field
-        waiting += [(f"{path}.", each) for each in reversed(message.types) if isinstance(each, Message)]
 
 
-def _chain(file: File, names: Sequence[str]) -> list[Message] | None:
-    """The messages of a path, outermost first."""
-    chain: list[Message] = []
-    for name in names:
-        types = chain[-1].types if chain else file.types
-        found = next((each for each in types if isinstance(each, Message) and each.name == name), None)
-        if found is None:
-            return None
-        chain.append(found)
-    return chain or None
-
-
-def _rebuilt(file: File, chain: Sequence[Message], new: Message) -> File:
-    old = chain[-1]
-    for outer in reversed(chain[:-1]):
-        types = tuple(new if each is old else each for each in outer.types)
-        old, new = outer, outer._replace(types=types)
-    return file._replace(types=tuple(new if each is old else each for each in file.types))
-
-
-def _with_change(message: Message, kind: str, name: str, wanted: tags.Change) -> Message | None:
-    if kind == tags.RECORD:
-        return message._replace(options=_with_tags(message.options, kind, wanted))
-    return _with_field(message, name, wanted)
-
-
-def _with_field(message: Message, name: str, wanted: tags.Change) -> Message | None:
-    def each_field(fields: Sequence[Field]) -> tuple[Field, ...]:
+def _with_fields(message: Message, wanted: Mapping[str, tags.Change]) -> Message:
+    def changed(fields: Sequence[Field]) -> tuple[Field, ...]:
         return tuple(
-            field._replace(options=_with_tags(field.options, tags.FIELD, wanted))
-            if field.name == name
+            field._replace(options=_with_tags(field.options, tags.FIELD, wanted[field.name]))
+            if field.name in wanted
             else field
             for field in fields
         )
 
-    if all(field.name != name for field in message.all_fields()):
-        return None
-    oneofs = tuple(each._replace(fields=each_field(each.fields)) for each in message.oneofs)
-    return message._replace(fields=each_field(message.fields), oneofs=oneofs)
+    oneofs = tuple(each._replace(fields=changed(each.fields)) for each in message.oneofs)
+    return message._replace(fields=changed(message.fields), oneofs=oneofs)
 
 
 def _is_meta(option: Option, kind: str) -> bool:
