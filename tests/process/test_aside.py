@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
@@ -46,7 +47,7 @@ class Told:
         return self.outcomes.get(timeout=60)
 
 
-def processes() -> list[int]:
+def started() -> list[int]:
     """The processes that this one has started for questions."""
     children = [
         pid for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()
@@ -61,9 +62,14 @@ def _command(pid: str) -> bytes:
         return b""  # it has ended meanwhile
 
 
-@pytest.fixture(autouse=True)
-def _nothing_left() -> None:
-    until(lambda: not processes(), 10, "the processes of the test before to end")
+Processes = Callable[[], list[int]]
+
+
+@pytest.fixture
+def processes() -> Processes:
+    """Those that the test has started: what ran before it may have left some that are idle."""
+    others = set(started())
+    return lambda: [pid for pid in started() if pid not in others]
 
 
 def test_a_question_is_answered_or_bounded() -> None:
@@ -79,7 +85,7 @@ def test_a_question_is_answered_or_bounded() -> None:
     pool.close()
 
 
-def test_a_process_that_died_is_replaced_and_asked_again() -> None:
+def test_a_process_that_died_is_replaced_and_asked_again(processes: Processes) -> None:
     pool = Pool(60, processes_max=1)
     Told(pool, short()).outcome()
     (idle,) = processes()
@@ -88,7 +94,7 @@ def test_a_process_that_died_is_replaced_and_asked_again() -> None:
     pool.close()
 
 
-def test_a_question_that_costs_two_processes_is_given_up() -> None:
+def test_a_question_that_costs_two_processes_is_given_up(processes: Processes) -> None:
     pool = Pool(60, processes_max=1)
     Told(pool, short()).outcome()
     (first,) = processes()
@@ -119,7 +125,7 @@ def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None
     pool.close()
 
 
-def test_too_much_is_refused_at_once_and_nothing_is_left() -> None:
+def test_too_much_is_refused_at_once_and_nothing_is_left(processes: Processes) -> None:
     pool = Pool(60)
     asked = [Told(pool, endless()) for _ in range(WAITING_MAX + 3)]
     refused = asked[-1].outcome()
@@ -133,7 +139,7 @@ def test_too_much_is_refused_at_once_and_nothing_is_left() -> None:
     assert isinstance(closed, RegistryError)
 
 
-def test_idle_processes_end() -> None:
+def test_idle_processes_end(processes: Processes) -> None:
     pool = Pool(idle_s=0.01)
     Told(pool, short()).outcome()
     until(lambda: not processes(), 10, "the process to end")
