@@ -25,6 +25,8 @@ MINUTES ?= 60
 HISTORIES ?= 5000
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
+# Tests that compute and wait for nothing.
+COMPUTED = tests/unit tests/simulation $(wildcard tests/test_*.py)
 
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)
@@ -32,12 +34,13 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test lint unit docs bench bench-start soak lock clean tools java
+.PHONY: help serve cluster test test-long lint unit docs bench bench-start soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
 	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   a cluster on this machine'
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
+	@echo 'make test-long                                                  the tests that take long'
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
 	@echo 'make bench-start [ARGS="--spark"]                                measure starts, without and with snapshots'
@@ -61,7 +64,18 @@ lint: $(VENV)/dev.stamp
 
 unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
+ifeq ($(strip $(TESTS)),)
+	@echo "Tests without servers ($(COMPUTED)) run beside the others; what they say stands at the end"
+	@$(BIN)/python -m pytest $(COMPUTED) >$(VENV)/computed.txt 2>&1 & computed=$$!; \
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(COMPUTED)); code=$$?; \
+	wait $$computed || code=$$?; cat $(VENV)/computed.txt; exit $$code
+else
 	$(BIN)/python -m pytest $(TESTS)
+endif
+
+# Those that take long: whole clusters of Spark, and kills whose like is tried by shorter ones.
+test-long: tools $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m long $(TESTS)
 
 # Faults by chance on a real cluster, simulated histories, and load alone: no false alarm, nothing lost.
 soak: tools $(VENV)/dev.stamp

@@ -73,7 +73,7 @@ def check(
     return reply
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_likely_and_unlikely_requests(data: st.DataObject) -> None:
     wanted = requests(described())

@@ -97,6 +97,7 @@ def test_one_that_waits_does_for_all_that_ask(start: Start) -> None:
     assert ask(node)["offset"] == 2
 
 
+@pytest.mark.long
 def test_a_request_outlives_all_processes(start: Start, tmp_path: Path) -> None:
     """The primary is killed when the marker stands in the log and nobody was told of it."""
     lock = tmp_path / "data" / "catalogue" / "lock"
@@ -125,6 +126,7 @@ def test_a_builder_that_is_killed_is_followed_by_another(start: Start) -> None:
     assert manifest(ready).digest == int(ready["digest"], 16)
 
 
+@pytest.mark.long
 def test_a_node_that_is_killed_goes_on_with_its_build(start: Start) -> None:
     """Its builder ends with it; nobody waits until that one has been silent for long."""
     node = start("data", "--readers", "1").wait()

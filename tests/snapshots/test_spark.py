@@ -320,6 +320,7 @@ def test_a_damaged_base_is_refused_and_leaves_no_snapshot(
     assert MANIFEST not in at.location.files(at.id)
 
 
+@pytest.mark.long
 def test_killed_python_workers_are_replaced(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
 ) -> None:
@@ -382,6 +383,7 @@ except building.FAILURES as error:
 """
 
 
+@pytest.mark.long
 def test_a_killed_spark_leaves_no_snapshot_and_the_next_build_succeeds(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
 ) -> None:

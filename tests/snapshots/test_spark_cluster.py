@@ -56,6 +56,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
             yield url
 
 
+@pytest.mark.long
 def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Broker, cluster: str) -> None:
     topic = make_topic(kafka.address)
     produced(kafka.address, topic, numbered([entry(number) for number in range(300)]))

@@ -118,7 +118,7 @@ class Running(NamedTuple):
         )
 
 
-@pytest.fixture(params=["embedded", "kafka"])
+@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.long)])
 def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
     flags = ["--snapshots", str(tmp_path / "snapshots")]
     topic, address = f"writing-{secrets.token_hex(4)}", ""
