@@ -25,8 +25,8 @@ MINUTES ?= 60
 HISTORIES ?= 5000
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
-# Tests that compute and wait for nothing.
-COMPUTED = tests/unit tests/simulation $(wildcard tests/test_*.py)
+# Tests that run beside all others: those that compute and wait for nothing, and those of snapshots.
+BESIDE  = tests/unit tests/simulation tests/snapshots $(wildcard tests/test_*.py)
 
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)
@@ -65,10 +65,10 @@ lint: $(VENV)/dev.stamp
 unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
 ifeq ($(strip $(TESTS)),)
-	@echo "Tests without servers ($(COMPUTED)) run beside the others; what they say stands at the end"
-	@$(BIN)/python -m pytest $(COMPUTED) >$(VENV)/computed.txt 2>&1 & computed=$$!; \
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(COMPUTED)); code=$$?; \
-	wait $$computed || code=$$?; cat $(VENV)/computed.txt; exit $$code
+	@echo "These run beside the others, and what they say stands at the end: $(BESIDE)"
+	@$(BIN)/python -m pytest $(BESIDE) >$(VENV)/beside.txt 2>&1 & beside=$$!; \
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(BESIDE)); code=$$?; \
+	wait $$beside || code=$$?; cat $(VENV)/beside.txt; exit $$code
 else
 	$(BIN)/python -m pytest $(TESTS)
 endif
