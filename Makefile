@@ -66,7 +66,8 @@ unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
 ifeq ($(strip $(TESTS)),)
 	@echo "These run beside the others, and what they say stands at the end: $(BESIDE)"
-	@$(BIN)/python -m pytest $(BESIDE) >$(VENV)/beside.txt 2>&1 & beside=$$!; \
+	@$(BIN)/python -c "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])" \
+	  -m pytest $(BESIDE) >$(VENV)/beside.txt 2>&1 & beside=$$!; \
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(BESIDE)); code=$$?; \
 	wait $$beside || code=$$?; cat $(VENV)/beside.txt; exit $$code
 else
