@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,7 @@ class KafkaElection:
 
     ``security`` are aiokafka's settings for TLS and SASL. ``plain`` leaves this project's fields out of the
     payloads, for a group with Confluent's nodes older than 6.2; peers are then reached by their URL alone.
+    ``alive`` is called whenever the group says that this node belongs to it.
     """
 
     def __init__(
@@ -52,7 +53,9 @@ class KafkaElection:
         session_timeout_s: float = SESSION_TIMEOUT_S,
         heartbeat_s: float = HEARTBEAT_S,
         plain: bool = False,
+        alive: Callable[[], object] = lambda: None,
     ) -> None:
+        self._alive = alive
         self._servers = servers
         client_id = _client_id(security, own)
         self._security = {**security, "client_id": client_id}
@@ -174,6 +177,7 @@ class KafkaElection:
             self._session_end.cancel()
         self._session_end = loop.call_at(end, self._session_ends)
         self._pause_s = PAUSE_S
+        self._alive()
         if told is not None:
             self._understand(told)
 

@@ -69,9 +69,11 @@ class Membership:
 
     async def leave(self, coordinator: Coordinator) -> None:
         """Leave, as far as the coordinator can be reached."""
-        if self.place.member_id:
-            with contextlib.suppress(Trouble):
+        with contextlib.suppress(Trouble):
+            if self.place.member_id:
                 await coordinator.leave(self.place.member_id)
+            else:
+                await coordinator.leave_unnamed()
 
     def join_again(self) -> None:
         """Say anew what this member is; the place in the group stays."""

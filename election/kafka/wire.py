@@ -106,6 +106,12 @@ class Coordinator:
         self._timing = timing
         self._joins = joins
         self._beats = beats
+        self._naming: asyncio.Future[Any] | None = None
+
+    @property
+    def naming(self) -> bool:
+        """Whether a new member waits for its id."""
+        return self._naming is not None and not self._naming.done()
 
     @classmethod
     async def find(cls, servers: str, security: Mapping[str, Any], group: str, timing: Timing) -> Self:
@@ -124,7 +130,10 @@ class Coordinator:
         return cls(group, timing, joins, beats)
 
     async def join(self, member_id: str, payload: bytes) -> Joined:
-        """Join with what this member says of itself; answered when the others have joined too."""
+        """Join with what this member says of itself; answered when the others have joined too.
+
+        Without ``member_id`` at once: with the id to join with. Cancelling does not take such a request back.
+        """
         request = JoinGroupRequest(
             self._group,
             round(self._timing.session_s * 1000),
@@ -134,7 +143,12 @@ class Coordinator:
             PROTOCOL_TYPE,
             [(PROTOCOL, payload)],
         )
-        answer = await _answer(self._joins.send, request)
+        answering: asyncio.Future[Any] = asyncio.ensure_future(_answer(self._joins.send, request))
+        if not member_id:
+            self._naming = answering
+            answering.add_done_callback(lambda answered: answered.cancelled() or answered.exception())
+            answering = asyncio.shield(answering)
+        answer = await answering
         return Joined(
             answer.error_code,
             Place(answer.member_id, answer.generation_id),
@@ -163,6 +177,20 @@ class Coordinator:
     async def leave(self, member_id: str) -> int:
         """Make a member leave, this one or another; an error code."""
         return int((await _answer(self._beats.send, LeaveGroupRequest(self._group, member_id))).error_code)
+
+    async def leave_unnamed(self) -> None:
+        """Make leave whom the group has just given an id that nobody has heard.
+
+        Nobody else would: no rebalance ends until such a member has joined or its session is over.
+        """
+        if self._naming is None:
+            return
+        try:
+            async with asyncio.timeout(self._timing.answer_s):
+                named = await self._naming
+        except TimeoutError as error:
+            raise Trouble("Kafka does not answer: it took too long") from error
+        await self.leave(named.member_id)
 
     async def members(self) -> Sequence[Seen]:
         """Who is in the group."""

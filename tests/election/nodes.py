@@ -38,11 +38,13 @@ def election_of(
     raise AssertionError(kind)
 
 
-async def until(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> Any:
+async def until(
+    condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S, pause_s: float = 0.01
+) -> Any:
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(pause_s)
     return answer
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from deploy.local.broker import Broker
 from election.contract import Identity, Lost, PrimaryIs
+from election.kafka.membership import Membership
+from election.kafka.payloads import Assignment, written_member
+from election.kafka.rebalance import Elector
 from election.kafka.wire import Coordinator, Place, Timing, Trouble
 from tests.election.conftest import Authority
 from tests.election.nodes import election_of, identity, until, until_agreed
@@ -23,6 +27,19 @@ CP1 = Identity("http", "cp1", 8081, eligible=True)
 @pytest.fixture
 def group(kafka: Broker, tmp_path) -> Authority:
     return Authority("kafka", kafka.address, tmp_path)
+
+
+class Deaf:
+    """Hears nothing, and says that it cannot be elected."""
+
+    def says(self) -> bytes:
+        return written_member(replace(identity("deaf"), eligible=False), claims=False, plain=False)
+
+    def hears(self, told: Assignment | None, asked_at: float) -> None:
+        pass
+
+    def removed(self) -> None:
+        pass
 
 
 class Scripted:
@@ -56,11 +73,11 @@ class Scripted:
             await asyncio.sleep(0.05)
 
 
-async def until_found(authority: Authority) -> Coordinator:
+async def until_found(authority: Authority, timing: Timing = Timing(10.0, 20.0)) -> Coordinator:  # noqa: B008
     """A broker that has just started takes a moment to keep groups."""
     while True:
         try:
-            return await Coordinator.find(authority.address, {}, authority.group, Timing(10.0, 20.0))
+            return await Coordinator.find(authority.address, {}, authority.group, timing)
         except Trouble:
             await asyncio.sleep(0.05)
 
@@ -258,6 +275,26 @@ def test_a_primary_that_closes_leaves_once_however_often_it_is_asked(group: Auth
             await asyncio.gather(node.election.close(), node.election.close())
             await until_agreed([other])
             assert node.losses() == [Lost("this node stops")]
+
+    asyncio.run(scenario())
+
+
+def test_one_that_ends_while_it_gets_its_id_is_not_waited_for(group: Authority) -> None:
+    """A group ends no rebalance while one whom it gave an id has neither joined nor left."""
+
+    async def scenario() -> None:
+        async with group:
+            first = group.node(identity("sr1"), **LONG)
+            await until_agreed([first])
+            coordinator = await until_found(group, Timing(60.0, 120.0))
+            member = Membership(Deaf(), Elector(None, plain=False), 0.2, "")
+            keeping = asyncio.create_task(member.keep(coordinator))
+            await until(lambda: coordinator.naming, "the join", pause_s=0)
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            await member.leave(coordinator)
+            coordinator.close()
+            await until_agreed([first, group.node(identity("sr2"), **LONG)])
 
     asyncio.run(scenario())
 
