@@ -1,4 +1,4 @@
-"""A proxy before a broker that loses an append, or the answer to one, at a chosen moment."""
+"""A proxy before a broker that loses an append, an answer to one, or all fetches, at a chosen moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deploy.local.proxy import Proxy
 
-PRODUCE = 0
+PRODUCE, FETCH = 0, 1
 
 
 class _Loss(NamedTuple):
@@ -26,6 +26,8 @@ class LosingProxy(Proxy):
     def __init__(self, target: str, port: int) -> None:
         super().__init__(target, port=port)
         self._losses: list[_Loss] = []
+        self.loses_fetches = False
+        """Whether no fetch is answered any more."""
 
     def lose_append(self, then: Callable[[], object] = bool) -> None:
         """Lose the next append on its way there."""
@@ -60,12 +62,14 @@ class LosingProxy(Proxy):
     ) -> bool:
         request = await _frame(reader)
         await self._flows.wait()
-        append = int.from_bytes(request[4:6], "big") == PRODUCE
-        loss = self._losses.pop(0) if append and self._losses else None
+        kind = int.from_bytes(request[4:6], "big")
+        loss = self._losses.pop(0) if kind == PRODUCE and self._losses else None
         if loss is None or not loss.before:
             back_writer.write(request)
             answer = await _frame(back_reader)
             await self._flows.wait()
+        if kind == FETCH and self.loses_fetches:
+            return False
         if loss is not None:
             await asyncio.to_thread(loss.then)
             return False

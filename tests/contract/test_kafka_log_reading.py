@@ -151,6 +151,48 @@ def test_notes_come_with_their_records_and_count_against_no_record(kafka: Broker
     assert log.notes_before(0, 100) == Noted(0, [])
 
 
+def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, opened: Opened) -> None:
+    topic = make_topic(odd.address)
+    log = opened(odd.proxy.address, topic)
+    log.claim()
+    log.append([Entry(b"k", b"0")])
+    assert read_on(log)[1] == 1
+    odd.proxy.loses_fetches = True
+    try:
+        log.append([Entry(b"k", b"1"), Entry(b"k", None)], notes={1: b"note"})
+        assert log.wait(1, 0.0)
+        mine = log.read(1, 10, ALL)
+    finally:
+        odd.proxy.loses_fetches = False
+    elsewhere = opened(odd.address, topic)
+    assert elsewhere.wait(1, 30)
+    assert mine == elsewhere.read(1, 10, ALL)
+    produced(odd.address, topic, b"another's")
+    assert read_on(log, 3)[0][0].value == b"another's"
+
+
+def test_a_log_closes_also_when_somebody_has_just_looked_for_more(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    for _ in range(20):
+        log = opened(kafka.address, topic)
+        log.claim()
+        end = read_on(log)[1]
+        log.append([Entry(b"k", b"v")])
+        read_on(log, end)
+        log.wait(end + 1, 0.0)
+        log.close()
+
+
+def test_times_that_the_broker_gives_are_those_that_are_read(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address, {"message.timestamp.type": "LogAppendTime"})
+    log = opened(kafka.address, topic, now_ms=lambda: 1)
+    log.claim()
+    log.append([Entry(b"k", b"0")])
+    assert read_on(log)[1] == 1
+    log.append([Entry(b"k", b"1")])
+    assert read_on(log, 1) == read_on(opened(kafka.address, topic), 1)
+
+
 def test_reading_goes_on_after_an_error_that_nobody_expected(kafka: Broker, opened: Opened) -> None:
     topic = make_topic(kafka.address)
     log = opened(kafka.address, topic)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from registry.domain.records import NOOP_KEY, Entry
 from registry.log.contract import (
@@ -39,7 +39,8 @@ class Appender:
     """The writing side of ``partition``; all calls are made on its event loop.
 
     ``timeout_s``: for one append, claim or fence. ``fencing``: without it nothing is claimed, batches carry
-    no producer, and one without an answer is never sent again.
+    no producer, and one without an answer is never sent again. ``taken`` hears of batches that the log holds
+    as they were sent, each with its offset.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Appender:
         timeout_s: float,
         batch_bytes_max: int,
         fencing: bool,
+        taken: Callable[[int, bytes], None],
         now_ms: Callable[[], int] = wall_ms,
         clock: Callable[[], float] = boot_s,
     ) -> None:
@@ -58,6 +60,7 @@ class Appender:
         self._transactional_id = transactional_id
         self._timeout_s = timeout_s
         self._fencing = fencing
+        self._taken = taken
         self._stamps = Stamps(now_ms, clock)
         self._clock = clock
         self._writing = asyncio.Lock()
@@ -146,9 +149,13 @@ class Appender:
         check_age: Callable[[], None],
         notes: Mapping[int, bytes] = NO_NOTES,
     ) -> int:
-        def at(stamp_ms: int) -> Awaitable[int]:
+        async def at(stamp_ms: int) -> int:
             batch = batches.build(piece, claim, sequence, stamp_ms, notes)
-            return self._settling(batch, claim, check_age).run()
+            settling = self._settling(batch, claim, check_age)
+            offset = await settling.run()
+            if settling.as_sent:
+                self._taken(offset, batches.placed(batch.data, offset))
+            return offset
 
         stamp_ms = self._stamps.now()
         try:

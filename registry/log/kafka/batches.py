@@ -30,6 +30,7 @@ HEADER_MORE_BYTES = len(NOTE) + 6
 
 _MAGIC = 2
 _MAGIC_AT = 16
+_OFFSET = struct.Struct(">q")
 _LENGTH = struct.Struct(">qi")
 _PREFIX_BYTES = 12
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -159,6 +160,11 @@ def build(
         note = notes.get(delta)
         builder.append(delta, ts, key, value, [] if note is None else [(NOTE, note)])
     return Batch(bytes(builder.build()), sequence)
+
+
+def placed(data: bytes, offset: int) -> bytes:
+    """The batch ``data`` as it is read from ``offset``: that begins it, outside its checksum."""
+    return _OFFSET.pack(offset) + data[_OFFSET.size :]
 
 
 def entry_bytes(entry: Entry, note: bytes | None = None) -> int:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ AHEAD_BYTES = 4 << 20
 only takes memory, as folding is slower than fetching."""
 FETCH_BYTES = 2 << 20
 LONG_POLL_S = 0.5
+_REST_S = 0.5
+"""So long after an own append nothing is fetched that nobody waits for: what comes next is most likely the
+next own one."""
 _LOOK_EVERY_S = 5.0
 """The topic's id is looked at as often: brokers that fetch by name would not notice another topic."""
 
@@ -48,6 +52,8 @@ class Prefetch:
         self._partition = partition
         self._loop = loop
         self._wanted = asyncio.Event()
+        self._roused = asyncio.Event()
+        self._rests_until = 0.0
         self._stepping: asyncio.Task[None] | None = None
         self._changed = threading.Condition()
         # Guarded by _changed:
@@ -93,6 +99,8 @@ class Prefetch:
             self._begin_at(offset)
             if self._at < len(self._run):
                 return True
+        if self._rests_until:
+            self._loop.call_soon_threadsafe(self._rouse)
         with self._changed:
             self._changed.wait_for(lambda: self._chunks or self._over(), timeout_s)
             self._check()
@@ -164,8 +172,33 @@ class Prefetch:
 
     # On the loop.
 
+    def put(self, offset: int, data: bytes) -> None:
+        """The log has taken ``data`` at ``offset``: where that comes next, it need not be fetched."""
+        if offset == self._position:
+            self._add(offset, self._turn, data)
+            self._rests_until = time.monotonic() + _REST_S
+
+    def _rouse(self) -> None:
+        self._rests_until = 0.0
+        self._roused.set()
+
+    async def _rest(self) -> bool:
+        """Wait until it is time to fetch again, or somebody waits. Returns whether it was not."""
+        now = time.monotonic()
+        until = min(self._rests_until, self._partition.heard + _LOOK_EVERY_S)
+        if now >= until:
+            self._rests_until = 0.0
+            return False
+        self._roused.clear()
+        with suppress(TimeoutError):
+            # Not wait_for, which until Python 3.12 loses a cancellation that comes together with the event.
+            async with asyncio.timeout(until - now):
+                await self._roused.wait()
+        return True
+
     def _turn_round(self) -> None:
         """Give up the long poll at the former position."""
+        self._rouse()
         if self._stepping is not None:
             self._stepping.cancel()
             self._partition.give_up_fetches()
@@ -182,6 +215,8 @@ class Prefetch:
                 if position is None or self._bytes >= AHEAD_BYTES:
                     self._wanted.clear()
                     continue
+            if self._rests_until and await self._rest():
+                continue
             self._stepping = asyncio.create_task(self._step(position, turn))
             try:
                 await asyncio.wait([self._stepping])
@@ -244,7 +279,7 @@ class Prefetch:
     def _add(self, position: int, turn: int, data: bytes) -> None:
         after = batches.next_offset(data, position)
         with self._changed:
-            if turn != self._turn or after <= position:
+            if turn != self._turn or position != self._position or after <= position:
                 return
             self._position = after
             self._chunks.append(_Chunk(position, after, data))

@@ -72,6 +72,7 @@ class KafkaLog:
                 timeout_s=append_timeout_s,
                 batch_bytes_max=self._topic.batch_bytes_max,
                 fencing=fencing,
+                taken=self._prefetch.put,
                 now_ms=now_ms,
             )
             self._append_timeout_s = append_timeout_s

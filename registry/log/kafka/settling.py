@@ -64,6 +64,8 @@ class Settling:
         self._doubt = False
         """Whether an earlier try may have put the batch into the log."""
         self._trouble = ""
+        self.as_sent = False
+        """Whether the log is known to hold the batch as it was sent, but for its offset."""
 
     async def run(self) -> int:
         """The offset of the batch's first record. Raises as :meth:`.contract.Log.append`."""
@@ -102,6 +104,7 @@ class Settling:
             raise
         answer = await self._send()
         if answer.code == Code.NONE and answer.offset >= 0:
+            self.as_sent = answer.time_ms < 0 and not self._doubt
             return answer.offset
         if answer.code in {Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER}:
             return await self._found_or_unknown("the log says that it has the batch already")

@@ -107,6 +107,8 @@ class ProduceAnswer(NamedTuple):
     code: int
     offset: int
     """Of the batch's first record; -1 when it is not known."""
+    time_ms: int
+    """What the broker has put for the records' own times; -1 when it left them."""
     message: str
 
 
@@ -189,8 +191,8 @@ class Produce(Request[ProduceRequest_v7 | ProduceRequestV13]):  # type: ignore[m
 
 def produced(response: Any) -> ProduceAnswer:
     """The answer to :class:`Produce`."""
-    _, code, offset, _, _, *rest = response.topics[0][1][0]
-    return ProduceAnswer(code, offset, (rest[1] if len(rest) > 1 else None) or "")
+    _, code, offset, time_ms, _, *rest = response.topics[0][1][0]
+    return ProduceAnswer(code, offset, time_ms, (rest[1] if len(rest) > 1 else None) or "")
 
 
 class ListOffsets(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
