@@ -247,7 +247,7 @@ class Settings:
         5.0,
         seconds(0.1, 3600),
         "limits",
-        "Time of work that comparing the schemas of a request may take; what takes more is refused with 422",
+        "Processor time that comparing the schemas of a request may take; what takes more is refused (422)",
     )
     header_timeout_s: float = _setting(
         15.0, seconds(0.1, 3600), "limits", "Time for a request's headers to arrive"

@@ -121,7 +121,9 @@ def _export(settings: Settings, options: dict[str, Any]) -> int:
     content = Content(location, present.find(location, options["snapshot"]))
     output = options["output"]
     if options["format"] == "jsonl" and output == "-":
-        export_lines(content, sys.stdout.buffer, silent)
+        # A file of our own: with PYTHONUNBUFFERED Python's takes a write that was cut short to be done.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+            export_lines(content, out, silent)
         return 0
     with Steps() as steps:
         if options["format"] == "jsonl":

@@ -32,7 +32,8 @@ class News:
         """``known``: whether the entry stood in the catalogue when the build began."""
         self.catalogue = catalogue
         self.entry = entry
-        self._known = known
+        self._known = catalogue.identity if known and catalogue is not None else ""
+        """The catalogue in which the entry stood last; empty while it does not."""
         self._alone = threading.Lock()
 
     @classmethod
@@ -64,7 +65,8 @@ class News:
             with suppress(CatalogueError):
                 if self._is_gone():
                     return
-            _put(self.catalogue, self.entry)
+            if _put(self.catalogue, self.entry) and self.catalogue is not None:
+                self._known = self.catalogue.identity
 
     def interrupted(self) -> None:
         """Its builder was told to stop: it is anybody's again, as if this one had not begun."""
@@ -98,8 +100,12 @@ class News:
         return entry
 
     def _is_gone(self) -> bool:
-        # An entry that was deleted must not come back by the voice of its builder.
-        return self._known and self.catalogue is not None and self.entry.id not in self.catalogue.entries()
+        # An entry that was deleted must not come back by the voice of its builder. One that has gone with the
+        # whole catalogue was not deleted.
+        if not self._known or self.catalogue is None:
+            return False
+        missing = self.entry.id not in self.catalogue.entries()
+        return missing and self.catalogue.identity == self._known
 
 
 def _put(catalogue: Catalogue | None, entry: Entry) -> bool:

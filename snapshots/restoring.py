@@ -82,7 +82,7 @@ def _target(settings: Settings, *, make: bool) -> Iterator[Target | None]:
             yield None
             return
         with closing(topic):
-            yield topic_target(settings, topic)
+            yield topic_target(settings, topic)._replace(anew=_another("topic", "--topic"))
         return
     folder = settings.data / "log"
     if not make and not folder.exists():
@@ -93,10 +93,14 @@ def _target(settings: Settings, *, make: bool) -> Iterator[Target | None]:
             log,
             name=_name(settings),
             larger="record_bytes_max",
-            anew=f"Move {folder} away, or name another folder with --data.",
+            anew=_another("folder", "--data"),
             data=settings.data,
             map_bytes=settings.store_map_bytes,
         )
+
+
+def _another(what: str, flag: str) -> str:
+    return f"Name another {what} with {flag}: it is made, and nothing in this one is touched."
 
 
 def _embedded(settings: Settings, folder: Path) -> EmbeddedLog:

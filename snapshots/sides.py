@@ -19,7 +19,7 @@ from registry.domain.versions import Registered
 
 from .comparing import Fields, Item
 from .content import Content
-from .requests import Requests
+from .requests import NoAnswer, Requests
 from .task import Progress
 
 _LEVEL = "compatibilityLevel"
@@ -91,9 +91,10 @@ class LiveSide:
             each.context for each in subjects
         }
         scopes = [*subjects, *(Subject(name, "") for name in contexts | {TOP.context, ALL_CONTEXTS})]
-        for done, scope in enumerate(scopes):
-            self._ask_scope(scope)
-            progress(_ASKING, done, 2 * len(scopes))
+        if not self._ask_stored():
+            for done, scope in enumerate(scopes):
+                self._ask_scope(scope)
+                progress(_ASKING, done, 2 * len(scopes))
         count, there = 0, len(scopes)
         path = f"/schemas?deleted=true&subjectPrefix=:*:&limit={_PAGE}&offset="
         while page := self._requests.get(f"{path}{count}"):
@@ -103,11 +104,33 @@ class LiveSide:
             progress(_ASKING, there + min(there, count), 2 * there)
         self._flush()
 
+    def _ask_stored(self) -> bool:
+        """Ask for all configs and modes at once; whether the registry has such lists. Confluent has none."""
+        for what, keep in (("config", self._keep_config), ("mode", self._keep_mode)):
+            behind = ""
+            while True:
+                try:
+                    page = self._requests.get(f"/admin/{what}s{behind}")
+                except NoAnswer:
+                    return False
+                for each in page:
+                    keep(Subject.parse(each["subject"]), each[what])
+                if not page:
+                    break
+                behind = f"?after={quote(page[-1]['subject'], safe='')}"
+        return True
+
     def _ask_scope(self, scope: Subject) -> None:
         name = "" if scope == TOP else "/" + quote(scope.qualified, safe="")
         config, mode = (self._requests.get(f"/{what}{name}", missing={}) for what in ("config", "mode"))
+        self._keep_config(scope, config)
+        self._keep_mode(scope, mode)
+
+    def _keep_config(self, scope: Subject, config: Fields) -> None:
         if config and (shown := _config(scope, config, self._defaults)):
             self._keep(rows.scope_key(rows.CONFIG, scope), scope, shown)
+
+    def _keep_mode(self, scope: Subject, mode: Fields) -> None:
         if mode and (shown := _mode(scope, mode)):
             self._keep(rows.scope_key(rows.MODE, scope), scope, shown)
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from snapshots.spark.fetching import one_at_a_time
+
 from . import jars
 from .process import Process, free_port, listens
 from .proxy import Proxy
@@ -199,7 +201,7 @@ def _shared_classes() -> str:
     folder = jars.kafka()[0].parent
     file = folder.with_name(f"{folder.name}-{jars.java_identity()}.jsa")
     if not file.exists():
-        with jars.one_at_a_time(file):
+        with one_at_a_time(file):
             if not file.exists():
                 _write_shared_classes(file)
     return f"-XX:SharedArchiveFile={file}"

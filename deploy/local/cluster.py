@@ -15,9 +15,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from snapshots.spark.fetching import NotAvailable
+
 from . import front
 from .broker import Broker
-from .jars import NotAvailable
 from .node import Node
 from .process import until
 from .zookeeper import ZooKeeper

@@ -56,7 +56,7 @@ def topic_target(settings: Settings, log: KafkaLog) -> Target:
         log,
         name=f"the topic {settings.topic} ({log.identity})",
         larger="max.message.bytes",
-        anew="Delete it and make it anew, or name another with --topic.",
+        anew="Name another topic with --topic; or, where nothing in this one is needed any more, delete it.",
         data=settings.data,
         map_bytes=settings.store_map_bytes,
     )

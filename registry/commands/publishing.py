@@ -98,7 +98,7 @@ def _look_at_log(store: KeptStore, wanted: Wanted, target: Target) -> tuple[Held
     """What the log holds, and what it does not hold yet. Raises :class:`NotOurs` for a foreign one."""
     log = target.log
     if log.identity == store.log:
-        raise Refused(_is_the_same(target.name, log.ask_end(_ASK_S), store.state.applied))
+        raise Refused(_is_the_same(target, log.ask_end(_ASK_S), store.state.applied))
     largest = wanted.largest
     if largest is not None and reseeding.size_of(largest) > log.record_bytes_max:
         raise Refused(
@@ -116,12 +116,9 @@ def _look_at_log(store: KeptStore, wanted: Wanted, target: Target) -> tuple[Held
     return found, _remaining(store, wanted, found.records)
 
 
-def _is_the_same(name: str, end: int, applied: int) -> str:
+def _is_the_same(target: Target, end: int, applied: int) -> str:
     cut = f", but ends at {end}, and the state is that up to {applied}" if end < applied else ""
-    return (
-        f"{name} is the log that this state was made from{cut}. Where records of it are lost, delete "
-        "it and make it anew, or name another one"
-    )
+    return f"{target.name} is the log that this state was made from{cut}. {target.anew}"
 
 
 def _remaining(store: KeptStore, wanted: Wanted, done: int) -> Iterator[Entry]:

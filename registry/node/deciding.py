@@ -7,9 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from registry.aside.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
-from registry.domain.commands import Command, Forgotten, Refused, Ticket, refused
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Command,
+    Forgotten,
+    Refused,
+    Ticket,
+    refused,
+)
 from registry.domain.decide import Decision, decide, repeated
-from registry.domain.errors import SCHEMA_TOO_LARGE, ErrorKind, RegistryError
+from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, ErrorKind, RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
 from registry.domain.parser import Parser, TooMuchText
@@ -26,6 +34,8 @@ from .memory import Memory
 BATCH_BYTES_MAX = 16 << 20
 BRIEF_BYTES_MAX = 64 << 10
 """Of what a note says of a reply: the deletion of some ten thousand versions."""
+RECORD_BYTES = 64
+"""More than what a record takes in the log beside its key and value."""
 _UNEXPECTED = ErrorKind(500, "Internal Server Error")
 _TOO_MUCH = ErrorKind(503, "Too many large writes at once")
 _log = logging.getLogger(__name__)
@@ -166,11 +176,26 @@ class Decider:
         for entry in decision.entries:
             if len(entry.key) + len(entry.value or b"") > bytes_max:
                 raise SCHEMA_TOO_LARGE()
+        if isinstance(command, Associate | ChangeAssociations):
+            _check_whole(decision, bytes_max)
         return decision
+
+
+def _check_whole(decision: Decision, bytes_max: int) -> None:
+    """Refuse associations whose records would not fit one append together: all of them stand, or none."""
+    size = sum(RECORD_BYTES + len(each.key) + len(each.value or b"") for each in decision.entries)
+    most = bytes_max - _brief_bytes_max(bytes_max)
+    if len(decision.entries) > 1 and size > most:
+        detail = f"their records are larger than the {most} bytes that are written at once"
+        raise ASSOCIATION_INVALID("associations", detail)
+
+
+def _brief_bytes_max(bytes_max: int) -> int:
+    return min(BRIEF_BYTES_MAX, bytes_max // 8)
 
 
 def _note(ticket: Ticket, decision: Decision, bytes_max: int) -> bytes:
     brief = decision.reply if decision.brief is None else decision.brief
     last = decision.entries[-1]
     room = bytes_max - len(last.key) - len(last.value or b"") + NOTE_BYTES
-    return note_of(ticket.id, brief, min(room, BRIEF_BYTES_MAX))
+    return note_of(ticket.id, brief, min(room, _brief_bytes_max(bytes_max) + NOTE_BYTES))

@@ -17,13 +17,17 @@ from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED
 
 from .messages import (
+    AskSnapshots,
     AskStatus,
     Confirm,
     Confirmed,
     Decided,
+    DeleteSnapshot,
     Framed,
     Hello,
+    Metrics,
     Report,
+    Snapshots,
     State,
     Status,
     Submit,
@@ -42,7 +46,7 @@ HOLD_S = 5.0
 """How long a write waits for the node, which then is mostly there; after that it is refused."""
 
 HELD_MAX = 1000
-"""Questions of one reader that wait for the node."""
+"""Writes of one reader that wait for the node; more are refused at once."""
 
 
 class Early:
@@ -85,7 +89,6 @@ class EarlyCall(Framed):
         super().__init__()
         self._early = early
         self._loop = asyncio.get_running_loop()
-        self._held: list[bytes] = []
         self._writes: dict[int, tuple[Submit, float, asyncio.TimerHandle]] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -101,22 +104,24 @@ class EarlyCall(Framed):
             timer.cancel()
 
     def heard(self, message: bytes) -> None:
-        """Answer what needs no node; all else waits for it, writes for some time."""
+        """Answer what needs no node, let writes wait for it, and refuse all else."""
         match said := decode_from_reader(message):
             case AskStatus(number):
                 self.tell(Status(number, self._early.starting.status()))
             case Confirm(number):
                 self.tell(Confirmed(number, False))
-            case Submit():
+            case Submit() if len(self._writes) < HELD_MAX:
                 deadline = self._loop.time() + said.remaining_s
                 timer = self._loop.call_later(min(HOLD_S, said.remaining_s), self._refuse, said.number)
                 self._writes[said.number] = said, deadline, timer
-            case Hello() | Report(number=0):
+            case Submit(number):
+                self.tell(Decided(number, refused(NOT_STARTED())))
+            case AskSnapshots(number) | DeleteSnapshot(number):
+                self.tell(Snapshots(number, [], refused(NOT_STARTED())))
+            case Report(number=number) if number:
+                self.tell(Metrics(number, b"", refused(NOT_STARTED())))
+            case Hello() | Report():
                 pass  # what is reported is the whole count, and comes again
-            case _ if len(self._held) < HELD_MAX:
-                self._held.append(message)
-            case _:
-                pass  # who asked waits for a bounded time
 
     def _refuse(self, number: int) -> None:
         del self._writes[number]
@@ -128,8 +133,6 @@ class EarlyCall(Framed):
         for submit, deadline, timer in self._writes.values():
             timer.cancel()
             call.heard(encode(replace(submit, remaining_s=deadline - self._loop.time())))
-        for message in self._held:
-            call.heard(message)
 
 
 class EarlyBackend:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from election.contract import Election, Event, Identity, Won
+from registry.observe.pulse import Pulse
 
 _ANSWER_S = 10.0
 _LOOK_S = 0.25
@@ -51,6 +52,8 @@ class Electing:
         self._reading = reading
         self._patience_s = patience_s
         self._won = False
+        self.pulse = Pulse()
+        """Of the event loop on which the election runs."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._election: Election | None = None
         self._leaving = False
@@ -64,6 +67,7 @@ class Electing:
     async def _take_part(self) -> None:
         self._election = self._make()
         self._loop = asyncio.get_running_loop()
+        self.pulse.start()
         if self._closing:
             return
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from election.contract import Election, Identity, Reachable
 from election.kafka import KafkaElection
 from election.static import StaticElection
@@ -11,8 +13,13 @@ from registry.log.kafka.connection import Security
 from .naming import identity_of
 
 
-def made_by_settings(settings: Settings, own: Identity, reachable: Reachable) -> Election:
-    """To be called on the event loop on which the election will run."""
+def made_by_settings(
+    settings: Settings, own: Identity, reachable: Reachable, *, alive: Callable[[], object]
+) -> Election:
+    """To be called on the event loop on which the election will run.
+
+    ``alive`` is called there whenever Kafka's group says that this node belongs to it.
+    """
     match settings.election:
         case "static":
             return StaticElection(own, identity_of(settings.primary) if settings.primary else None)
@@ -34,5 +41,6 @@ def made_by_settings(settings: Settings, own: Identity, reachable: Reachable) ->
                 settings.group,
                 own,
                 reachable=reachable,
+                alive=alive,
                 session_timeout_s=settings.session_timeout_s,
             )

@@ -25,10 +25,10 @@ from registry.domain.rows import Change
 from registry.domain.views import OverlayView
 from registry.log.contract import Fetched
 from registry.modules import module_command
+from registry.pipes import receive, send
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
 
-_LENGTH_BYTES = 8
 _PIPE_BYTES = 1 << 20
 """The most that any user may ask for; the smaller the pipe, the oftener the two wait for each other."""
 _END_S = 5.0
@@ -96,7 +96,7 @@ class FoldingProcess:
         try:
             while self._under_way < 2:
                 self._send(self._process.stdin)
-            answer = _receive(self._process.stdout)
+            answer = receive(self._process.stdout)
         except OSError as error:
             raise FoldingEnded from error
         if answer is None:
@@ -109,7 +109,7 @@ class FoldingProcess:
     def _send(self, pipe: IO[bytes]) -> None:
         # At the log's end an empty batch takes the turn.
         fetched = self._read(self._sent, *self._bounds)
-        _send(pipe, _encode(Batch(fetched.records, fetched.next)) if fetched.next > self._sent else b"")
+        send(pipe, _encode(Batch(fetched.records, fetched.next)) if fetched.next > self._sent else b"")
         self._sent = fetched.next
         self._under_way += 1
 
@@ -128,9 +128,9 @@ def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
     store = StoreReader(path)
     pending: deque[tuple[int, Changes]] = deque()
     answer: bytes | None = None
-    while (batch := _receive(batches)) is not None:
+    while (batch := receive(batches)) is not None:
         if answer is not None:
-            _send(answers, answer)
+            send(answers, answer)
         answer = _encode(_fold(store, _decode_batch(batch), pending)) if batch else b""
     store.close()
 
@@ -154,22 +154,6 @@ def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]])
     else:
         new, changed = cast("list[tuple[bytes, bytes]]", rows), []
     return Folded(new, changed, batch.next)
-
-
-def _send(pipe: IO[bytes], message: bytes) -> None:
-    pipe.write(len(message).to_bytes(_LENGTH_BYTES, "big"))
-    pipe.write(message)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; ``None`` when the other side is gone."""
-    length = pipe.read(_LENGTH_BYTES)
-    if len(length) < _LENGTH_BYTES:
-        return None
-    size = int.from_bytes(length, "big")
-    message = pipe.read(size)
-    return message if len(message) == size else None
 
 
 if __name__ == "__main__":

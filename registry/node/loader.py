@@ -6,6 +6,7 @@ Whatever goes wrong there is said, and the log is read instead.
 from __future__ import annotations
 
 import pickle
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -25,24 +26,70 @@ from .starting import Starting
 from .taking import LENGTH_BYTES, Given
 
 
-def have_taken(settings: Settings, log: Log, folder: Path, applied: int, starting: Starting) -> bool:
-    """Whether a snapshot of ``log`` that is ahead of ``applied`` is the environment ``folder`` now."""
+def begin() -> subprocess.Popen[bytes]:
+    """A process that makes itself ready to load a snapshot. It ends with its input. Raises OSError."""
+    command, environment = module_command("registry.node.taking")
+    # Arrow's own allocators keep what is freed.
+    environment.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    # So does an arena for each thread.
+    environment.setdefault("MALLOC_ARENA_MAX", "1")
+    # In a group of its own: who interrupts a terminal's does not mean it.
+    return subprocess.Popen(  # noqa: S603 (ours)
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
+    )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """It is not needed."""
+    with process:
+        process.kill()
+
+
+def have_taken(
+    settings: Settings,
+    log: Log,
+    folder: Path,
+    applied: int,
+    starting: Starting,
+    begun: subprocess.Popen[bytes] | None = None,
+) -> bool:
+    """Whether a snapshot of ``log`` that is ahead of ``applied`` is the environment ``folder`` now.
+
+    ``begun``: what :func:`begin` gave, if it was called. Raises :class:`.starting.Stopped`. Where it
+    is not, nothing is left of the folder.
+    """
+    taken = False
+    try:
+        taken = _have_taken(settings, log, folder, applied, starting, begun)
+    finally:
+        if not taken:
+            shutil.rmtree(folder, ignore_errors=True)
+    return taken
+
+
+def _have_taken(
+    settings: Settings,
+    log: Log,
+    folder: Path,
+    applied: int,
+    starting: Starting,
+    begun: subprocess.Popen[bytes] | None,
+) -> bool:
     wanted = Wanted(
         _situation(settings, log, folder.parent), applied, settings.snapshots_load_ahead, folder,
         settings.store_map_bytes,
     )  # fmt: skip
-    command, environment = module_command("registry.node.taking")
-    # Arrow's own allocators keep what is freed.
-    environment.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 (ours)
-        with process:
+        process = begun or begin()
+        with starting.loading(process.kill), process:
             taken = _heard(process, Given(settings, wanted), starting)
     except OSError as error:
         starting.refused(f"No snapshot can be loaded: {error}")
         return False
     if code := process.returncode:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        if -code == signal.SIGBUS:
+            how += f"; there may be no room left on the disk under {settings.data}"
         starting.refused(f"No snapshot was loaded: the process that should has ended ({how})")
         taken = ""
     starting.ended(taken, wanted.situation.end)

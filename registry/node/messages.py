@@ -8,6 +8,7 @@ changes.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import cast
 
@@ -120,10 +121,11 @@ class Snapshots(msgspec.Struct, tag=True, frozen=True):
 
 
 class Metrics(msgspec.Struct, tag=True, frozen=True):
-    """The metrics of all processes of the host."""
+    """The metrics of all processes of the host, or why they cannot be told."""
 
     number: int
     text: bytes
+    refused: Refused | None = None
 
 
 FromReader = Hello | Submit | Confirm | AskStatus | AskSnapshots | DeleteSnapshot | Report
@@ -142,7 +144,7 @@ def frames(messages: Iterable[msgspec.Struct]) -> bytes:
     return b"".join(part for each in packed for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
 
 
-class Framed(asyncio.Protocol):
+class Framed(asyncio.Protocol, ABC):
     """A protocol that hears whole messages; what is to be heard is the subclass's matter."""
 
     transport: asyncio.Transport
@@ -167,9 +169,9 @@ class Framed(asyncio.Protocol):
             at = end
         del pending[:at]
 
+    @abstractmethod
     def heard(self, message: bytes) -> None:
         """One message came."""
-        raise NotImplementedError
 
     def tell(self, *messages: msgspec.Struct) -> None:
         """Send messages, unless the other side is gone."""

@@ -25,6 +25,7 @@ from registry.domain.commands import Command, Outcome, RequestSnapshot, Ticket
 from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
+from registry.observe.pulse import Pauses, Pulse
 from registry.store.lmdb import Store
 
 from .absence import Absence
@@ -114,6 +115,8 @@ class Node:
             pool=self.aside,
             memory=self._memory,
         )  # fmt: skip
+        self.heartbeats = Pauses()
+        """Between two answers of Kafka's group that this node belongs to it."""
         self.membership = Membership(switched=self._switched, changed=self._role_changed)
         with self.store.view() as view:
             newest = newest_barrier(view)
@@ -141,6 +144,8 @@ class Node:
         )  # fmt: skip
         self.when_role_changes(self.snapshots.wake)
         self.processes = Processes()
+        self.pulse = Pulse()
+        """Of the event loop that serves readers and peers."""
         self.starting: Starting | None = None
         """How it came to its rows."""
         self.restarts: dict[str, int] = {}
@@ -188,6 +193,7 @@ class Node:
         ``peer`` is the ``HOST:PORT`` at which others reach this node's peer endpoint.
         """
         self.identity = own_identity(self._settings, peer)
+        self.pulse.start()
         runs: list[tuple[str, Callable[[], None]]] = [
             ("follow", self.following.run),
             ("write", self._duty.run),
@@ -275,6 +281,11 @@ class Node:
         self.processes.ended(number)
         self.housekeeping.readers_gone()
 
+    def lags_s(self) -> dict[str, float]:
+        """How late each event loop was of late; readers are told as one."""
+        lags = {"node": self.pulse.lag_s(), "readers": self.processes.total().lag_s}
+        return lags if self.alone else {**lags, "election": self._electing.pulse.lag_s()}
+
     def status(self) -> NodeStatus:
         """The state at this moment."""
         return status(self)
@@ -286,7 +297,7 @@ class Node:
     def _make_election(self) -> Election:
         from .elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
 
-        return made_by_settings(self._settings, self.identity, self.reachable)
+        return made_by_settings(self._settings, self.identity, self.reachable, alive=self.heartbeats.beat)
 
     def _cannot_write(self) -> str:
         """Why this node could not write, were it the primary; empty when it could."""

@@ -46,7 +46,8 @@ def begin(settings: Settings) -> Opening:
 
 def _open(settings: Settings, starting: Starting) -> Opened:
     began = time.monotonic()
-    log, store = (_open_on_kafka if settings.kafka else _open_embedded)(settings, starting)
+    with starting.expecting():
+        log, store = (_open_on_kafka if settings.kafka else _open_embedded)(settings, starting)
     _log.info("log and store opened in %.2f s: log at %d, store at %d",
               time.monotonic() - began, log.end(), store.applied)  # fmt: skip
     return log, store

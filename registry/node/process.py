@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from .early import QUICK_S, Early
 from .endpoint import Endpoint
 from .node import Node
 from .offering import Alone, Attached, Ending
-from .opening import Opening
+from .opening import Opened, Opening
+from .starting import Stopped
 
 if TYPE_CHECKING:
     from .serving import Serving
@@ -27,6 +29,8 @@ STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
 GIVE_UP_S = 1.8
 """How long after it is told to stop a command may wait for the log: what is told then must still arrive."""
+STOP_OPENING_S = 1.0
+"""How long what was begun of opening log and store may take to end."""
 STOP_PEERS_S = 0.5
 """The same for what peers have asked: this node has resigned before, so that nothing new comes from them."""
 
@@ -47,9 +51,20 @@ async def run(parent: Parent, opening: Opening) -> int:
         loop.call_soon_threadsafe(stopping.set)
 
     early: Early | None = None
+    heard_before: list[dict[str, Any]] = []
+
+    def heard_early(said: dict[str, Any]) -> None:
+        heard_before.append(said)
+        if said.get("resign"):
+            opening.starting.stop()
+
+    parent.listen(stopping.set, heard_early)
     try:
-        early = await _waited_for(parent, opening)
+        early = await _waited_for(parent, opening, stopping)
         node = Node(parent.settings, opening.opened.result(), failed=failed, refused=refused)
+    except Stopped:
+        await stopping.wait()
+        return 0
     except (LogError, StoreError) as error:
         parent.tell(refused=str(error))
         return REFUSED
@@ -67,6 +82,8 @@ async def run(parent: Parent, opening: Opening) -> int:
             loop.run_in_executor(None, node.resign)
             loop.call_later(GIVE_UP_S, ending.give_up)
 
+    for said in heard_before:
+        heard(said)
     parent.listen(stopping.set, heard)
     peers, peer, serving = None, "", None if early is None else early.serving
     offer: Offer = Alone(node).offer
@@ -112,17 +129,46 @@ async def run(parent: Parent, opening: Opening) -> int:
     return 1 if failure else 0
 
 
-async def _waited_for(parent: Parent, opening: Opening) -> Early | None:
-    """Return when log and store are open; what answers meanwhile, if that takes long."""
-    opened = asyncio.wrap_future(opening.opened)
-    await asyncio.wait((opened,), timeout=QUICK_S)
+async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> Early | None:
+    """Return when log and store are open; what answers meanwhile, if that takes long.
+
+    Raises what opening them raises, and :class:`.starting.Stopped` when ``stopping`` is set before.
+    """
+    loop = asyncio.get_running_loop()
+    opened, stopped = asyncio.wrap_future(opening.opened), loop.create_task(stopping.wait())
+    long = asyncio.Event()
+    opening.starting.when_long = lambda: _unless_ended(loop, long.set)
+    if opening.starting.long.is_set():
+        long.set()
+    waited = loop.create_task(long.wait())
+    await asyncio.wait((opened, stopped, waited), timeout=QUICK_S, return_when=asyncio.FIRST_COMPLETED)
+    waited.cancel()
     early = None
-    if not opened.done():
+    if not (opened.done() or stopped.done()):
         early = Early(parent.settings, opening.starting)
         with suppress(OSError):  # a port that cannot be had is told when the node needs it
             await early.start(parent.endpoint)
+        await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if stopped.done():
+        await _given_up(opening, opened)
+        raise Stopped
+    stopped.cancel()
     await opened
     return early
+
+
+def _unless_ended(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
+
+
+async def _given_up(opening: Opening, opened: asyncio.Future[Opened]) -> None:
+    """End what was begun, as far as it lets itself be ended; what is open is closed."""
+    opening.starting.stop()
+    await asyncio.wait((opened,), timeout=STOP_OPENING_S)
+    if opened.done() and opened.exception() is None:
+        for each in reversed(opened.result()):
+            each.close()
 
 
 async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 
 from registry.child import started_by_parent
@@ -17,7 +19,12 @@ def main() -> None:
 
     from .process import run  # noqa: PLC0415
 
-    sys.exit(uvloop.run(run(parent, opening)))
+    code = uvloop.run(run(parent, opening))
+    if not opening.opened.done():
+        # Its thread waits for what is away, and would be waited for.
+        logging.shutdown()
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Build:
         self._line: socket.socket | None = None
         self._not_before: dict[str, float] = {}
         self._begun: Entry
+        self._builder: str
 
     @property
     def runs(self) -> bool:
@@ -62,7 +63,7 @@ class Build:
                 raise
         with suppress(OSError):
             ours.sendall(len(given).to_bytes(4, "big") + given)
-        self._line, self._begun = ours, entry
+        self._line, self._begun, self._builder = ours, entry, builder_name(self._process.pid)
         pause_s = PAUSE_S * 4**entry.attempts
         self._not_before = {entry.id: time.monotonic() + pause_s}
         _log.info("the snapshot %s is being built, try %d", entry.id, entry.attempts + 1)
@@ -94,7 +95,7 @@ class Build:
             process.wait(_END_S)
         if self._line is not None:
             self._line.close()
-        entry, builder = catalogue.entries().get(self._begun.id), builder_name(process.pid)
+        entry, builder = catalogue.entries().get(self._begun.id), self._builder
         if entry is None:
             return
         claimed = entry.state == "building" and entry.builder == builder

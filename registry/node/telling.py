@@ -13,6 +13,9 @@ from .role import Stage
 if TYPE_CHECKING:
     from .node import Node
 
+_AGE = "Since Kafka's group last said that this node belongs to it"
+_GAP = "Longest between two such answers, in the last minute or two"
+
 
 def status(node: Node) -> NodeStatus:
     """The state at this moment."""
@@ -76,6 +79,20 @@ def metrics(node: Node) -> bytes:
             float(told.role == "primary"),
         ),
     ]
+    gauges += [
+        Gauge(
+            "registrar_event_loop_lag_seconds",
+            "Longest that what was due has waited for its event loop, in the last minute or two",
+            lag_s,
+            labels={"loop": loop},
+        )
+        for loop, lag_s in node.lags_s().items()
+    ]
+    if node.heartbeats.age_s():
+        gauges += [
+            Gauge("registrar_heartbeat_age_seconds", _AGE, node.heartbeats.age_s()),
+            Gauge("registrar_heartbeat_gap_seconds", _GAP, node.heartbeats.longest_s()),
+        ]
     gauges += node.snapshots.entries.gauges()
     gauges += [
         Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from registry.aside.pool import Answered, Pool
+from registry.aside.pool import SLOW, Answered, Pool
 from registry.domain.commands import (
     Command,
     Done,
@@ -64,7 +65,7 @@ LOOK_S = 0.25
 SPARE_S = 0.5
 """How long before its time is over a command is told that what it needs to know was not found out."""
 _UNKNOWN = "The outcome of the write is unknown; it is safe to repeat it"
-_BUSY = "Nothing was written: too many large schemas are being parsed or compared"
+_SLOW = f"Nothing was written. {SLOW}"
 _log = logging.getLogger(__name__)
 
 
@@ -244,7 +245,7 @@ class Writer:
 
         def late() -> None:
             if said.acquire(blocking=False):
-                self._queue.tell([waiting], [refused(UNAVAILABLE(_BUSY))])
+                self._queue.tell([waiting], [refused(UNAVAILABLE(_SLOW))])
 
         def done(outcome: Answered | RegistryError) -> None:
             if not said.acquire(blocking=False):
@@ -258,10 +259,12 @@ class Writer:
             self._queue.put_back([again], "")
 
         assert self._pool is not None
-        timer = threading.Timer(max(0.0, waiting.until - self._clock() - SPARE_S), late)
+        left_s = max(0.0, waiting.until - self._clock() - SPARE_S)
+        timer = threading.Timer(left_s, late)
         timer.daemon = True
         timer.start()
-        self._pool.ask(too_much, done, spent_s=waiting.spent_s, wanted=lambda: not said.locked())
+        until = time.monotonic() + left_s
+        self._pool.ask(too_much, done, spent_s=waiting.spent_s, until=until, wanted=lambda: not said.locked())
 
     def _take(self) -> list[Waiting]:
         if not self._one_by_one:

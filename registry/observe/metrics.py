@@ -33,12 +33,14 @@ class Processes:
             add_up(self._ended, tally.requests)
 
     def total(self) -> Tally:
-        """The sum over all processes."""
+        """The sum over all processes; of what they waited, the most."""
         sums: dict[tuple[str, str, int], Series] = {}
         add_up(sums, self._ended.values())
         for tally in self._living.values():
             add_up(sums, tally.requests)
-        return Tally(list(sums.values()), sum(tally.connections for tally in self._living.values()))
+        living = self._living.values()
+        lag_s = max((tally.lag_s for tally in living), default=0.0)
+        return Tally(list(sums.values()), sum(tally.connections for tally in living), lag_s)
 
 
 def add_up(sums: dict[tuple[str, str, int], Series], series: Iterable[Series]) -> None:

@@ -39,6 +39,6 @@ class Observed:
             target = "-" if request is None else request.target.decode("latin-1")
             log_request(method, target, status, seconds, size)
 
-    def tally(self, connections: int) -> Tally:
-        """What was counted so far."""
-        return self._requests.tally(connections)
+    def tally(self, connections: int, lag_s: float = 0.0) -> Tally:
+        """What was counted so far, with what else is told of the process."""
+        return self._requests.tally(connections, lag_s)

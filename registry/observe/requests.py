@@ -29,6 +29,8 @@ class Tally(msgspec.Struct, array_like=True):
     requests: list[Series]
     connections: int = 0
     """Open now."""
+    lag_s: float = 0.0
+    """How late its event loop was of late; see :class:`.pulse.Pulse`."""
 
 
 class Requests:
@@ -53,6 +55,6 @@ class Requests:
             key = (_OTHER, _OTHER, 0)
         return self._series.setdefault(key, Series(*key, 0, 0.0, [0] * (len(BOUNDS_S) + 1)))
 
-    def tally(self, connections: int = 0) -> Tally:
+    def tally(self, connections: int = 0, lag_s: float = 0.0) -> Tally:
         """All counts so far."""
-        return Tally(list(self._series.values()), connections)
+        return Tally(list(self._series.values()), connections, lag_s)

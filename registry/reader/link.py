@@ -218,6 +218,8 @@ class Link:
         """The host's metrics. Raises as :meth:`submit`."""
         answer = await self._call(lambda number: Report(tally, number), ASK_S, ASK_S)
         assert isinstance(answer, Metrics)
+        if answer.refused is not None:
+            raise RegistryError(answer.refused.code, answer.refused.message)
         return answer.text
 
     def report(self, tally: Tally) -> None:

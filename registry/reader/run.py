@@ -16,6 +16,7 @@ from registry.http1.server import Server
 from registry.listening import listen
 from registry.node.given import api_settings, limits, origins
 from registry.observe.observed import Observed
+from registry.observe.pulse import Pulse
 from registry.store.reader import StoreReader
 
 from .backend import ReaderBackend
@@ -62,10 +63,10 @@ async def _run(parent: Parent) -> int:
         changed=backend.changed,
         applied=backend.applied,
     )
-    observed = Observed(access_log=settings.access_log)
+    observed, pulse = Observed(access_log=settings.access_log), Pulse()
 
     async def metrics() -> bytes:
-        return await backend.link.metrics(observed.tally(server.connections))
+        return await backend.link.metrics(observed.tally(server.connections, pulse.lag_s()))
 
     app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
     cors = Cors(origins(settings))
@@ -93,7 +94,8 @@ async def _run(parent: Parent) -> int:
         backend.without_node()
     await server.start(listener)
     parent.tell(listening=True)
-    reporting = asyncio.get_running_loop().create_task(_report(backend.link, observed, server))
+    pulse.start()
+    reporting = asyncio.get_running_loop().create_task(_report(backend.link, observed, server, pulse))
     await stopping.wait()
     await server.stop(STOP_SERVING_S)
     reporting.cancel()
@@ -105,10 +107,10 @@ async def _run(parent: Parent) -> int:
     return 0
 
 
-async def _report(link: Link, observed: Observed, server: Server) -> None:
+async def _report(link: Link, observed: Observed, server: Server, pulse: Pulse) -> None:
     while True:
         await asyncio.sleep(REPORT_EVERY_S)
-        link.report(observed.tally(server.connections))
+        link.report(observed.tally(server.connections, pulse.lag_s()))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ HEARTBEAT_S = 10.0
 """A builder says as often that it is alive."""
 SILENT_MS = 60_000
 """One that was silent for longer is taken for dead, and what it builds is anybody's again."""
+AHEAD_MS = 600_000
+"""One whose clock is ahead by more is not believed: it may have written before a clock was set back."""
 ATTEMPTS_MAX = 3
 """Builds of one request; nobody tries another by itself, but whoever asks for a build by name may."""
 
@@ -92,7 +94,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_silent(self, now_ms: int) -> bool:
         """Whether it is being built by one who has not been heard of for too long."""
-        return self.state == "building" and now_ms - self.updated_ms > SILENT_MS
+        return self.state == "building" and not -AHEAD_MS <= now_ms - self.updated_ms <= SILENT_MS
 
     def is_free(self, now_ms: int) -> bool:
         """Whether a builder may take it by itself."""
@@ -126,6 +128,14 @@ def is_name(id: str) -> bool:
 
 class Catalogue(Protocol):
     """The entries by id. Calls block, come from any thread and raise :class:`CatalogueError`."""
+
+    @property
+    def identity(self) -> str:
+        """Which catalogue was seen last: another one where it was made anew, empty where there was none.
+
+        So an entry that is missing was forgotten only if this is as it was when the entry was there.
+        """
+        ...
 
     def entries(self) -> dict[str, Entry]:
         """All entries as of now."""

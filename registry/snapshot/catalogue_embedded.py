@@ -43,6 +43,15 @@ class EmbeddedCatalogue:
         self._data = f"{folder.absolute().parent}/"
         self._told: set[str] = set()
 
+    @property
+    def identity(self) -> str:
+        """See :attr:`.catalogue.Catalogue.identity`: that of the lock's file, which nobody writes to."""
+        try:
+            lock = (self._folder / _LOCK).stat()
+        except OSError:
+            return ""
+        return f"{lock.st_ino}.{lock.st_mtime_ns}"
+
     def entries(self) -> dict[str, Entry]:
         """All entries as of now."""
         with _told(self._folder):

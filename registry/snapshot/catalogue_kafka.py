@@ -38,10 +38,15 @@ class KafkaCatalogue:
         self._open_log = open_log
         self._alone = threading.Lock()
         self._log: KafkaLog | None = None
-        self._identity = ""
         self._empty()
 
+    @property
+    def identity(self) -> str:
+        """See :attr:`.catalogue.Catalogue.identity`: that of the topic."""
+        return self._identity
+
     def _empty(self) -> None:
+        self._identity = ""
         self._next = 0
         self._entries: dict[str, Entry] = {}
         self._marks: dict[str, int] = {}
@@ -84,8 +89,15 @@ class KafkaCatalogue:
         """``call``, after all that stands in the topic was read."""
         with self._alone:
             try:
-                self._catch_up(make=make)
-                return call()
+                try:
+                    self._catch_up(make=make)
+                    return call()
+                except ForeignLog:
+                    # The topic was made anew: then what it holds now is the catalogue.
+                    self._hang_up()
+                    self._empty()
+                    self._catch_up(make=make)
+                    return call()
             except LogError as error:
                 self._hang_up()
                 if isinstance(error, ForeignLog):

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 _THREADS = 3
 """Places far away answer late, but several questions at a time."""
-_BYTES_AHEAD = 16 << 20
+_BYTES_AHEAD = 8 << 20
 """Of parts that are read before they are needed."""
-_BATCHES_AHEAD = 4
+_PART_S = 60.0
+"""For a part: one that takes longer is not waited for."""
+_BATCHES_AHEAD = 2
 """Unpacked ones, of a few megabytes each."""
 
 Told = Callable[[str, int, int], None]
@@ -69,7 +71,7 @@ def _append_all(store: NewStore, manifest: Manifest, location: Location, told: T
                 rows, size = rows + one.rows, size + one.size
                 told("part", rows, size)
             else:
-                store.append(rows_of(one))
+                store.append(rows_of(one), one.num_rows)
     return rows, size
 
 
@@ -78,18 +80,26 @@ def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, b
     waiting = deque(manifest.parts)
     reading: deque[tuple[Part, Future[bytes]]] = deque()
     ahead = 0
-    with ThreadPoolExecutor(_THREADS, "read") as threads:
-        try:
-            while waiting or reading:
-                while waiting and (not reading or ahead + waiting[0].size <= _BYTES_AHEAD):
-                    part = waiting.popleft()
-                    ahead += part.size
-                    reading.append((part, threads.submit(_read, location, manifest.id, part)))
-                part, content = reading.popleft()
-                ahead -= part.size
-                yield part, content.result()
-        finally:
-            threads.shutdown(cancel_futures=True)
+    threads = ThreadPoolExecutor(_THREADS, "read")
+    try:
+        while waiting or reading:
+            while waiting and (not reading or ahead + waiting[0].size <= _BYTES_AHEAD):
+                part = waiting.popleft()
+                ahead += part.size
+                reading.append((part, threads.submit(_read, location, manifest.id, part)))
+            part, content = reading.popleft()
+            ahead -= part.size
+            yield part, _in_time(part, content)
+    finally:
+        # Not waited for: a place that does not answer would hold everything up.
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _in_time(part: Part, content: Future[bytes]) -> bytes:
+    try:
+        return content.result(_PART_S)
+    except TimeoutError as error:
+        raise Unusable(f"{part.name} cannot be read: it takes longer than {_PART_S:g} s") from error
 
 
 def _read(location: Location, id: str, part: Part) -> bytes:

@@ -106,6 +106,11 @@ class Location:
 
         return cls(str(folder), Disk(folder))
 
+    @property
+    def is_far(self) -> bool:
+        """Whether it is reached over a network by a client that tries again and again, for seconds."""
+        return not self.uri.startswith("/")
+
     def __str__(self) -> str:
         return masked(self.uri)
 

@@ -11,6 +11,7 @@ from .choosing import Situation, is_quicker, newest_first, why_not
 from .loading import load
 from .location import BadLocation, Location, LocationUnreachable
 from .manifest import Manifest, is_id
+from .patience import in_time
 from .reading import Unusable, read_manifest
 
 
@@ -47,7 +48,8 @@ class Candidate(NamedTuple):
     """A snapshot that may do."""
 
     id: str
-    location: Location
+    uri: str
+    """Of the location that it is in."""
     entry: Entry | None
     """What the catalogue says of it."""
 
@@ -64,16 +66,22 @@ def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manife
     :class:`registry.store.layout.StoreError` when there is no room.
     """
     tried: set[str] = set()
-    for candidate in _candidates(catalogue, uri, tell):
+    places = _Places(tell)
+    for candidate in _candidates(catalogue, uri, places):
         if candidate.id in tried or candidate.offset < wanted.applied + wanted.ahead_min:
+            continue
+        location = places.of(candidate.uri)
+        if location is None:
             continue
         tried.add(candidate.id)
         try:
-            manifest = _fitting(candidate, wanted.situation)
+            manifest = _fitting(candidate, location, wanted.situation)
             if not is_quicker(manifest, wanted.applied, wanted.ahead_min):
                 continue
             tell.chosen(manifest)
-            load(manifest, candidate.location, wanted.folder, map_bytes=wanted.map_bytes, told=tell.step)
+            load(manifest, location, wanted.folder, map_bytes=wanted.map_bytes, told=tell.step)
+        except LocationUnreachable as error:
+            places.failed(candidate, error)
         except Unusable as error:
             tell.said(f"The snapshot {candidate.id} is not used: {error}")
         else:
@@ -81,44 +89,62 @@ def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manife
     return None
 
 
-def _fitting(candidate: Candidate, situation: Situation) -> Manifest:
-    """The manifest of a snapshot that fits the log. Raises :class:`.reading.Unusable`."""
+class _Places:
+    """The locations, each opened once. One far away that does not answer is not asked again."""
+
+    def __init__(self, tell: Teller) -> None:
+        self.tell = tell
+        self._known: dict[str, Location | None] = {}
+
+    def of(self, uri: str) -> Location | None:
+        """The location; ``None`` where it cannot be had, which was said."""
+        if uri not in self._known:
+            self._known[uri] = None
+            try:
+                self._known[uri] = in_time(lambda: Location.parse(uri))
+            except (BadLocation, LocationUnreachable) as error:
+                self.tell.said(f"Snapshots cannot be read: {error}")
+        return self._known[uri]
+
+    def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:
+        """Its manifest cannot be read, which says nothing of the snapshot."""
+        location = self._known[candidate.uri]
+        if location is not None and location.is_far:
+            self.tell.said(f"The snapshots in {location} are not used: {error}")
+            self._known[candidate.uri] = None
+        else:
+            self.tell.said(f"The snapshot {candidate.id} is not used: {location} cannot be read: {error}")
+
+
+def _fitting(candidate: Candidate, location: Location, situation: Situation) -> Manifest:
+    """The manifest of a snapshot that fits the log.
+
+    Raises :class:`.reading.Unusable` and :class:`.location.LocationUnreachable`.
+    """
     if candidate.entry is not None and (why := why_not(candidate.entry, situation)):
         raise Unusable(why)
-    try:
-        manifest = read_manifest(candidate.location, candidate.id)
-    except LocationUnreachable as error:
-        raise Unusable(f"{candidate.location} cannot be read: {error}") from error
+    manifest = in_time(lambda: read_manifest(location, candidate.id))
     if why := why_not(manifest, situation):
         raise Unusable(why)
     return manifest
 
 
-def _candidates(catalogue: Catalogue, uri: str, tell: Teller) -> Iterator[Candidate]:
+def _candidates(catalogue: Catalogue, uri: str, places: _Places) -> Iterator[Candidate]:
     """Those that the catalogue names, the newest first; then those in the location that it does not know."""
     known: dict[str, Entry] = {}
     try:
         known = catalogue.entries()
     except CatalogueError as error:
-        tell.said(f"{error}; snapshots are looked for in their location alone")
+        places.tell.said(f"{error}; snapshots are looked for in their location alone")
     for entry in newest_first(each for each in known.values() if each.state == "ready"):
-        if location := _located(entry.uri, tell):
-            yield Candidate(entry.id, location, entry)
-    location = _located(uri, tell)
+        yield Candidate(entry.id, entry.uri, entry)
+    location = places.of(uri)
     if location is None:
         return
     try:
-        names = [name for name in location.folders() if is_id(name) and name not in known]
+        names = [name for name in in_time(location.folders) if is_id(name) and name not in known]
     except LocationUnreachable as error:
-        tell.said(f"The snapshots in {location} cannot be listed: {error}")
+        places.tell.said(f"The snapshots in {location} cannot be listed: {error}")
         return
-    unknown = [Candidate(name, location, None) for name in names]
+    unknown = [Candidate(name, uri, None) for name in names]
     yield from sorted(unknown, key=lambda each: (each.offset, each.id), reverse=True)
-
-
-def _located(uri: str, tell: Teller) -> Location | None:
-    try:
-        return Location.parse(uri)
-    except (BadLocation, LocationUnreachable) as error:
-        tell.said(f"Snapshots cannot be read: {error}")
-        return None

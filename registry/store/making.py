@@ -7,7 +7,8 @@ next start (:mod:`.opening`).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,8 +23,10 @@ from registry.lmdbfile import DATA
 from . import layout
 from .layout import State, StoreError
 
-_COMMIT_BATCHES = 6
+_COMMIT_BATCHES = 2
 """Of rows in one transaction, whose pages are held in memory until then."""
+_ROOM_MIN = 1 << 20
+"""Bytes that a disk has free which is not full."""
 
 
 class OutOfOrder(Exception):
@@ -52,7 +55,7 @@ class NewStore:
 
     def __init__(self, folder: Path, map_bytes: int) -> None:
         self._folder = folder
-        self._pending = 0
+        self._pending = self._rows_added = 0
         try:
             # Whole or not at all is what the file "current" is for: pages go to disk once, at the end.
             self._env = lmdb.open(
@@ -67,16 +70,19 @@ class NewStore:
         self._thread = ThreadPoolExecutor(1, "sync")
         self._syncing: Future[None] | None = None
 
-    def append(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        """Add rows, some megabytes at most, whose keys all are greater than those before.
+    def append(self, rows: Iterable[tuple[bytes, bytes]], count: int) -> None:
+        """Add ``count`` rows, some megabytes at most, whose keys all are greater than those before.
 
         Raises :class:`OutOfOrder`.
         """
         try:
             with self._txn.cursor() as cursor:
                 consumed, added = cursor.putmulti(rows, append=True)
-            if not consumed == added == len(rows):
-                raise OutOfOrder(f"the rows beside {rows[0][0]!r} are not in the order of their keys")
+            if not consumed == added == count:
+                raise OutOfOrder(
+                    f"the row after the {self._rows_added + added}th has a smaller key, or the same"
+                )
+            self._rows_added += added
             self._pending += 1
             if self._pending == _COMMIT_BATCHES:
                 self._pending = 0
@@ -121,7 +127,10 @@ class NewStore:
     def _meant(self, error: lmdb.Error) -> StoreError:
         if isinstance(error, lmdb.MapFullError):
             return StoreError(f"the store {self._folder} has reached its map size (setting store_map_bytes)")
-        return StoreError(f"the store {self._folder} cannot be written: {error}")
+        # LMDB calls a page that was written only in part an input/output error.
+        full = shutil.disk_usage(self._folder.parent).free < _ROOM_MIN
+        room = "; there is no room left on the disk" if full else ""
+        return StoreError(f"the store {self._folder} cannot be written: {error}{room}")
 
     def __enter__(self) -> Self:
         return self

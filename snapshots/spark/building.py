@@ -27,13 +27,16 @@ from .session import open_session
 from .tasks import chunks, writing
 from .tasks.base_rows import Wanted, may_be_asked, pick
 from .tasks.folding import fold
+from .tasks.tallying import loads
 from .telling import telling
 
 ENGINE = "spark"
 FINDING, FOLDING, WRITING = "finding what has changed", "folding the log", "writing the parts"
 OWNERS_MAX = 1_000_000
 """Of records since the base: with more, all of the log is folded instead."""
-RANGE_BYTES = 64 << 20
+BRIEF = 300_000
+"""Records; with fewer, what Java has compiled at its best comes too late."""
+RANGE_BYTES = 32 << 20
 _PYTHON_SAID = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
 _SHOWN = 500
 
@@ -44,7 +47,8 @@ def build(task: Task, progress: Progress) -> Manifest:
     Raises :class:`..task.BuildFailed` for what Spark says, and
     :class:`registry.snapshot.reading.Unusable` for a base that is damaged.
     """
-    with open_session(task.settings) as session, _plain_errors(task):
+    brief = task.end - task.start < BRIEF
+    with open_session(task.settings, brief=brief) as session, _plain_errors(task):
         return _Job(session, task, progress).run()
 
 
@@ -69,12 +73,14 @@ class _Job:
         folded.persist(StorageLevel.DISK_ONLY)
         try:
             with self._told(FOLDING):
-                seen = [
-                    ChunkSeen(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
-                    for each in folded.select("first", "size", "begins", "gone").collect()
-                ]
+                found = folded.select("first", "size", "begins", "gone", "tally").collect()
+            seen = [
+                ChunkSeen(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
+                for each in found
+            ]
+            put = [Written([], *loads(bytes(each.tally))) for each in found if each.tally]
             parts = task.base.parts if task.base else ()
-            written = self._write(folded, self._plan(seen, parts))
+            written = self._write(folded, self._plan(seen, parts), put)
         finally:
             folded.unpersist()
         # Asking for the end proves that the log is still the one that was opened.
@@ -92,7 +98,8 @@ class _Job:
     def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
         """The rows of the base that folding their records may ask for."""
         parts = [part for part in base.parts if may_be_asked(part)]
-        numbers = self._session.range(0, len(parts), 1, max(1, len(parts)))
+        tasks = min(len(parts), 4 * self._context.defaultParallelism)
+        numbers = self._session.range(0, len(parts), 1, max(1, tasks))
         wanted = Wanted(self._task.location.uri, base.id, tuple(parts), tuple(owners))
         schema = "owner binary, key binary, offset bigint, ts bigint, value binary"
         return numbers.mapInArrow(partial(pick, wanted), schema)
@@ -104,14 +111,14 @@ class _Job:
         base = task.base.id if task.base else ""
         return writing.Plan(task.location.uri, task.id, base, plan_ranges(seen, parts, wanted))
 
-    def _write(self, folded: DataFrame, plan: writing.Plan) -> Written:
+    def _write(self, folded: DataFrame, plan: writing.Plan, put: list[Written]) -> Written:
         lines = self._lines(folded, plan)
         with self._told(WRITING):
             answers = [
                 writing.decode(bytes(each.answer))
                 for each in lines.mapInArrow(partial(writing.write, plan), writing.FIELDS).collect()
             ]
-        written = [Written(each.parts, each.counts, int(each.digest, 16)) for each in answers]
+        written = [Written(each.parts, *loads(each.gone)) for each in answers] + put
         if base := self._task.base:
             written.append(Written([], dict(base.counts), base.digest))
         parts, counts, digest = unite(written)

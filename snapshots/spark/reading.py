@@ -18,6 +18,12 @@ from .embedded_source import EmbeddedLogSource
 RECORDS_IN_TASK = 100_000
 _TASKS_MAX = 4_096
 _POLL_MS = 120_000
+_FETCH = {
+    # By itself, Spark gets 500 records at a time, of which each call costs as much as reading them.
+    "kafka.max.poll.records": "5000",
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -56,6 +62,7 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
             # With "false", records that are gone would be left out without a word.
             "failOnDataLoss": "true",
             "kafkaConsumer.pollTimeoutMs": str(_POLL_MS),
+            **_FETCH,
         },
     )
     return reader.load().select("key", "offset", sql.unix_millis("timestamp").alias("ts"), "value")

@@ -30,15 +30,26 @@ _SQL = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
+    # Chunks are large and compressed already; by itself, Spark gathers 10,000 of them in memory.
+    "spark.sql.inMemoryColumnarStorage.batchSize": "16",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 _QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
+_JVM = "-XX:+UseParallelGC"
+_BRIEF = "-XX:TieredStopAtLevel=1"
+_LONG = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
+    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""A build is over before it pays to compile at its best all that Java would: only the hottest is."""
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
 
 
 @contextmanager
-def open_session(settings: Settings) -> Iterator[SparkSession]:
+def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSession]:
     """A session, for a ``with`` block: of a Spark that runs here already (``spark-submit``), or a new one.
 
+    ``brief``: for little work, for which Java compiles nothing at its best.
     Raises :class:`..task.BuildFailed` where there is no Java, no connector or no such Spark.
     """
     # It tells of each connection that it ends.
@@ -48,7 +59,7 @@ def open_session(settings: Settings) -> Iterator[SparkSession]:
         with _prepared(running):
             yield running
         return
-    conf = session_conf(settings)
+    conf = session_conf(settings, brief=brief)
     _set_environment(conf)
     try:
         session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
@@ -62,7 +73,7 @@ def open_session(settings: Settings) -> Iterator[SparkSession]:
             session.stop()
 
 
-def session_conf(settings: Settings) -> dict[str, str]:
+def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
     """Spark's configuration: what the user says counts most.
 
     Raises :class:`..task.BuildFailed` when the connector cannot be had, or ``snapshots_spark_conf`` is
@@ -77,7 +88,7 @@ def session_conf(settings: Settings) -> dict[str, str]:
     }
     given = given_conf(settings.snapshots_spark_conf)
     if where.startswith("local"):
-        conf |= _on_this_machine(where)
+        conf |= _on_this_machine(where, _BRIEF if brief else _LONG)
     if settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
         if settings.snapshots_spark_packages:
             conf["spark.jars.packages"] = settings.snapshots_spark_packages
@@ -98,7 +109,7 @@ def given_conf(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _on_this_machine(where: str) -> dict[str, str]:
+def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
     # By itself, a Spark on one machine gives up when a task fails once.
     tried = f"{where[:-1]},{_TRIES}]" if where.endswith("]") and "," not in where and "[" in where else where
     return {
@@ -106,7 +117,10 @@ def _on_this_machine(where: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET}",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
+        # What is exchanged stays on this machine, and compressing it takes longer than writing it.
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
     }
 

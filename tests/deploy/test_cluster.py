@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import httpx
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
@@ -25,7 +26,7 @@ BETWEEN_KILLS = 15
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, kafka: Broker) -> Iterator[Cluster]:
-    own = ("--topic", "behind-one-url", "--group", "behind-one-url")
+    own = ("--topic", "behind-one-url", "--group", "behind-one-url", "--compatibility-budget-s", "1")
     folder = tmp_path_factory.mktemp("cluster")
     with Cluster(folder, settings=own, kafka=kafka.address, front_by="nginx") as running:
         yield running
@@ -74,6 +75,38 @@ class Application:
     def client(self) -> SchemaRegistryClient:
         """One that does not try again what the cluster ought to get right."""
         return SchemaRegistryClient({"url": self.url, "max.retries": 0, "timeout": 60})
+
+
+def test_heartbeats_go_on_while_schemas_are_compared(cluster: Cluster) -> None:
+    primary = cluster.primary()
+    epoch = primary.status()["epoch"]
+
+    def deep(leaf: str) -> dict[str, str]:
+        text = '{"anyOf":[{"type":"null"},' * 1000 + f'{{"type":"{leaf}"}}' + "]}" * 1000
+        return {"schemaType": "JSON", "schema": text}
+
+    def compare(path: str) -> None:
+        answers.append(httpx.post(primary.url + path, json=deep("integer"), timeout=60).status_code)
+
+    answers: list[int] = []
+    httpx.post(f"{primary.url}/subjects/deep/versions", json=deep("string")).raise_for_status()
+    paths = ("/subjects/deep/versions", "/compatibility/subjects/deep/versions/latest")
+    threads = [threading.Thread(target=compare, args=(path,)) for path in paths]
+    for each in threads:
+        each.start()
+    written = 0
+    while len(answers) < len(threads):
+        schema = {"schema": json.dumps({"type": "enum", "name": "E", "symbols": [f"S{written}"]})}
+        httpx.post(f"{primary.url}/subjects/beside-{written}/versions", json=schema).raise_for_status()
+        written += 1
+    for each in threads:
+        each.join()
+    assert set(answers) <= {422, 503}, "its fault, or that of a busy machine"
+    assert written > 5
+    assert (primary.role, primary.status()["epoch"]) == ("primary", epoch)
+    told = {line.split(" ")[0] for line in primary.ask("/metrics")[1].decode().splitlines()}
+    assert {"registrar_heartbeat_age_seconds", "registrar_heartbeat_gap_seconds"} < told
+    assert 'registrar_event_loop_lag_seconds{loop="election"}' in told
 
 
 def subjects_of(node: Node) -> dict[str, int]:

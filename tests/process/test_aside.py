@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -50,15 +51,15 @@ class Told:
 def started() -> list[int]:
     """The processes that this one has started for questions."""
     children = [
-        pid for each in Path("/proc/self/task").glob("*/children") for pid in each.read_text().split()
+        pid.decode() for each in Path("/proc/self/task").glob("*/children") for pid in _read(each).split()
     ]
-    return [int(pid) for pid in children if b"registry.aside" in _command(pid)]
+    return [int(pid) for pid in children if b"registry.aside" in _read(Path(f"/proc/{pid}/cmdline"))]
 
 
-def _command(pid: str) -> bytes:
+def _read(of_task: Path) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
+        return of_task.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
         return b""  # it has ended meanwhile
 
 
@@ -86,7 +87,7 @@ def test_a_question_is_answered_or_bounded() -> None:
 
 
 def test_a_process_that_died_is_replaced_and_asked_again(processes: Processes) -> None:
-    pool = Pool(60, processes_max=1)
+    pool = Pool(60)
     Told(pool, short()).outcome()
     (idle,) = processes()
     os.kill(idle, signal.SIGKILL)
@@ -95,7 +96,7 @@ def test_a_process_that_died_is_replaced_and_asked_again(processes: Processes) -
 
 
 def test_a_question_that_costs_two_processes_is_given_up(processes: Processes) -> None:
-    pool = Pool(60, processes_max=1)
+    pool = Pool(60, quick_s=300)
     Told(pool, short()).outcome()
     (first,) = processes()
     under_way = Told(pool, endless())
@@ -147,8 +148,29 @@ def test_idle_processes_end(processes: Processes) -> None:
     pool.close()
 
 
+def test_what_takes_long_keeps_nobody_waiting_and_what_is_late_is_no_fault_of_its_own() -> None:
+    pool = Pool(60, quick_s=0.01)
+    late = [Told(pool, endless(), until=time.monotonic() + 3) for _ in range(4)]
+    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    for each in late:
+        outcome = each.outcome()
+        assert isinstance(outcome, RegistryError)
+        assert (outcome.code, "too busy" in outcome.message) == (503, True)
+    pool.close()
+
+
+def test_what_took_too_long_is_refused_at_once_when_it_comes_again() -> None:
+    pool = Pool(0.1)
+    first = Told(pool, endless()).outcome()
+    pool.close()  # so that nobody could answer
+    again = Told(pool, endless()).outcome()
+    assert isinstance(first, RegistryError)
+    assert isinstance(again, RegistryError)
+    assert (again.code, again.message) == (first.code, first.message) == (422, "It takes too long")
+
+
 def test_nobody_works_for_who_has_gone() -> None:
-    pool = Pool(60, processes_max=1)
+    pool = Pool(60, quick_s=300)
     gone = Told(pool, endless(), wanted=lambda: False)
     assert isinstance(Told(pool, short()).outcome(), Answered)
     assert gone.outcomes.empty()
@@ -157,7 +179,7 @@ def test_nobody_works_for_who_has_gone() -> None:
 
 @pytest.mark.parametrize("readers", ["0", "1"], ids=["node alone", "one reader"])
 def test_writes_go_on_while_comparisons_take_as_long_as_they_may(tmp_path: Path, readers: str) -> None:
-    bounds = ("--compatibility-budget-s", "0.5", "--request-timeout-s", "120")
+    bounds = ("--compatibility-budget-s", "0.2", "--request-timeout-s", "120")
     running = Registry(tmp_path / "data", "--readers", readers, *bounds).wait()
     with httpx.Client(base_url=running.url, timeout=60) as client:
         kinds = {"schemaType": "JSON", "schema": unions("string")}

@@ -17,6 +17,7 @@ from registry.node.messages import (
     Confirm,
     Confirmed,
     Decided,
+    DeleteSnapshot,
     Framed,
     State,
     Status,
@@ -87,13 +88,15 @@ def with_early(path: Path, try_it: Callable[[Early, Reader, NodesEnd], Any]) -> 
 
 def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
     async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
-        reader.tell(AskStatus(1), Confirm(2), Submit(3, DeleteSubject("s"), remaining_s=0.01))
-        await until_async(lambda: len(reader.told) == 4, "all answers")
-        state, status, confirmed, decided = reader.told
+        reader.tell(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
+        reader.tell(Submit(3, DeleteSubject("s"), remaining_s=0.01))
+        await until_async(lambda: len(reader.told) == 6, "all answers")
+        state, status, confirmed, *others, decided = reader.told
         assert state == State(started=False, opening=True)
         assert isinstance(status, Status)
         assert (status.status.started, status.status.reasons) == (False, ["waiting for the log"])
         assert confirmed == Confirmed(2, False)
+        assert all("503" in str(other) for other in others)
         assert isinstance(decided, Decided)
         assert decided.number == 3
         assert "503" in str(decided.outcome), decided.outcome
@@ -103,17 +106,15 @@ def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
 
 def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None:
     async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
-        reader.tell(Submit(1, DeleteSubject("s"), remaining_s=20.0), AskSnapshots(2))
-        reader.tell(AskStatus(3))
+        reader.tell(Submit(1, DeleteSubject("s"), remaining_s=20.0), AskStatus(2))
         await until_async(lambda: len(reader.told) == 2, "the status")
         early.hand_over(cast("Any", node))
-        submit, asked = node.asked
+        (submit,) = node.asked
         assert isinstance(submit, Submit)
         assert (submit.number, submit.command) == (1, DeleteSubject("s"))
         assert 0 < submit.remaining_s <= 20
-        assert asked == AskSnapshots(2)
-        reader.tell(Confirm(4))
-        await until_async(lambda: len(node.asked) == 3, "what is asked of the node")
+        reader.tell(AskSnapshots(4))
+        await until_async(lambda: node.asked[1:] == [AskSnapshots(4)], "what is asked of the node")
         node.tell(State(started=True))
         await until_async(lambda: reader.told[-1] == State(started=True), "what the node tells")
 
@@ -122,8 +123,12 @@ def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None
 
 def test_what_waits_is_bounded(tmp_path: Path) -> None:
     async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
-        reader.tell(*(AskSnapshots(number) for number in range(HELD_MAX + 10)), AskStatus(9999))
-        await until_async(lambda: len(reader.told) == 2, "the status")
+        writes = [Submit(number, DeleteSubject("s"), remaining_s=20.0) for number in range(HELD_MAX + 10)]
+        reader.tell(*writes)
+        await until_async(lambda: len(reader.told) == 11, "what is refused")
+        assert [told.number for told in reader.told if isinstance(told, Decided)] == [
+            *range(HELD_MAX, HELD_MAX + 10)
+        ]
         early.hand_over(cast("Any", node))
         assert len(node.asked) == HELD_MAX
 

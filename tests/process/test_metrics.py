@@ -72,6 +72,9 @@ def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
     assert 0 < found["registrar_store_bytes"] < found["registrar_store_map_bytes"]
     assert found["registrar_writer_commands_total"] == 3
     assert found["registrar_restarts_total node"] == 0
+    lags = {name for name in found if name.startswith("registrar_event_loop_lag_seconds")}
+    assert lags == {f"registrar_event_loop_lag_seconds {loop}" for loop in ("node", "readers")}
+    assert "registrar_heartbeat_age_seconds" not in found, "nobody else is in a group with it"
 
 
 def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:

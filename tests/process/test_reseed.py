@@ -164,7 +164,7 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
         former = log.identity
         same = run(kafka, topic, tmp_path)
         assert same.returncode == 1
-        assert "is the log that this state was made from. Where records of it are lost" in same.stderr
+        assert "is the log that this state was made from. Name another topic with --topic; or" in same.stderr
     delete(kafka, topic)
     done = run(kafka, topic, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout

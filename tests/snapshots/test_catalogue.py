@@ -29,10 +29,13 @@ from registry.snapshot.catalogue import (
     newest_first,
 )
 from registry.snapshot.catalogue_kafka import entry_key
+from registry.snapshot.location import Location
 from registry.snapshot.opening import catalogue_topic, open_catalogue
+from snapshots.news import News
 from tests.contract.kafka_topics import admin, make_topic
-from tests.running import ROOT
+from tests.running import ROOT, until
 from tests.snapshots.catalogues import LOG, NOW, entry
+from tests.snapshots.making import sealed
 
 
 @pytest.fixture(params=["embedded", "kafka"])
@@ -128,6 +131,53 @@ def test_of_two_that_claim_one_request_one_gets_it(catalogue: Catalogue, another
     assert (winner.state, winner.attempts) == ("building", 1)
     assert catalogue.entries() == another.entries() == {winner.id: winner}
     assert claim(another, winner.id, "three", NOW + 6) is None
+
+
+def test_a_catalogue_that_is_made_anew_deletes_nothing_that_is_being_built(
+    settings: Settings, catalogue: Catalogue, another: Catalogue, tmp_path: Path
+) -> None:
+    location = Location.parse(tmp_path / "snapshots")
+    manifest = sealed(location, [(b"V", b"v")])
+    building = entry(manifest.id, state="building", builder="b", uri=location.uri)
+    other = entry("20260921T131321Z-000000000009-00aa12", offset=9)
+    news = News.first(catalogue, building)
+    assert another.entries() == {building.id: building}
+    another.close()
+    if settings.kafka:
+        delete(settings.kafka, catalogue_topic(settings))
+    else:
+        shutil.rmtree(settings.data / "catalogue")
+    news.alive()
+    until(lambda: _put(another, other) and other.id in another.entries(), 30, "a catalogue made anew")
+
+    def heard_of() -> bool:
+        news.alive()
+        return manifest.id in another.entries()
+
+    until(heard_of, 30, "the build to be heard of again")
+    assert set(another.entries()) == {manifest.id, other.id}
+    assert news.ready(manifest).state == "ready"
+    assert another.entries()[manifest.id].state == "ready"
+    building = entry(other.id, state="building", builder="b", offset=9)
+    news = News(catalogue, building, known=True)
+    another.forget(other.id)
+    news.alive()
+    assert set(another.entries()) == {manifest.id}, "what was deleted stays away"
+
+
+def delete(servers: str, topic: str) -> None:
+    client = admin(servers)
+    for done in client.delete_topics([topic]).values():
+        done.result()
+    until(lambda: topic not in client.list_topics(timeout=10).topics, 30, "the topic to go")
+
+
+def _put(catalogue: Catalogue, new: Entry) -> bool:
+    try:
+        catalogue.put(new)
+    except CatalogueError:  # brokers do not forget a topic all at once
+        return False
+    return True
 
 
 def test_a_late_claim_does_not_undo_what_stands(catalogue: Catalogue, another: Catalogue) -> None:
@@ -244,6 +294,16 @@ def test_a_silent_builder_loses_its_build(catalogue: Catalogue) -> None:
     assert taken.attempts == 2
     stands = catalogue.put(entry(state="building", builder="dead", updated_ms=LATE + 1))
     assert stands == taken
+
+
+def test_a_builder_from_before_a_clock_was_set_back_is_silent(catalogue: Catalogue) -> None:
+    """Else a build that has died would stand for as long as the clock was set back by."""
+    building = entry(state="building", builder="first", updated_ms=NOW + 3_600_000, attempts=1)
+    catalogue.put(building)
+    claimed = claim(catalogue, building.id, "second", NOW)
+    assert claimed is not None
+    assert catalogue.entries() == {claimed.id: claimed}
+    assert not structs.replace(building, updated_ms=NOW + 300_000).is_silent(NOW), "clocks differ"
 
 
 def test_an_entry_is_free_until_it_was_tried_in_vain_too_often() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from registry.domain import digest
 from registry.domain.records import Record
 from registry.node.proving import prove
+from registry.snapshot import patience
 from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry
 from registry.snapshot.catalogue_embedded import EmbeddedCatalogue
 from registry.snapshot.choosing import Situation
@@ -398,6 +400,26 @@ def test_a_location_that_cannot_be_read_is_said_once(tmp_path: Path) -> None:
     assert len(said) == 1
     assert take(catalogue, str(tmp_path / "nothing here"), wanted(tmp_path), Hearing(said)) is None
     assert len(said) == 1, "nothing is there: nothing to say"
+
+
+def test_a_place_that_does_not_answer_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3's client would try for minutes, for each snapshot anew."""
+    monkeypatch.setattr(patience, "ANSWER_S", 0.2)
+    local = Location.parse(tmp_path / "snapshots")
+    catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"endpoint_override=127.0.0.1%3A{silent.getsockname()[1]}&scheme=http&region=us-east-1"
+        away = Location.parse(f"s3://u:p@bucket/x?{where}")
+        for offset in (600, 700):
+            entered(catalogue, away, parted(local, RUNS, offset))
+        said: list[str] = []
+        assert take(catalogue, away.uri, wanted(tmp_path), Hearing(said)) is None
+        (sentence,) = said
+        assert sentence.startswith(f"The snapshots in {away} are not used: there was no answer")
+        good = entered(catalogue, local, parted(local, RUNS, 500))
+        assert take(catalogue, away.uri, wanted(tmp_path), Hearing(said)) == good, "the others are tried"
 
 
 def test_what_is_not_ahead_is_not_even_looked_at(tmp_path: Path, location: Location) -> None:

@@ -142,6 +142,8 @@ def test_a_log_that_is_not_empty_is_refused_with_what_clashes(tmp_path: Path) ->
         refused = run(tmp_path / "new", tmp_path / "snapshots", *flags)
         assert refused.returncode == 1
         assert "is not empty" in refused.stderr
+        assert "Name another folder with --data" in refused.stderr
+        assert not {"delete", "Move"} & set(refused.stderr.split()), "no advice that could lose data"
         assert "clash: version 1 of 'subject-3' is another schema there" in refused.stdout
         assert "clash: id 4 in the context . is another schema there" in refused.stdout
         assert "clash: id 7 in the context . is another schema there" in refused.stdout
@@ -182,6 +184,20 @@ def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_
     assert again.returncode == 0, again.stderr
     assert "holds all of it" in again.stdout
     assert not {each.name for each in new.iterdir()} & {"restoring", "log"}
+
+
+def test_a_topic_that_is_not_empty_is_left_as_it_is(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    made(tmp_path, many(10))
+    with closing(opened(kafka, topic)) as log:
+        log.claim()
+        log.append([version("elsewhere", 1, 7, '"mine"')])
+        end = log.ask_end(30)
+        refused = run(tmp_path / "new", tmp_path / "snapshots", "--kafka", kafka.address, "--topic", topic)
+        assert refused.returncode == 1
+        assert "clash: id 7 in the context . is another schema there" in refused.stdout
+        assert "Name another topic with --topic" in refused.stderr
+        assert "elete" not in refused.stderr, "no advice that could lose data"
+        assert log.ask_end(30) == end
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +43,8 @@ def test_one_that_ends_before_it_claims_anything_counts_as_a_try(tmp_path: Path)
 def test_one_that_is_ended_leaves_its_request_to_others(tmp_path: Path) -> None:
     build, catalogue = begun(tmp_path)
     assert build._process is not None
-    builder = builder_name(build._process.pid)
+    builder = build._builder
+    assert not has_ended(builder)
     catalogue.put(entry(state="building", builder=builder, attempts=1))
     build.end(catalogue, NOW + 5)
     assert catalogue.entries() == {entry().id: entry(updated_ms=NOW + 5, builder=builder)}
@@ -61,10 +61,21 @@ def test_what_fails_is_said_by_who_builds(tmp_path: Path) -> None:
 
 
 def test_builders_of_this_host_that_have_ended() -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    assert has_ended(builder_name(ended.pid))
-    assert not has_ended(builder_name(os.getpid()))
-    assert not has_ended(f"another-{socket.gethostname()}:{ended.pid}")
-    assert not has_ended("")
-    assert not has_ended("nobody")
+    ending = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ended = builder_name(ending.pid)
+    assert not has_ended(ended)
+    ending.kill()
+    until(lambda: has_ended(ended), 10, "it to be seen, even before it was waited for")
+    ending.communicate()
+    assert has_ended(ended)
+    own = builder_name(os.getpid())
+    assert not has_ended(own)
+    place, _, process = own.rpartition("/")
+    started, _, pid = process.partition(":")
+    assert has_ended(f"{place}/{int(started) - 1}:{pid}"), "the id was given to another process since"
+    host, _, kernel = place.partition("/")
+    for elsewhere in (
+        f"another-{host}/{kernel}/1:1", f"{host}/00000000.{kernel.partition('.')[2]}/1:1", f"{place}1/1:1",
+        f"{host}:1", "", "nobody", f"{place}/:1",
+    ):  # fmt: skip
+        assert not has_ended(elsewhere), "there its host may have any name, and it the id 1"

@@ -8,6 +8,7 @@ import pytest
 
 from registry.settings import Settings
 from snapshots.spark import connector
+from snapshots.spark.fetching import NotAvailable
 from snapshots.spark.reading import kafka_options, tasks_for
 from snapshots.spark.session import given_conf, session_conf
 from snapshots.task import BuildFailed
@@ -55,6 +56,9 @@ def test_what_the_user_says_of_spark_counts_most() -> None:
     assert conf["spark.x"] == "a b"
     assert conf["spark.jars"] == "/opt/own.jar"
     assert conf["spark.master"] == "local[*,3]", "a task that fails is tried again"
+    assert "TieredStopAtLevel" not in conf["spark.driver.extraJavaOptions"]
+    brief = session_conf(Settings(), brief=True)
+    assert "TieredStopAtLevel=1" in brief["spark.driver.extraJavaOptions"]
     packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.9"
     conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_packages=packages))
     assert conf["spark.jars.packages"] == packages
@@ -81,10 +85,10 @@ def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
     ]
     for jar in found:
         (tmp_path / jar.name).write_bytes(jar.read_bytes())
-    connector.check(tmp_path)
+    connector.CONNECTOR.check(tmp_path)
     (tmp_path / found[0].name).write_bytes(b"other")
-    with pytest.raises(BuildFailed, match=found[0].name):
-        connector.check(tmp_path)
+    with pytest.raises(NotAvailable, match=found[0].name):
+        connector.CONNECTOR.check(tmp_path)
     with pytest.raises(BuildFailed, match="snapshots_spark_packages"):
         connector.jars("4.1.0")
 

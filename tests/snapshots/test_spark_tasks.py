@@ -27,7 +27,7 @@ from registry.snapshot.reading import Unusable
 from registry.snapshot.sealing import Written, unite, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import ChunkSeen, plan_ranges
-from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, writing
+from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, tallying, writing
 from tests.unit.random_logs import fold, logs, rows_of
 
 MASK, BOUND, BATCH = 3, 600, 3
@@ -58,13 +58,16 @@ def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.
     writer = PartWriter(by_rows.__setitem__)
     writer.add(found)
     by_columns: dict[str, bytes] = {}
-    other = columns.ColumnWriter(by_columns.__setitem__)
-    whole = columns.columns_of(found)
-    edges = sorted(data.draw(st.lists(st.integers(0, len(found)), max_size=4)))
-    for begin, end in zip([0, *edges], [*edges, len(found)], strict=True):
-        begins = [at - begin for at in range(begin, end) if parts.begins_part(found[at][0])]
-        other.add(whole.slice(begin, end), begins)
-    assert other.finish() == writer.finish()
+    whole = columns.columns_of(dict(found))
+    begins = [at for at, (key, _) in enumerate(found) if at and parts.begins_part(key)]
+    made: list[Part] = []
+    for low, high in zip([0, *begins], [*begins, len(found)], strict=True):
+        other = columns.ColumnWriter(by_columns.__setitem__)
+        edges = sorted(data.draw(st.lists(st.integers(low, high), max_size=4)))
+        for begin, end in zip([low, *edges], [*edges, high], strict=True):
+            other.add(whole.slice(begin, end))
+        made += other.finish()
+    assert made == writer.finish()
     assert by_columns == by_rows
     for content in by_rows.values():
         again = columns.read_columns(content)
@@ -78,7 +81,7 @@ def test_chunks_are_merged_in_order_and_within_their_bounds(
 ) -> None:
     runs = [[(b"%c%b" % (n, key), value) for key, value in run] for n, run in enumerate(found)]
     runs = [sorted((key[1:] + key[:1], value) for key, value in run) for run in runs]
-    made = sorted((chunk.first, chunk.data) for run in runs for chunk in chunks.chunks_of(run))
+    made = sorted((chunk.first, chunk.data) for run in runs for chunk in chunks.chunks_of(dict(run)))
     batches = list(chunks.merged(made, low, high or None))
     listed = [row for batch in batches for row in _listed(batch)]
     expected = sorted(row for run in runs for row in run)
@@ -141,7 +144,8 @@ def _by_tasks(
         for batch in writing.write(plan, [pa.record_batch(arrays, names=["range", "first", "data"])])
         for (answer,) in _tuples(batch)
     ]
-    written = [Written(each.parts, each.counts, int(each.digest, 16)) for each in answers]
+    written = [Written(each.parts, *tallying.loads(each.gone)) for each in answers]
+    written += [Written([], *tallying.loads(chunk.tally)) for chunk in found if chunk.tally]
     united = unite([*written, base._replace(parts=[])])
     return united._replace(counts={table: count for table, count in united.counts.items() if count})
 
@@ -170,7 +174,7 @@ def _batches(said: list[Any]) -> Iterator[pa.RecordBatch]:
 @given(logs)
 def test_what_the_fold_asks_for_is_what_is_picked_from_the_base(log: list[Record]) -> None:
     table = rows_of(log)
-    base = columns.columns_of(sorted(table.items()))
+    base = columns.columns_of(dict(sorted(table.items())))
     for each in {owner(record.key) for record in log}:
         picked = list(base_rows.rows_of(base, (each,)))
         expected = {key: value for key, value in table.items() if rows.owner_of(key) == each}
@@ -202,7 +206,7 @@ def test_the_fold_never_asks_for_index_rows(log: list[Record]) -> None:
 
 @given(st.lists(some_rows.filter(bool), max_size=3), st.integers(1, 9))
 def test_every_key_is_in_one_range(runs: list[list[parts.Row]], wanted: int) -> None:
-    made = [chunk for run in runs for chunk in chunks.chunks_of(run)]
+    made = [chunk for run in runs for chunk in chunks.chunks_of(dict(run))]
     seen = [ChunkSeen(each.first, each.size, each.begins, each.gone) for each in made]
     ranges = plan_ranges(seen, (), wanted)
     units = [unit for each in ranges for unit in each]

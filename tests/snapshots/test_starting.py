@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
 import httpx
 import pytest
@@ -192,6 +193,10 @@ class Slow:
         """Let one reader have it; blocks until there is one."""
         self._file.write_bytes(self._content)
 
+    def end(self) -> None:
+        """Nobody will read it."""
+        self._file.unlink()
+
 
 @pytest.mark.parametrize("readers", [1, 0])
 def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: Filled, readers: int) -> None:
@@ -208,7 +213,10 @@ def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: 
         assert f"loading the snapshot {newest.id}: 0 of {newest.rows} rows" in started.json()["reasons"][0]
         assert (started.json()["snapshot"]["rows_done"], started.json()["snapshot"]["loaded"]) == (0, False)
         assert get(registry, "/health/ready").status_code == 503
-        assert get(registry, "/subjects").status_code == 503
+        for path in ("/subjects", "/subjects/a0/versions/latest", "/admin/snapshots", "/metrics"):
+            refused = get(registry, path)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1"), path
+            assert "still reading the log" in refused.text, path
         assert register(registry, "early").status_code in (500, 503)
         giving.start()
         registry.wait()
@@ -242,6 +250,27 @@ def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Pa
         registry.stop()
 
 
+@pytest.mark.parametrize("readers", [1, 0])
+def test_a_node_that_is_told_to_stop_while_it_loads_leaves_nothing_half_made(
+    data: Path, filled: Filled, readers: int
+) -> None:
+    (_, newest), _ = filled
+    slow = Slow(data / "snapshots" / newest.id / newest.parts[0].name)
+    registry = start(data, readers=readers)
+    try:
+        until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
+        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.run"]
+        (loader,) = _children_of(node)
+        assert registry.stop() == 0, registry.output
+        assert not Path(f"/proc/{loader}").exists()
+        assert list((data / "store").glob("store-*")) == []
+        assert "not used" not in registry.output, "the snapshot is as good as before"
+        assert "Traceback" not in registry.output
+    finally:
+        registry.stop()
+        slow.end()
+
+
 def _children_of(parent: int) -> list[int]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -251,6 +280,45 @@ def _children_of(parent: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+# An object store
+
+
+def test_a_node_starts_from_an_object_store_and_without_one_that_refuses_it(
+    s3: str, data: Path, filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, wanted = filled
+    s3 = s3.replace("user:password@bucket/snapshots", f"bucket/{data.parent.name}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "user")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-password")
+    shutil.rmtree(data / "catalogue")
+    shutil.rmtree(data / "snapshots")
+    newest = max(built(Settings(data=data, snapshots=s3)).id for _ in range(2))
+    registry = start(data, "--snapshots", s3).wait()
+    try:
+        assert rows(registry) == wanted
+        assert (told(registry)["id"], told(registry)["refused"]) == (newest, [])
+        assert told(registry)["loaded"]
+        assert registry.stop() == 0, registry.output
+        shutil.rmtree(data / "store")
+        credentials_are_looked_at(s3, after="0")
+        registry = start(data, "--snapshots", s3, port=registry.port).wait()
+        assert rows(registry) == wanted
+        (sentence,) = told(registry)["refused"]
+        assert "ACCESS_DENIED" in sentence
+        assert f"bucket/{data.parent.name}" in sentence
+        assert "secret-password" not in registry.output
+        assert "the log is read instead" in registry.output
+    finally:
+        registry.stop()
+        credentials_are_looked_at(s3, after="inf")
+
+
+def credentials_are_looked_at(s3: str, after: str) -> None:
+    """After so many requests the server refuses whoever it does not know."""
+    address = unquote(parse_qs(s3.partition("?")[2])["endpoint_override"][0])
+    httpx.post(f"http://{address}/moto-api/reset-auth", content=after, timeout=30).raise_for_status()
 
 
 # Kafka

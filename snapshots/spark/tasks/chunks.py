@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from registry.snapshot.parts import begins_part
 
-from .columns import Columns, KeysOf, columns_of, united
+from .columns import Columns, KeysOf, columns_of, ordered, united
+from .tallying import Tally
 
 CHUNK_BYTES = 256 << 10
 """Of the keys and values of a chunk, before it is compressed; the row that passes it is the last."""
 _MERGE_BYTES = 8 << 20
 _CHANGE = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
-FIELDS = "first binary, last binary, size bigint, begins array<binary>, gone array<binary>, data binary"
+FIELDS = (
+    "first binary, last binary, size bigint, begins array<binary>, gone array<binary>, data binary,"
+    " tally binary"
+)
 """Of a chunk in Spark, with which :func:`table` agrees. ``begins`` and ``gone``: the keys that begin a part,
 of rows that are put and deleted."""
 _TABLE = pa.schema([
     ("first", pa.binary()), ("last", pa.binary()), ("size", pa.int64()),
     ("begins", pa.list_(pa.binary())), ("gone", pa.list_(pa.binary())), ("data", pa.binary()),
+    ("tally", pa.binary()),
 ])  # fmt: skip
 
 
@@ -37,24 +41,33 @@ class Chunk(NamedTuple):
     begins: list[bytes]
     gone: list[bytes]
     data: bytes
+    tally: bytes
+    """Of all that is put by the run that the chunk begins (:mod:`.tallying`); of other chunks, empty."""
 
 
-def chunks_of(changes: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Chunk]:
-    """The chunks of changes that are in the order of their keys."""
-    columns = columns_of(changes)
-    ends, begun, done = columns.ends(), 0, 0
-    while begun < len(changes):
-        upto = min(int(np.searchsorted(ends, done + CHUNK_BYTES)) + 1, len(changes))
-        marks = [change for change in changes[begun:upto] if begins_part(change[0])]
+def chunks_of(changes: Mapping[bytes, bytes | None]) -> Iterator[Chunk]:
+    """The chunks of changes, which are a run, in the order of their keys."""
+    tally = Tally()
+    tally.put_all(changes)
+    told = tally.dumps()
+    columns = ordered(columns_of(changes))
+    marks = sorted((key, changes[key] is not None) for key in changes if begins_part(key))
+    mark_keys = [key for key, _ in marks]
+    ends, keys, begun, done = columns.ends(), KeysOf(columns.keys), 0, 0
+    while begun < len(keys):
+        upto = min(int(np.searchsorted(ends, done + CHUNK_BYTES)) + 1, len(keys))
+        first, last = keys[begun], keys[upto - 1]
+        within = marks[bisect_left(mark_keys, first) : bisect_right(mark_keys, last)]
         yield Chunk(
-            changes[begun][0],
-            changes[upto - 1][0],
+            first,
+            last,
             int(ends[upto - 1]) - done,
-            [key for key, value in marks if value is not None],
-            [key for key, value in marks if value is None],
+            [key for key, there in within if there],
+            [key for key, there in within if not there],
             _packed(columns.slice(begun, upto)),
+            told,
         )
-        begun, done = upto, int(ends[upto - 1])
+        begun, done, told = upto, int(ends[upto - 1]), b""
 
 
 def table(chunk: Chunk) -> pa.RecordBatch:
@@ -121,8 +134,6 @@ def merged(chunks: Iterable[tuple[bytes, bytes]], low: bytes, high: bytes | None
 def _merge(runs: Sequence[_Run], bound: bytes | None) -> Iterator[Columns]:
     pieces = [piece for run in runs if len((piece := run.upto(bound)).keys)]
     if len(pieces) > 1:
-        keys, values = united(pieces)
-        order = pc.sort_indices(keys)
-        yield Columns(keys.take(order), values.take(order))
+        yield ordered(united(pieces))
     elif pieces:
         yield pieces[0]

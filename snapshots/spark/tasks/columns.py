@@ -6,11 +6,12 @@ The parts are those that :class:`registry.snapshot.parts.PartWriter` makes of th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from registry.snapshot.manifest import Part, part_name
 from registry.snapshot.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart
@@ -35,10 +36,18 @@ class Columns(NamedTuple):
         return np.cumsum(_lengths(self.keys) + _lengths(self.values))
 
 
-def columns_of(rows: Sequence[tuple[bytes, bytes | None]]) -> Columns:
-    """Rows or changes as columns."""
-    keys, values = zip(*rows, strict=True) if rows else ((), ())
-    return Columns(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+def columns_of(rows: Mapping[bytes, bytes | None]) -> Columns:
+    """Rows or changes as columns, in their own order."""
+    return Columns(
+        pa.array(rows.keys(), pa.binary(), size=len(rows)),
+        pa.array(rows.values(), pa.binary(), size=len(rows)),
+    )
+
+
+def ordered(rows: Columns) -> Columns:
+    """The same in the order of their keys."""
+    order = pc.sort_indices(rows.keys)
+    return Columns(rows.keys.take(order), rows.values.take(order))
 
 
 def united(pieces: Sequence[Columns]) -> Columns:
@@ -77,7 +86,7 @@ class KeysOf:
 
 
 class ColumnWriter:
-    """Makes the parts of one run of rows; like ``PartWriter``, but is told where parts begin."""
+    """Makes the parts of one run of rows, like ``PartWriter``; no key but the first one begins a part."""
 
     def __init__(self, put: Put) -> None:
         self._put = put
@@ -85,20 +94,17 @@ class ColumnWriter:
         self._waiting: list[Columns] = []
         self._bytes = 0
 
-    def add(self, rows: Columns, begins: Sequence[int] = ()) -> None:
-        """Further rows; ``begins`` are the indices, ascending, of keys with which a part begins."""
+    def add(self, rows: Columns) -> None:
+        """Further rows."""
         ends, at, done = rows.ends(), 0, 0
-        for stop in (*begins, len(rows.keys)):
-            while at < stop:
-                if self._bytes >= RAW_BYTES_MAX:
-                    self._end_part()
-                room = RAW_BYTES_MAX - self._bytes + done
-                upto = min(int(np.searchsorted(ends, room)) + 1, stop)
-                self._waiting.append(rows.slice(at, upto))
-                self._bytes += int(ends[upto - 1]) - done
-                at, done = upto, int(ends[upto - 1])
-            if self._bytes and stop < len(rows.keys):
+        while at < len(rows.keys):
+            if self._bytes >= RAW_BYTES_MAX:
                 self._end_part()
+            room = RAW_BYTES_MAX - self._bytes + done
+            upto = min(int(np.searchsorted(ends, room)) + 1, len(rows.keys))
+            self._waiting.append(rows.slice(at, upto))
+            self._bytes += int(ends[upto - 1]) - done
+            at, done = upto, int(ends[upto - 1])
 
     def _end_part(self) -> None:
         rows, self._waiting, self._bytes = united(self._waiting), [], 0

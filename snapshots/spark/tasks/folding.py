@@ -24,7 +24,7 @@ _ROUGHLY = 300
 TOGETHER = 256
 """Records of owners without rows that are folded at once."""
 _EMPTY = DictView()
-_OWNER = _KEY = _OFFSET = itemgetter(0)
+_OWNER = _OFFSET = itemgetter(0)
 
 Changes = dict[bytes, bytes | None]
 Said = tuple[bytes, int, int, bytes | None, bytes | None]
@@ -46,7 +46,7 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.enable()
 
 
-def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[bytes, bytes | None]]]:
+def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Changes]:
     changes: Changes = {}
     waiting: list[Record] = []
     size = 0
@@ -67,11 +67,11 @@ def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[bytes, by
             _fold(waiting, _EMPTY, changes)
             waiting = []
         if size >= FLUSH_BYTES:
-            yield sorted(changes.items(), key=_KEY)
+            yield changes
             changes, size = {}, 0
     _fold(waiting, _EMPTY, changes)
     if changes:
-        yield sorted(changes.items(), key=_KEY)
+        yield changes
 
 
 def _fold(records: list[Record], base: DictView, changes: Changes) -> None:

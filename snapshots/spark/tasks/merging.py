@@ -3,59 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pyarrow.compute as pc
 
-from registry.domain import digest
-from registry.snapshot.parts import begins_part
-
 from .columns import Columns, KeysOf, columns_of, united
-
-Cut = tuple[Columns, list[int]]
-"""Rows, and the indices of those with which a part begins."""
+from .tallying import Tally
 
 
-class Tally:
-    """By how much the rows of a snapshot, and their digest, are others than those of its base."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.digest = digest.EMPTY
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """A row comes."""
-        self.counts[chr(key[0])] += 1
-        self.digest += digest.row_hash(key, value)
-
-    def gone(self, key: bytes, value: bytes) -> None:
-        """A row goes."""
-        self.counts[chr(key[0])] -= 1
-        self.digest -= digest.row_hash(key, value)
-
-    def put_all(self, keys: list[bytes], values: list[bytes]) -> None:
-        """Many rows come."""
-        self.counts.update(map(chr, [key[0] for key in keys]))
-        self.digest += digest.total(zip(keys, values, strict=True))
-
-
-def fresh(batches: Iterable[Columns], tally: Tally) -> Iterator[Cut]:
+def fresh(batches: Iterable[Columns]) -> Iterator[Columns]:
     """The rows of changes where there were none."""
     for batch in batches:
-        rows = batch
         if batch.values.null_count:
             there = pc.is_valid(batch.values)
-            rows = Columns(batch.keys.filter(there), batch.values.filter(there))
-        keys = rows.keys.to_pylist()
-        tally.put_all(keys, rows.values.to_pylist())
-        yield rows, [at for at, key in enumerate(keys) if begins_part(key)]
+            yield Columns(batch.keys.filter(there), batch.values.filter(there))
+        else:
+            yield batch
 
 
-def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -> Iterator[Cut]:
-    """The rows of ``base`` with the changes, piece by piece; none of its pieces is empty.
+def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -> Iterator[Columns]:
+    """The rows of ``base`` with the changes, piece by piece; what goes of ``base`` is tallied.
 
-    In a piece, only the first key may begin a part.
+    None of the pieces of ``base`` is empty.
     """
     changes = _Changes(batches)
     for piece in base:
@@ -64,7 +33,7 @@ def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -
         for key, value in changes.upto(last):
             splice.change(key, value)
         yield splice.finish()
-    yield from fresh(changes.rest(), tally)
+    yield from fresh(changes.rest())
 
 
 class _Changes:
@@ -86,7 +55,7 @@ class _Changes:
     def rest(self) -> Iterator[Columns]:
         """All others."""
         if self._at < len(self._rows):
-            yield columns_of(self._rows[self._at :])
+            yield columns_of(dict(self._rows[self._at :]))
         yield from self._batches
 
     def _fill(self) -> bool:
@@ -107,9 +76,7 @@ class _Splice:
         self._keys = KeysOf(piece.keys)
         self._at = 0
         self._out: list[Columns] = []
-        self._new: list[tuple[bytes, bytes | None]] = []
-        self._count = 0
-        self._begins: list[int] = []
+        self._new: dict[bytes, bytes | None] = {}
 
     def change(self, key: bytes, value: bytes | None) -> None:
         at = bisect_left(self._keys, key, self._at)
@@ -118,29 +85,22 @@ class _Splice:
             self._tally.gone(key, self._piece.values[at].as_py())
             self._at = at + 1
         if value is not None:
-            self._tally.put(key, value)
-            if begins_part(key):
-                self._begins.append(self._count)
-            self._new.append((key, value))
-            self._count += 1
+            self._new[key] = value
 
     def _keep(self, upto: int) -> None:
         """Rows of the base stay, from where it stands."""
         if upto == self._at:
             return
         self._write_new()
-        if self._at == 0 and begins_part(self._keys[0]):
-            self._begins.append(self._count)
         self._out.append(self._piece.slice(self._at, upto))
-        self._count += upto - self._at
         self._at = upto
 
     def _write_new(self) -> None:
         if self._new:
             self._out.append(columns_of(self._new))
-            self._new = []
+            self._new = {}
 
-    def finish(self) -> Cut:
+    def finish(self) -> Columns:
         self._keep(len(self._keys))
         self._write_new()
-        return united(self._out) if self._out else self._piece.slice(0, 0), self._begins
+        return united(self._out) if self._out else self._piece.slice(0, 0)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from registry.domain import digest
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 from registry.snapshot.reading import read_part
@@ -19,7 +18,8 @@ from registry.snapshot.reading import read_part
 from .base_parts import columns_of_part
 from .chunks import merged
 from .columns import Columns, ColumnWriter, KeysOf
-from .merging import Tally, fresh, spliced
+from .merging import fresh, spliced
+from .tallying import Tally
 
 _ANSWER = pa.schema([("answer", pa.binary())])
 FIELDS = "answer binary"
@@ -55,10 +55,8 @@ class Answer(msgspec.Struct, frozen=True):
     """What was written of a range."""
 
     parts: list[Part]
-    counts: dict[str, int]
-    """As in :class:`.merging.Tally`."""
-    digest: str
-    """The same, as hexadecimal digits."""
+    gone: bytes
+    """The tally of the base's rows that are not there any more, or are others."""
 
 
 decode = msgspec.msgpack.Decoder(Answer).decode
@@ -96,7 +94,7 @@ def write_range(
             parts += _merge(location, plan, unit, _chained(first, ahead), tally)
         else:
             parts += (_copy(location, plan, part) for part in unit.parts)
-    return Answer(parts, dict(tally.counts), digest.text(tally.digest % digest.MODULUS))
+    return Answer(parts, tally.dumps())
 
 
 def _chained(first: Sequence[Columns], others: Iterable[Columns]) -> Iterator[Columns]:
@@ -120,8 +118,8 @@ def _merge(
 ) -> list[Part]:
     writer = ColumnWriter(lambda name, content: location.write(f"{plan.id}/{name}", content))
     base = _clipped(location, plan, unit)
-    for rows, begins in spliced(base, changes, tally) if unit.parts else fresh(changes, tally):
-        writer.add(rows, begins)
+    for rows in spliced(base, changes, tally) if unit.parts else fresh(changes):
+        writer.add(rows)
     return writer.finish()
 
 

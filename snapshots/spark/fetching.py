@@ -1,0 +1,109 @@
+"""Sets of jars from Maven's public index, fetched once by the tool Ivy, which PySpark's wheel brings.
+
+``NAME.ivy.xml`` and ``NAME.sha256`` describe a set, and each jar is held to its checksum there. Once the jars
+are in the cache folder (``$XDG_CACHE_HOME/registrar``, else ``~/.cache/registrar``), no network is needed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_TIMEOUT_S = 900.0
+_SHOWN = 2_000
+
+
+class NotAvailable(RuntimeError):
+    """Something that is needed is not here; the text says what to do about it."""
+
+
+class Jars:
+    """The set ``name``, described in ``home``; ``java`` finds the program, ``said`` hears of a fetch."""
+
+    def __init__(self, home: Path, name: str, java: Callable[[], str], said: Callable[[str], object]) -> None:
+        self._name, self._java, self._said = name, java, said
+        self._list, self._ivy = home / f"{name}.sha256", home / f"{name}.ivy.xml"
+
+    def here(self) -> list[Path]:
+        """The jars, fetched if they are not in the cache yet. Raises :class:`NotAvailable`."""
+        folder = _cache() / f"{self._name}-{hashlib.sha256(self._list.read_bytes()).hexdigest()[:12]}"
+        if not folder.exists():
+            with one_at_a_time(folder):
+                if not folder.exists():
+                    self._fetch(folder)
+        return sorted(folder.glob("*.jar"))
+
+    def check(self, folder: Path) -> None:
+        """Raise :class:`NotAvailable` unless ``folder`` holds the listed jars and no others."""
+        lines = self._list.read_text(encoding="utf-8").splitlines()
+        wanted = {name: digest for digest, name in map(str.split, lines)}
+        found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in folder.glob("*.jar")}
+        wrong = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
+        if wrong:
+            raise NotAvailable(
+                f"{', '.join(wrong)}: not what {self._list.name} lists, so nothing was kept; try again, and"
+                " if it stays so, somebody serves other files under these names"
+            )
+
+    def _fetch(self, folder: Path) -> None:
+        """Fill ``folder``: it appears at once, and only when everything in it is what it should be."""
+        self._said(f"fetching {self._name} (once) into {folder.parent}")
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{self._name}-") as work:
+            fetched = Path(work) / "jars"
+            self._run_ivy(fetched, Path(work) / "ivy")
+            self.check(fetched)
+            fetched.rename(folder)
+
+    def _run_ivy(self, into: Path, ivy_cache: Path) -> None:
+        ivy = next(pyspark_jars().glob("ivy-*.jar"), None)
+        if ivy is None:
+            raise NotAvailable(
+                "this pyspark brings no Ivy: install the version that requirements-dev.txt names"
+            )
+        command = [
+            *(self._java(), "-jar", str(ivy), "-ivy", str(self._ivy), "-cache", str(ivy_cache)),
+            *("-confs", "default", "-types", "jar", "bundle"),
+            *("-retrieve", f"{into}/[artifact]-[revision].[ext]"),
+        ]
+        try:
+            done = subprocess.run(  # noqa: S603 (PySpark's own tool)
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, timeout=_TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NotAvailable(f"{self._name} did not arrive: {error}; try again later") from error
+        if done.returncode or not into.exists():
+            raise NotAvailable(
+                f"{self._name} could not be fetched: see whether Maven's public index can be reached from"
+                f" here, and whether Java trusts its certificate, or fill {_cache()} elsewhere; Ivy said:\n"
+                f"{done.stdout[-_SHOWN:]}"
+            )
+
+
+def pyspark_jars() -> Path:
+    """The folder of the jars that PySpark's wheel brings. Raises :class:`NotAvailable`."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise NotAvailable("the Python package pyspark is needed: install registrar[spark]")
+    return Path(spec.origin).parent / "jars"
+
+
+@contextmanager
+def one_at_a_time(made: Path) -> Iterator[None]:
+    """Held by whoever makes the file or folder ``made``; the others wait."""
+    with made.with_name(f"{made.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _cache() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "registrar"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
