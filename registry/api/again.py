@@ -71,6 +71,8 @@ def _said(body: bytes) -> _Said:
         kind = "AVRO" if request.schema_type is None else request.schema_type
         if request.references or kind not in FORMATS or not request.schema.strip():
             return _NOTHING
+        if len(request.schema) * FORMATS[kind].weight > TEXT_AT_ONCE_MAX:
+            return _NOTHING
         # Read as a lookup reads it: what is registered need not be valid as new.
         return _Said(identity(FORMATS[kind].parse(request.schema).canonical), b'"%b"' % kind.encode())
     except (RegistryError, InvalidSchema):

@@ -9,16 +9,18 @@ change nothing.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from registry.aside.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
+from registry.aside.pool import SLOW, STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
 from registry.domain.errors import UNAVAILABLE, RegistryError
 from registry.domain.parser import Parser, TooMuchText
 from registry.domain.questions import Known, Question, facts
 
-_TOO_MANY = "Too many large schemas are being parsed or compared"
+SPARE_S = 0.5
+"""How long before its time is over a request is told that what it needs to know was not found out."""
 
 _T = TypeVar("_T")
 
@@ -31,8 +33,12 @@ class Aside:
         self._pool = pool
 
     async def do(self, work: Callable[[], _T], timeout_s: float) -> _T:
-        """What ``work`` gives or raises; 503 when too much waits, or when its turn does not come in time."""
+        """What ``work`` gives or raises, within ``timeout_s``.
+
+        422 where comparing takes longer than the budget; 503 when too much waits, or the machine is too busy.
+        """
         spent_s, known = 0.0, dict[Question, Known]()
+        until = time.monotonic() + timeout_s - min(SPARE_S, timeout_s / 10)
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -41,14 +47,14 @@ class Aside:
                         return work()
                     except TooMuchText as too_much:
                         question = too_much.question
-                        answered = await self._asked(too_much, spent_s)
+                        answered = await self._asked(too_much, spent_s, until)
                     found = facts(question, answered.known)
                     known.update(found)
                     if question.lasts:
                         self.parser.learn(found)
                     spent_s += answered.took_s
         except TimeoutError:
-            raise UNAVAILABLE(_TOO_MANY) from None
+            raise UNAVAILABLE(SLOW) from None
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -56,14 +62,14 @@ class Aside:
         self.parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX)
         yield
 
-    async def _asked(self, too_much: TooMuchText, spent_s: float) -> Answered:
+    async def _asked(self, too_much: TooMuchText, spent_s: float, until: float) -> Answered:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Answered] = loop.create_future()
 
         def told(outcome: Answered | RegistryError) -> None:
             loop.call_soon_threadsafe(_settle, done, outcome)
 
-        self._pool.ask(too_much, told, spent_s=spent_s, wanted=lambda: not done.cancelled())
+        self._pool.ask(too_much, told, spent_s=spent_s, until=until, wanted=lambda: not done.cancelled())
         return await done
 
 

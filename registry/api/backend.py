@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from registry.domain.commands import Command, Outcome
+from registry.domain.duplicates import AtOnce
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
 from registry.snapshot.catalogue import Entry
@@ -59,6 +60,8 @@ class ApiSettings:
     request_timeout_s: float = 30.0
     compatibility_budget_s: float = 5.0
     """How long the schemas of one request may be compared, in seconds of work."""
+    duplicates_at_once: AtOnce = AtOnce()
+    """What one request for equal schemas looks at."""
     cluster_id: str = "registrar"
     """Answered by ``/v1/metadata/id`` as the registry's own cluster; Kafka's is the identity of the log."""
     version: str = "0"

@@ -13,6 +13,7 @@ from registry.domain.model import metadata as sorted_metadata
 from registry.domain.model import rule_set as sorted_rule_set
 from registry.domain.schemas.tags import FIELD, RECORD
 
+from .bounds import check_entries, check_references
 from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
 
 
@@ -61,6 +62,7 @@ def mode_request(body: bytes) -> tuple[bool, str | None]:
 
 def metadata(value: Any, member: str) -> Metadata | None:
     """Tags, properties and sensitive names, sorted."""
+    check_entries(value, member)
     source = members(value, member)
     if source is None:
         return None
@@ -74,6 +76,7 @@ def metadata(value: Any, member: str) -> Metadata | None:
 
 def rule_set(value: Any, member: str) -> RuleSet | None:
     """Migration, domain and encoding rules, sorted; whether they make sense is decided later."""
+    check_entries(value, member)
     source = members(value, member)
     if source is None:
         return None
@@ -84,6 +87,7 @@ def rule_set(value: Any, member: str) -> RuleSet | None:
 
 def tags_of(value: Any, member: str) -> list[TagsOf] | None:
     """A list of ``SchemaTags``."""
+    check_entries(value, member)
     return listing(_tagged)(value, member)
 
 
@@ -124,6 +128,7 @@ _RULE_MEMBERS: dict[str, Reader[Any]] = {
 
 
 def _references(value: Any, member: str) -> list[Reference] | None:
+    check_references(value, member)
     return listing(_reference)(value, member)
 
 

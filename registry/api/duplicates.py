@@ -88,7 +88,9 @@ class _Search:
 
     def proceed(self, call: Call, view: View) -> None:
         """One piece further. Raises :class:`.TooMuchText` first, where schemas have to be read."""
-        piece = duplicates.next_piece(view, self._scope, self._end, self._known)
+        piece = duplicates.next_piece(
+            view, self._scope, self._end, self._known, call.settings.duplicates_at_once
+        )
         self._known.learn(duplicates.forms(view, call.parser, piece.unknown))
         self._known.put(self.number, piece.held)
         self.examined += piece.rows

@@ -14,6 +14,8 @@ import orjson
 
 from registry.domain.errors import BAD_REQUEST, UNPROCESSABLE
 
+from .bounds import LARGE_BYTES, check_large
+
 T = TypeVar("T")
 Reader = Callable[[Any, str], T]
 """Turns a JSON value into what is wanted; the text names the member for the error message."""
@@ -29,6 +31,8 @@ def document(body: bytes) -> dict[str, Any]:
         body = body[3:]
     if not body.strip():
         raise UNPROCESSABLE("request must not be null (was null)")
+    if len(body) > LARGE_BYTES:
+        check_large(body)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

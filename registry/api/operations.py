@@ -100,3 +100,13 @@ BODY_ERRORS = (
     errors.UNSUPPORTED_MEDIA_TYPE,
     errors.UNPROCESSABLE,
 )
+REGISTER_ERRORS = (
+    errors.INVALID_SCHEMA,
+    errors.INVALID_SUBJECT,
+    errors.SCHEMA_TOO_LARGE,
+    errors.INVALID_RULE_SET,
+    errors.INCOMPATIBLE,
+    *WRITE_ERRORS,
+    *BODY_ERRORS,
+)
+"""Of whatever registers a schema."""

@@ -81,6 +81,8 @@ SCHEMAS: dict[str, Json] = {
     "Quarantine": list_of(object_of("offset reason key", offset=LONG, reason=TEXT, key=TEXT)),
     "Snapshot": object_of("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),
     "Snapshots": list_of(ref("Snapshot")),
+    "Configs": list_of(object_of("subject config", subject=TEXT, config=ref("Config"))),
+    "Modes": list_of(object_of("subject mode", subject=TEXT, mode=ref("Mode"))),
     "Metrics": TEXT,
     "OpenApi": {"type": "object"},
 }  # fmt: skip

@@ -83,13 +83,18 @@ def path_number(text: str) -> int:
 def page(args: Mapping[str, Any], limit_max: int = _INT_MAX) -> slice:
     """The part of a list that ``offset`` and ``limit`` ask for.
 
-    A limit that is zero, negative or above the maximum means the maximum (Confluent 8.x: the default, which
-    is as large). A negative offset is refused with 422, where Confluent answers 500.
+    A negative offset is refused with 422, where Confluent answers 500.
     """
-    offset, limit = args["offset"], args["limit"]
+    offset = args["offset"]
     if offset < 0:
         raise UNPROCESSABLE("offset must not be negative")
-    return slice(offset, offset + (limit if 0 < limit <= limit_max else limit_max))
+    return slice(offset, offset + limit(args, limit_max))
+
+
+def limit(args: Mapping[str, Any], most: int) -> int:
+    """How many ``limit`` asks for: the maximum where it is zero, negative or above it (Confluent 8.x)."""
+    asked: int = args["limit"]
+    return asked if 0 < asked <= most else most
 
 
 def associated(args: Mapping[str, Any]) -> Filter:

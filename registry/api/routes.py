@@ -18,6 +18,7 @@ from . import (
     scopes,
     server,
     snapshots,
+    stored,
     subjects,
     tags,
 )
@@ -42,6 +43,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Associations", associations.OPERATIONS),
         *_own(server.OWN_OPERATIONS),
         *_own(snapshots.OPERATIONS),
+        *_own(stored.OPERATIONS),
     ]
     if metrics is not None:
         found += _own([_get("/metrics", "Metrics for Prometheus", server.metrics_of(metrics), "Metrics")])

@@ -20,7 +20,15 @@ from . import tags
 from .answers import Answer, json_answer
 from .bodies import schema_request
 from .duplicates import equal_to
-from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Fresh, Operation
+from .operations import (
+    BODY_ERRORS,
+    REGISTER_ERRORS,
+    VERSION_MISSING,
+    WRITE_ERRORS,
+    Call,
+    Fresh,
+    Operation,
+)
 from .parameters import (
     ASSOCIATED,
     DELETED,
@@ -234,15 +242,7 @@ OPERATIONS = (
         takes="RegisterSchemaRequest",
         gives="RegisterSchemaResponse",
         parameters=(NORMALIZE, FORMAT, FORCE),
-        errors=(
-            e.INVALID_SCHEMA,
-            e.INVALID_SUBJECT,
-            e.SCHEMA_TOO_LARGE,
-            e.INVALID_RULE_SET,
-            e.INCOMPATIBLE,
-            *WRITE_ERRORS,
-            *BODY_ERRORS,
-        ),
+        errors=REGISTER_ERRORS,
     ),
     Operation(
         method="GET",

@@ -6,7 +6,6 @@ from typing import Any
 
 import orjson
 
-from registry.domain import errors as e
 from registry.domain import queries
 from registry.domain.commands import Command, TagVersion
 from registry.domain.decide.decision import check_subject
@@ -18,7 +17,7 @@ from registry.domain.versions import Registered
 
 from .bodies import metadata, rule_set, tags_of
 from .json_input import document, integer, listing, text
-from .operations import BODY_ERRORS, VERSION_MISSING, WRITE_ERRORS, Call, Fresh, Operation
+from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Fresh, Operation
 
 _ALL = "*"
 
@@ -77,15 +76,6 @@ OPERATIONS = (
         fresh=Fresh.DECIDED,
         takes="TagSchemaRequest",
         gives="RegisterSchemaResponse",
-        errors=(
-            *VERSION_MISSING,
-            e.INVALID_SUBJECT,
-            e.INVALID_RULE_SET,
-            e.INVALID_SCHEMA,
-            e.SCHEMA_TOO_LARGE,
-            e.INCOMPATIBLE,
-            *WRITE_ERRORS,
-            *BODY_ERRORS,
-        ),
+        errors=(*VERSION_MISSING, *REGISTER_ERRORS),
     ),
 )

@@ -1,43 +1,35 @@
-"""What goes through the pipes: pickles with their length before them, because both ends are ours."""
+"""What goes through the pipes: pickles, because both ends are ours."""
 
 from __future__ import annotations
 
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from registry.domain.questions import Known, Question
 
-LENGTH_BYTES = 8
 READY = b"ready"
 """The first message: the process has started."""
 
 
 class Asked(NamedTuple):
-    """What is asked; how long the texts may be read, and how long they may be compared, in seconds."""
+    """What is asked, and how long the texts may be read and may be compared, in seconds of work.
+
+    ``wall_s``: how long all of it may take by the clock on the wall.
+    """
 
     question: Question
     budget_s: float
     reading_s: float
+    wall_s: float = 3600.0
 
 
 class Told(NamedTuple):
-    """The answer, or ``None`` where it would take too long; and how many seconds comparing took."""
+    """The answer, or ``None`` where it would take too long; and how many seconds of work comparing took.
+
+    ``late``: it is the clock on the wall that says so, because the machine has other things to do.
+    """
 
     known: Known | None
     took_s: float
-
-
-def send(pipe: IO[bytes], message: bytes) -> None:
-    """Write a message."""
-    pipe.write(len(message).to_bytes(LENGTH_BYTES, "big"))
-    pipe.write(message)
-    pipe.flush()
-
-
-def receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; ``None`` when the other side is gone."""
-    length = pipe.read(LENGTH_BYTES)
-    if len(length) < LENGTH_BYTES:
-        return None
-    size = int.from_bytes(length, "big")
-    message = pipe.read(size)
-    return message if len(message) == size else None
+    late: bool = False
+    partial: bool = False
+    """Of several questions only the first ones are answered: the others would have taken too long."""

@@ -1,7 +1,7 @@
 """The process beside: it answers one question after another, each within a time of its own.
 
 It ends with its input. What a question may take is a time of this process' own work, so that a busy machine
-costs no verdict; whoever asked looks at the clock on the wall.
+costs no verdict; the clock on the wall only says when nobody waits for the answer any more.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from itertools import takewhile
 from types import FrameType
 
 from registry.domain.parser import Parser
 from registry.domain.questions import Known, Question, Source, answer
 from registry.domain.schemas import Budget, InvalidSchema, Schema
+from registry.pipes import receive, send
 
-from .messages import READY, Asked, Told, receive, send
+from .messages import READY, Asked, Told
 
-NICE = 5
-"""How much whatever else the machine has to do goes before."""
 _AGAIN_S = 1.0
 
 
@@ -31,28 +31,43 @@ class _TooLongError(BaseException):
     """Raised wherever the work is by then; no handler of errors on the way may take it for one."""
 
 
+class _LateError(BaseException):
+    """Likewise, for the clock on the wall."""
+
+
 def main() -> None:
-    """Answer until the input ends."""
+    """Answer until the input ends; the argument says by how much whatever else there is to do goes before."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
-    os.nice(NICE)
+    os.nice(int(sys.argv[1]))
+    if sys.platform == "linux":  # whoever wakes up meanwhile need not wait until this one has had its share
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, READY)
     parser = Parser()
     while (message := receive(questions)) is not None:
         asked: Asked = pickle.loads(message)  # noqa: S301 (from our own parent)
         told = answered(asked, parser)
-        if told.known is None:
+        if told.known is None or told.partial:
             parser = Parser()  # it may have been left in the middle of something
         send(answers, pickle.dumps(told))
 
 
 def answered(asked: Asked, parser: Parser) -> Told:
     """Answer with what ``parser`` remembers and reads."""
+    try:
+        with _bounded(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
+            return _answered(asked, parser)
+    except _LateError:
+        signal.setitimer(signal.ITIMER_PROF, 0)  # where it was raised while the other one was being set aside
+        return Told(None, 0.0, late=True)
+
+
+def _answered(asked: Asked, parser: Parser) -> Told:
     parts, took_s = asked.question.parts, 0.0
     found: dict[Question, Known] = {}
     pairs = [each for each in parts if each.other is not None]
     try:
-        with _bounded(asked.reading_s):
+        with _working(asked.reading_s):
             for each in parts:
                 if each.other is None:
                     found[each] = answer(each, parser.read, Budget())
@@ -60,11 +75,15 @@ def answered(asked: Asked, parser: Parser) -> Told:
             read = {source: _read(source, parser) for source in sources}
         if pairs:
             began = time.process_time()
-            with _bounded(asked.budget_s):
+            with _working(asked.budget_s):
                 for each in pairs:
                     found[each] = answer(each, lambda source: read[source](), Budget(math.inf))
             took_s = time.process_time() - began
     except (_TooLongError, MemoryError):
+        first = list(takewhile(found.__contains__, parts))
+        # What is known by then may do, as the first difference does; if not, the budget is used up.
+        if any(each.other is not None for each in first):
+            return Told(Known([found[each] for each in first]), asked.budget_s, partial=True)
         return Told(None, took_s)
     if asked.question.what == "several":
         return Told(Known([found[each] for each in parts]), took_s)
@@ -85,19 +104,23 @@ def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
     return lambda: schema
 
 
-@contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
-    def over(number: int, frame: FrameType | None) -> None:
-        raise _TooLongError
+def _working(seconds: float) -> AbstractContextManager[None]:
+    return _bounded(seconds, signal.ITIMER_PROF, signal.SIGPROF, _TooLongError)
 
-    signal.signal(signal.SIGPROF, over)
+
+@contextmanager
+def _bounded(seconds: float, timer: int, number: int, raised: type[BaseException]) -> Iterator[None]:
+    def over(number: int, frame: FrameType | None) -> None:
+        raise raised
+
+    signal.signal(number, over)
     # Again and again: where it is raised while something is being thrown away, Python only prints it.
-    signal.setitimer(signal.ITIMER_PROF, max(0.001, seconds), _AGAIN_S)
+    signal.setitimer(timer, max(0.001, seconds), _AGAIN_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+        signal.setitimer(timer, 0)
+        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, tee
+from itertools import islice, takewhile, tee
 from typing import Any, Final
 
 from . import entities, errors, parsing, verdicts, versions
@@ -12,7 +12,7 @@ from .errors import RegistryError
 from .lookup import normalizes
 from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
-from .parser import Parser, TooMuchText
+from .parser import Parser, TooMuchText, together, with_next
 from .parsing import Content
 from .rows import View
 from .schemas import STRICT, Change, Exhausted, InvalidSchema, Schema
@@ -105,24 +105,38 @@ class _Check:
         return islice(earlier, None if self.level.endswith("_TRANSITIVE") else 1)
 
     def _against(self, compared: Iterable[Registered]) -> list[str]:
-        for each in compared if READERS[self.level] else ():
+        row = iter(compared if READERS[self.level] else ())
+        for each in row:
             kind = entities.schema_type(each.row)
             if kind != self._content.schema_type:
                 self._tell(verdicts.other_type(kind, self._content.schema_type), None, each)
                 return [verdicts.OTHER_TYPE]
-            differences = self._differences(each)
+            try:
+                differences = self._differences(each)
+            except TooMuchText as too_much:
+                alike = takewhile(self._is_alike, row)
+                raise with_next(too_much, alike, self._differences, self._parser.given) from None
             if differences:
                 return [*differences, *_what_failed(each)]
         return []
+
+    def _is_alike(self, old: Registered) -> bool:
+        return entities.schema_type(old.row) == self._content.schema_type
 
     def _differences(self, old: Registered) -> list[str]:
         too_long = _TOO_LONG % (old.version, old.subject.qualified)
         try:
             new_schema, old_schema = self._content.parsed(self._parser), self._parser.stored(self._view, old)
             found: list[str] = []
+            asked: list[TooMuchText] = []
             for reader_is in READERS[self.level]:
                 pair = (new_schema, old_schema) if reader_is == "new" else (old_schema, new_schema)
-                found += self._one_way(pair, reader_is, old)
+                try:
+                    found += self._one_way(pair, reader_is, old)
+                except TooMuchText as too_much:
+                    asked.append(too_much)
+            if asked:
+                raise together(asked)
         except InvalidSchema as error:
             text = f"Unexpected exception during compatibility check: {error}"
             self._tell(verdicts.unexpected(text), None, old)

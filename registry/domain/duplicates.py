@@ -18,10 +18,6 @@ from .rows import VersionRow, View
 from .schemas import FORMATS, InvalidSchema
 from .versions import Registered
 
-ROWS_AT_ONCE: Final = 500
-"""Version rows looked at in one piece: some 20 ms."""
-CHARACTERS_AT_ONCE: Final = 1_000_000
-"""Of the schemas that are read in one piece, by a process beside: some tenths of a second."""
 EQUALS_SOUGHT: Final = 10
 """Earlier versions that a new one is held against."""
 
@@ -57,7 +53,16 @@ class Piece(NamedTuple):
     """The key of the last one; ``None`` when there are no more."""
 
 
-def next_piece(view: View, scope: Scope, after: bytes, known: Container[Content]) -> Piece:
+class AtOnce(NamedTuple):
+    """How much is looked at in one piece."""
+
+    rows: int = 500
+    """Of versions: some 20 ms."""
+    characters: int = 1_000_000
+    """Of the schemas that are read, by a process beside: some tenths of a second."""
+
+
+def next_piece(view: View, scope: Scope, after: bytes, known: Container[Content], at_once: AtOnce) -> Piece:
     """The versions behind the row ``after``; ``known``: those whose normal form is known."""
     held: list[tuple[Content, bytes]] = []
     unknown: dict[Content, Registered] = {}
@@ -71,7 +76,7 @@ def next_piece(view: View, scope: Scope, after: bytes, known: Container[Content]
             if content not in unknown and content not in known:
                 unknown[content] = Registered(versions.subject_at(key, value), rows.unnumber(key[-4:]), row)
                 size += len(row.schema)
-        if count == ROWS_AT_ONCE or size > CHARACTERS_AT_ONCE:
+        if count == at_once.rows or size > at_once.characters:
             return Piece(held, unknown, count, key)
     return Piece(held, unknown, count, None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +12,7 @@ from .commands import Register
 from .errors import RegistryError
 from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
 from .model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
-from .parser import Parser
+from .parser import Parser, TooMuchText, with_next
 from .parsing import Content
 from .rows import View
 from .schemas import InvalidSchema
@@ -41,8 +42,15 @@ def find(
         same = of_same_content(view, subject, content)
         if same and (deleted or not same[-1].row.deleted):
             return Found(same[-1], exact=True)
-    for each in versions.versions(view, subject, deleted=deleted and not latest_only, newest_first=True):
-        if equivalent(view, parser, content, each):
+    row = versions.versions(view, subject, deleted=deleted and not latest_only, newest_first=True)
+    for each in row:
+        try:
+            same_text = equivalent(view, parser, content, each)
+        except TooMuchText as too_much:
+            rest = () if latest_only else row
+            ask = partial(equivalent, view, parser, content)
+            raise with_next(too_much, iter(rest), ask, parser.given) from None
+        if same_text:
             return Found(each, exact=False)
         if latest_only:
             break
@@ -129,22 +137,19 @@ def _lookup_elsewhere(
 def _lookup_in(
     view: View, parser: Parser, subject: Subject, request: Register, defaults: Defaults, deleted: bool
 ) -> Found | None:
+    if not request.schema.strip():
+        # Confluent 8.x: no text is not found, rather than refused.
+        return None
     config = config_in_scope(view, subject, defaults)
     latest = versions.latest(view, subject)
-    blank = not request.schema.strip()
-    if blank:
-        if latest is None:
-            return None
-        request = of_latest(request, latest)
     normalize = normalizes(view, subject, request, config)
     content = parsing.read(view, parser, subject, request, new=False, normalize=normalize)
-    # A blank text never says anything by itself: it stands for the latest version, metadata and all.
-    found = None if blank else find(view, parser, subject, content, deleted=deleted)
+    found = find(view, parser, subject, content, deleted=deleted)
     if found is not None or latest is None:
         return found
     sent = (content.metadata, content.rules)
     given = inherited(config, sent, (entities.metadata(latest.row), entities.rule_set(latest.row)))
-    if given == sent and not blank:
+    if given == sent:
         return None
     return find(view, parser, subject, content.given(*given), deleted=deleted)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar, cast
 
 from . import entities, errors, references
+from .errors import RegistryError
 from .questions import Known, Question, Source, What, answer, several
 from .rows import VersionRow, View
 from .schemas import (
@@ -30,6 +32,7 @@ _BYTES_PER_CHARACTER = 16
 _NOTHING: Final[Mapping[Question, Known]] = {}
 
 _Key = tuple[str, str, tuple[Dependency, ...]]
+_E = TypeVar("_E")
 
 
 class TooMuchText(Exception):
@@ -43,6 +46,23 @@ class TooMuchText(Exception):
         super().__init__(refusal)
         self.question = question
         self.refusal = refusal
+
+
+AHEAD_MAX = 256
+"""Of a row of questions, how many are asked at once at most."""
+
+
+def with_next(first: TooMuchText, rest: Iterator[_E], ask: Callable[[_E], object], count: int) -> TooMuchText:
+    """What is too much, and what ``ask`` says is of the next ``count`` in a row: it will be asked next."""
+    found = [first]
+    for each in islice(rest, min(count, AHEAD_MAX)):
+        try:
+            ask(each)
+        except TooMuchText as too_much:
+            found.append(too_much)
+        except (RegistryError, InvalidSchema):
+            break
+    return together(found)
 
 
 def together(found: Sequence[TooMuchText]) -> TooMuchText:
@@ -130,6 +150,8 @@ class Parser:
     ) -> None:
         """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing.
 
+        ``characters``: of Avro; those of other formats count as much as reading them costs more.
+
         ``given``: answers that were found elsewhere for what is begun now.
         """
         self._allowed = characters
@@ -140,6 +162,11 @@ class Parser:
     def budget(self) -> Budget:
         """What one check of compatibility may take; under a limit, all of what was begun together."""
         return self._budget if self.is_limited else Budget(self._steps)
+
+    @property
+    def given(self) -> int:
+        """How many answers were found elsewhere for what was begun; twice as many may be asked next."""
+        return len(self._given)
 
     @property
     def is_limited(self) -> bool:
@@ -162,9 +189,10 @@ class Parser:
         if served is None:
             raise InvalidSchema(f"Invalid schema type {schema_type}")
         source = Source(*key, new)
-        if self._allowed < source.characters:
+        cost = source.characters * served.weight
+        if self._allowed < cost:
             return Read(self, source, None)
-        self._allowed -= source.characters
+        self._allowed -= cost
         schema = served.parse(text, dependencies, new=new)
         read = Read(self, source, schema)
         self._keep(key, read, new)

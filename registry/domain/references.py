@@ -10,6 +10,9 @@ from .rows import View
 from .schemas import Dependency, InvalidSchema
 from .versions import Registered
 
+DEPENDENCIES_MAX = 10_000
+"""Schemas that one may use, directly or not: they are looked up at once."""
+
 
 def resolve(
     view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool
@@ -54,6 +57,8 @@ def _closure(
                 closure.append(dependency)
             continue
         seen.add(reference.name)
+        if len(seen) > DEPENDENCIES_MAX:
+            raise InvalidSchema(f"The schema uses more than {DEPENDENCIES_MAX} other schemas")
         found = _target(view, user, reference, deleted)
         used = Dependency(reference.name, entities.text(found.row))
         stack.append((iter(entities.references(found.row)), found.subject, used))

@@ -134,7 +134,7 @@ class TestBatches:
         assert "result" in gone
         assert api.get("/subjects?deleted=true").json == ["s", "t"]
 
-    @pytest.mark.parametrize(("path", "most"), [("batchGet", 1000), ("batchMutate", 500)])
+    @pytest.mark.parametrize(("path", "most"), [("batchGet", 1000), ("batchMutate", 200)])
     def test_a_batch_holds_requests_and_not_too_many(self, api: Api, path: str, most: int) -> None:
         bodies: tuple[dict[str, Any], ...] = ({}, {"requests": []}, {"requests": None})
         for body in bodies:

@@ -112,3 +112,45 @@ def test_a_mode_request_tells_absent_from_null() -> None:
     assert mode_request(b'{"mode":"readonly"}') == (True, "readonly")
     assert mode_request(b'{"mode":null}') == (True, None)
     assert mode_request(b"{}") == (False, None)
+
+
+def many(count: int) -> list[str]:
+    return [f"x{n}" for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"references": [{"name": name, "subject": "s", "version": 1} for name in many(1001)]},
+        {"metadata": {"properties": dict.fromkeys(many(10_001), "v")}},
+        {"metadata": {"tags": {name: many(999) for name in many(11)}}},
+        {"metadata": {"sensitive": many(10_001)}},
+        {"ruleSet": {"domainRules": [{"name": name, "type": "T"} for name in many(4000)]}},
+        {"schemaTagsToAdd": [{"schemaEntity": {"entityPath": name}} for name in many(6000)]},
+    ],
+)
+def test_more_than_anybody_writes_is_refused(said: dict[str, Any]) -> None:
+    with pytest.raises(RegistryError, match=r"has more than 10+ entries") as caught:
+        read(**said)
+    assert caught.value.code == 422
+
+
+def test_much_is_taken() -> None:
+    references = [{"name": name, "subject": "s", "version": 1} for name in many(1000)]
+    found = read(references=references, metadata={"properties": dict.fromkeys(many(9_999), "v")})
+    assert len(found.references) == 1000
+    with pytest.raises(RegistryError):
+        config_patch(orjson.dumps({"defaultMetadata": {"properties": dict.fromkeys(many(10_001), "v")}}))
+
+
+def test_a_body_of_nothing_but_brackets_is_refused_and_a_long_schema_is_not() -> None:
+    filler = b"[" * 900 + b"]" * 900
+    assert code_of(b'{"x":[' + b",".join([filler] * 300) + b'],"schema":"x"}') == 422
+    brackets = '"' + '[{\\"x\\": 1},' * 30_000 + '"'
+    assert read(schema=brackets * 3).schema == brackets * 3
+
+
+def test_a_text_that_does_not_end_is_read_once() -> None:
+    commas = b'{"schema":"' + b"," * 300_000
+    assert code_of(commas) == 400, "all of it is one text, and holds no entries"
+    assert code_of(b'{"schema":"' + b'\\"' * 2_000_000) == 400

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from registry.domain import duplicates
+from registry.api.backend import ApiSettings
+from registry.domain.duplicates import AtOnce
 from tests.api.driver import Api, Requests
 
 JSON, PROTOBUF = Requests("JSON"), Requests("PROTOBUF")
@@ -132,9 +134,10 @@ class TestList:
 
 
 class TestPieces:
-    @pytest.fixture(autouse=True)
-    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(duplicates, "ROWS_AT_ONCE", 3)
+    @pytest.fixture
+    def api(self) -> Iterator[Api]:
+        with Api(settings=ApiSettings(duplicates_at_once=AtOnce(rows=3))) as found:
+            yield found
 
     def test_each_request_examines_a_piece(self, twice: Api) -> None:
         told = [twice.get("/schemas/duplicates?subjectPrefix=:*:").json for _ in range(4)]
@@ -148,12 +151,12 @@ class TestPieces:
                 twice.get(f"/schemas/duplicates?{query}")
         assert sets(found(twice, "subjectPrefix=:*:a")) == pairs("a 1, a2 1, :.x:a 1")
 
-    def test_large_schemas_make_small_pieces(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(duplicates, "CHARACTERS_AT_ONCE", 10)
-        JSON.register(api, "a", ONE)
-        JSON.register(api, "b", OTHER)
-        assert api.get("/schemas/duplicates").json["examined"] == 1
-        assert sets(found(api)) == pairs("a 1, b 1")
+    def test_large_schemas_make_small_pieces(self) -> None:
+        with Api(settings=ApiSettings(duplicates_at_once=AtOnce(characters=10))) as api:
+            JSON.register(api, "a", ONE)
+            JSON.register(api, "b", OTHER)
+            assert api.get("/schemas/duplicates").json["examined"] == 1
+            assert sets(found(api)) == pairs("a 1, b 1")
 
 
 class TestEqualTo:

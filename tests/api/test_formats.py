@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
-from typing import Final, Literal
+from typing import Final
 
 import pytest
 
@@ -19,6 +19,7 @@ from registry.domain.schemas import (
     Schema,
     Tagged,
 )
+from registry.domain.schemas.comparing import Comparing, Side
 from tests.api.driver import Api
 
 
@@ -56,7 +57,7 @@ class Words:
         return " ".join(f"*{word}" if word in loud else word for word in self.canonical.split())
 
 
-class WordFormat:
+class WordFormat(Comparing[Words]):
     """Readers have to know every word of the writer."""
 
     name: Final = "WORDS"
@@ -71,33 +72,21 @@ class WordFormat:
             raise InvalidSchema(f"unknown {missing[0]}")
         return Words(words, frozenset().union(*known.values()))
 
-    def differences(
-        self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
-        *,
-        policy: str = "STRICT",
+    def own(self, schema: Schema) -> Words | None:
+        return schema if isinstance(schema, Words) else None
+
+    def compared(
+        self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
-        assert isinstance(reader, Words)
-        assert isinstance(writer, Words)
         missing = sorted(writer.words - reader.words)
         return [Difference("WORD_MISSING", f"#/{word}", f"{reader_is} lacks {word}") for word in missing]
 
-    def changes(
-        self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
-        *,
-        policy: str = "STRICT",
-        lines: bool = False,
+    def told(
+        self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
         return [
             Change(*each[:2], False, each[2], None, None, "say it")
-            for each in map(astuple, self.differences(reader, writer, reader_is))
+            for each in map(astuple, self.compared(writer, reader, reader_is, budget, policy))
         ]
 
 

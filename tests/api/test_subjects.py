@@ -174,11 +174,11 @@ def test_lookup_shapes(api: Api) -> None:
     assert api.post("/subjects/s", {"schema": named}).body == exact.body
 
 
-def test_lookup_without_a_schema_gives_the_latest(api: Api) -> None:
-    api.register("s", A)
+@pytest.mark.parametrize("body", [{}, {"schema": ""}, {"schema": None}])
+def test_a_lookup_without_a_schema_finds_nothing(api: Api, body: dict[str, Any]) -> None:
     api.register("s", AB)
-    assert api.post("/subjects/s", {}).json["version"] == 2
-    assert api.post("/subjects/t", {}).error == (404, 40401, "Subject 't' not found.")
+    assert api.post("/subjects/s", body).error == (404, 40403, "Schema not found")
+    assert api.post("/subjects/t", body).error == (404, 40401, "Subject 't' not found.")
 
 
 def test_lookup_misses(api: Api) -> None:

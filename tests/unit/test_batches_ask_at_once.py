@@ -8,16 +8,18 @@ from itertools import count
 from registry.api.association_bodies import change_requests
 from registry.aside.messages import Asked
 from registry.aside.process import answered
-from registry.domain.commands import ChangeAssociations
+from registry.aside.running import Running
+from registry.domain.commands import ChangeAssociations, PutConfig, Refused, Register
 from registry.domain.decide import decide
 from registry.domain.decide.decision import Decision
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
 from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import Known, Question, facts
+from registry.domain.questions import Known, Question, Source, facts, several
 from registry.domain.records import Record
 from registry.domain.scope import Defaults
 from registry.domain.views import DictView
+from registry.node.deciding import Decider, Given, Planned
 
 COUNT = 60
 _offsets = count()
@@ -41,7 +43,7 @@ def batch(op: str, type_name: str, *, fields: int = 20) -> ChangeAssociations:
 
 
 def decided(
-    rows: DictView, command: ChangeAssociations, *, characters: int, steps: int
+    rows: DictView, command: ChangeAssociations | PutConfig | Register, *, characters: int, steps: int
 ) -> tuple[Decision, list[Question]]:
     """The decision, and what had to be asked beside for it."""
     parser, beside, known = Parser(), Parser(), dict[Question, Known]()
@@ -81,3 +83,56 @@ def test_many_small_comparisons_share_the_steps_that_are_taken_at_once() -> None
     (question,) = asked
     assert len(question.parts) > COUNT // 3
     assert {each.what for each in question.parts} == {"differences"}
+
+
+def test_a_batch_that_would_not_be_written_whole_is_refused() -> None:
+    decider = Decider(Defaults(), 100)
+    rows, command = DictView(), batch("CREATE", "int")
+    size = sum(
+        len(each.key) + len(each.value or b"")
+        for each in decided(rows, command, characters=10**9, steps=10**9)[0].entries
+    )
+    too_much = decider.decide(rows, [Given(command)], base=0, now=1, bytes_max=size)
+    assert not too_much.entries
+    (refused,) = too_much.plans
+    assert isinstance(refused, Refused)
+    assert (refused.code, "at once" in refused.message) == (42212, True)
+    (done,) = decider.decide(rows, [Given(command)], base=0, now=1, bytes_max=2 * size).plans
+    assert isinstance(done, Planned)
+    assert done.stop >= 2 * COUNT
+
+
+def test_a_schema_is_held_against_many_versions_in_few_rounds() -> None:
+    rows = DictView()
+
+    def schema(number: int) -> Register:
+        fields = [{"name": f"f{each}", "type": "int", "default": number} for each in range(20)]
+        return Register("s", json.dumps({"type": "record", "name": "R", "fields": fields}))
+
+    for command in (*map(schema, range(COUNT)), PutConfig("s", {"compatibilityLevel": "FULL_TRANSITIVE"})):
+        written(rows, decided(rows, command, characters=10**9, steps=10**9)[0])
+    free, _ = decided(rows, schema(COUNT), characters=10**9, steps=10**9)
+    limited, asked = decided(rows, schema(COUNT), characters=2_000, steps=50)
+    assert (limited.entries, limited.reply) == (free.entries, free.reply)
+    assert len(asked) < COUNT // 3
+
+
+def test_what_was_compared_in_time_is_told() -> None:
+    quick, long = Source("AVRO", '"int"'), [Source("JSON", text) for text in ENDLESS]
+    how = (("reader_is", "new"),)
+    first, second = Question("differences", quick, quick, how), Question("differences", *long, how)
+    process = Running(nice=0)
+    try:
+        told = process.ask(Asked(several([first, second]), 0.2, 60))
+        other_way_round = process.ask(Asked(several([second, first]), 0.2, 60))
+    finally:
+        process.end()
+    assert told.partial
+    assert told.known is not None
+    assert facts(several([first, second]), told.known) == {first: Known([])}
+    assert other_way_round.known is None
+
+
+ENDLESS = [
+    '{"anyOf":[{"type":"null"},' * 500 + f'{{"type":"{leaf}"}}' + "]}" * 500 for leaf in ("integer", "string")
+]

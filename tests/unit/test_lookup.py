@@ -49,21 +49,11 @@ class TestLookup:
         assert small.lookup("s", deleted=True)["version"] == 1
         assert small.missing("s", INT, deleted=True) == 40403
 
-    def test_no_text_means_the_latest(self, small: SmallRegistry) -> None:
+    def test_no_text_is_not_found(self, small: SmallRegistry) -> None:
         assert small.missing("s", "") == 40401
-        small.level("s", "NONE")
-        small.register("s", STRING, metadata=properties(k="v"))
-        small.register("s", INT)
-        found = small.lookup("s", "")
-        assert (found["version"], found["metadata"]) == (2, {"properties": {"k": "v"}})
-
-    def test_no_text_means_the_latest_even_where_an_older_version_has_its_text(
-        self, small: SmallRegistry
-    ) -> None:
-        small.register("s")
         small.register("s", metadata=properties(k="v"))
-        assert small.lookup("s", "")["version"] == 2
-        assert small.missing("s", "", metadata=properties(k="other")) == 40403
+        assert small.missing("s", "") == 40403
+        assert small.missing("s", " ", metadata=properties(k="v")) == 40403
 
     def test_metadata_that_was_left_out_is_inherited(self, small: SmallRegistry) -> None:
         small.register("s", metadata=properties(k="v"))

@@ -13,6 +13,7 @@ import pytest
 
 from registry.aside.messages import Asked
 from registry.aside.process import answered
+from registry.aside.running import Running
 from registry.domain.parser import Parser, TooMuchText
 from registry.domain.questions import Known, Question, facts
 from registry.domain.schemas import Dependency, InvalidSchema
@@ -117,6 +118,10 @@ def test_what_takes_too_long_is_given_up() -> None:
     pair = parser.parse("JSON", unions("integer")), parser.parse("JSON", unions("string"))
     with pytest.raises(TooMuchText) as caught:
         parser.differences(*pair, reader_is="new", budget=parser.budget())
-    told = answered(Asked(caught.value.question, 0.05, 60), Parser())
+    process = Running(nice=0)
+    try:
+        told = process.ask(Asked(caught.value.question, 0.05, 60))
+    finally:
+        process.end()
     assert told.known is None
     assert told.took_s >= 0

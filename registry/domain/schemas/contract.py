@@ -151,6 +151,10 @@ class Format(Protocol):
     def name(self) -> str:
         """The ``schemaType`` of the API, for example ``AVRO``."""
 
+    @property
+    def weight(self) -> int:
+        """How much reading a character costs at the worst, in what it costs for Avro."""
+
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> Schema:
         """Parse ``text``, which may name types of ``dependencies`` (transitive closure, dependencies first).
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from .contract import Entity, InvalidSchema, Tagged
 
@@ -11,6 +11,8 @@ NAME: Final = "confluent:tags"
 """The property or keyword that holds them in Avro and JSON schemas."""
 RECORD: Final = "sr_record"
 FIELD: Final = "sr_field"
+
+T = TypeVar("T")
 
 
 class Change(NamedTuple):
@@ -49,6 +51,30 @@ def _united(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
 def changed(tags: Iterable[str], change: Change) -> list[str]:
     """The tags of an entity after a change: new ones at the end, each once."""
     return [each for each in dict.fromkeys([*tags, *change.add]) if each not in change.remove]
+
+
+def told(entities: Iterable[tuple[Entity, T]], read: Callable[[T], object]) -> list[Tagged]:
+    """What carries tags; ``read`` gives what an entity's property holds."""
+    found = ((entity, listed(read(each))) for entity, each in entities)
+    return [(entity, tuple(said)) for entity, said in found if said]
+
+
+def give(
+    entities: Iterable[tuple[Entity, T]],
+    wanted: Changes,
+    read: Callable[[T], object],
+    write: Callable[[T, list[str]], None],
+) -> None:
+    """Give entities other tags; ``write`` takes those of one, perhaps none.
+
+    Raises :class:`InvalidSchema` for a path that leads nowhere.
+    """
+    there = dict(entities)
+    for entity, each in wanted.items():
+        if entity in there:
+            write(there[entity], changed(listed(read(there[entity])), each))
+        else:
+            check_optional(entity, each)
 
 
 def check_optional(entity: Entity, change: Change) -> None:

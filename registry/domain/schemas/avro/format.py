@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
+from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
-    STRICT,
     Budget,
     Change,
     Dependency,
     Difference,
-    InvalidSchema,
     Schema,
     Tagged,
 )
@@ -88,7 +87,7 @@ def _read_again(text: str, dependencies: Sequence[Dependency]) -> Node:
     return parser.read(text, strict=False)
 
 
-class AvroFormat:
+class AvroFormat(Comparing[AvroSchema]):
     """Avro 1.12 as Java has it: parser, ``toString`` and ``SchemaCompatibility``."""
 
     __slots__ = ()
@@ -100,41 +99,28 @@ class AvroFormat:
         known = frozenset([type_name(parser.read(item.text, strict=False)) for item in dependencies])
         return AvroSchema(parser.read(text, strict=new), known, tuple(dependencies))
 
-    def differences(
-        self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
-        *,
-        policy: str = STRICT,
+    def own(self, schema: Schema) -> AvroSchema | None:
+        """It is told by its class."""
+        return schema if isinstance(schema, AvroSchema) else None
+
+    def compared(
+        self, writer: AvroSchema, reader: AvroSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         """Java's incompatibilities, in Java's order, whatever the policy."""
-        old, new = _both(writer, reader)
-        return differences(new.node, old.node, reader_is, budget)
+        return differences(reader.node, writer.node, reader_is, budget)
 
-    def changes(
+    def told(
         self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
+        writer: AvroSchema,
+        reader: AvroSchema,
+        reader_is: Side,
+        budget: Budget,
+        policy: str,
         *,
-        policy: str = STRICT,
-        lines: bool = False,
+        lines: bool,
     ) -> list[Change]:
         """The same, told at length, and what changed besides."""
-        from .explaining import Side, changes  # noqa: PLC0415 (registrations do without)
+        from . import explaining  # noqa: PLC0415 (registrations do without)
 
-        budget = Budget() if budget is None else budget
-        pair = _both(writer, reader)
-        for each in pair:
-            budget.spend_on_text(len(each.canonical), lines=lines)
-        old, new = (Side(each.node, each.canonical, lines=lines) for each in pair)
-        return changes(old, new, reader_is, budget)
-
-
-def _both(writer: Schema, reader: Schema) -> tuple[AvroSchema, AvroSchema]:
-    if not isinstance(reader, AvroSchema) or not isinstance(writer, AvroSchema):
-        raise InvalidSchema("Incompatible because of different schema type")
-    return writer, reader
+        old, new = (explaining.Side(each.node, each.canonical, lines=lines) for each in (writer, reader))
+        return explaining.changes(old, new, reader_is, budget)

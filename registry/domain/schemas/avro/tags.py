@@ -12,8 +12,7 @@ from .model import Array, Field, Map, Node, Record, Union
 
 def tagged(node: Node) -> list[Tagged]:
     """What carries tags, in the order of the text."""
-    found = ((entity, tags.listed((each.props or {}).get(tags.NAME))) for entity, each in _entities(node))
-    return [(entity, tuple(said)) for entity, said in found if said]
+    return tags.told(_entities(node), _read)
 
 
 def change(node: Node, wanted: tags.Changes) -> None:
@@ -21,19 +20,20 @@ def change(node: Node, wanted: tags.Changes) -> None:
 
     Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere.
     """
-    entities = dict(_entities(node))
-    for entity, each in wanted.items():
-        there = entities.get(entity)
-        if there is None:
-            tags.check_optional(entity, each)
-            continue
-        props = dict(there.props or {})
-        said = tags.changed(tags.listed(props.get(tags.NAME)), each)
-        if said:
-            props[tags.NAME] = said
-        else:
-            props.pop(tags.NAME, None)
-        there.props = props or None
+    tags.give(_entities(node), wanted, _read, _write)
+
+
+def _read(each: Record | Field) -> object:
+    return (each.props or {}).get(tags.NAME)
+
+
+def _write(each: Record | Field, said: list[str]) -> None:
+    props = dict(each.props or {})
+    if said:
+        props[tags.NAME] = said
+    else:
+        props.pop(tags.NAME, None)
+    each.props = props or None
 
 
 def _entities(node: Node) -> Iterator[tuple[Entity, Record | Field]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
-    STRICT,
     Budget,
     Change,
     Dependency,
@@ -85,11 +85,12 @@ class JsonSchema:
         return printed(value)
 
 
-class JsonFormat:
+class JsonFormat(Comparing[JsonSchema]):
     """JSON Schema, drafts 04, 06, 07, 2019-09 and 2020-12."""
 
     __slots__ = ()
     name: Final = "JSON"
+    weight = 4
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> JsonSchema:
         """An object or a boolean; whether it makes sense as a schema is looked at only where it is new."""
@@ -101,43 +102,30 @@ class JsonFormat:
             schema.node()
         return schema
 
-    def differences(
-        self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
-        *,
-        policy: str = STRICT,
+    def own(self, schema: Schema) -> JsonSchema | None:
+        """It is told by its class."""
+        return schema if isinstance(schema, JsonSchema) else None
+
+    def compared(
+        self, writer: JsonSchema, reader: JsonSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         """Confluent's incompatible changes from the writer's schema to the reader's, in Confluent's order."""
         from .compatibility import differences  # noqa: PLC0415
 
-        old, new = _both(writer, reader)
-        return differences(old.node(), new.node(), reader_is, Budget() if budget is None else budget, policy)
+        return differences(writer.node(), reader.node(), reader_is, budget, policy)
 
-    def changes(
+    def told(
         self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
+        writer: JsonSchema,
+        reader: JsonSchema,
+        reader_is: Side,
+        budget: Budget,
+        policy: str,
         *,
-        policy: str = STRICT,
-        lines: bool = False,
+        lines: bool,
     ) -> list[Change]:
         """All changes that Confluent knows of."""
-        from .explaining import Side, changes  # noqa: PLC0415
+        from . import explaining  # noqa: PLC0415
 
-        budget = Budget() if budget is None else budget
-        pair = _both(writer, reader)
-        for each in pair:
-            budget.spend_on_text(len(each.canonical), lines=lines)
-        old, new = (Side(each.node(), each.value) for each in pair)
-        return changes(old, new, reader_is, budget, policy, lines=lines)
-
-
-def _both(writer: Schema, reader: Schema) -> tuple[JsonSchema, JsonSchema]:
-    if not isinstance(reader, JsonSchema) or not isinstance(writer, JsonSchema):
-        raise InvalidSchema("Incompatible because of different schema type")
-    return writer, reader
+        old, new = (explaining.Side(each.node(), each.value) for each in (writer, reader))
+        return explaining.changes(old, new, reader_is, budget, policy, lines=lines)

@@ -21,8 +21,7 @@ _BUCKETS: Final = ("definitions", "$defs")
 
 def tagged(value: Json) -> list[Tagged]:
     """What carries tags, in the order of the text."""
-    found = ((entity, tags.listed(each.get(tags.NAME))) for entity, each in _entities(value))
-    return [(entity, tuple(said)) for entity, said in found if said]
+    return tags.told(_entities(value), _read)
 
 
 def change(value: Json, wanted: tags.Changes) -> None:
@@ -30,17 +29,18 @@ def change(value: Json, wanted: tags.Changes) -> None:
 
     Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere.
     """
-    entities = dict(_entities(value))
-    for entity, each in wanted.items():
-        there = entities.get(entity)
-        if there is None:
-            tags.check_optional(entity, each)
-            continue
-        said = tags.changed(tags.listed(there.get(tags.NAME)), each)
-        if said:
-            there[tags.NAME] = said
-        else:
-            there.pop(tags.NAME, None)
+    tags.give(_entities(value), wanted, _read, _write)
+
+
+def _read(each: dict[str, Json]) -> object:
+    return each.get(tags.NAME)
+
+
+def _write(each: dict[str, Json], said: list[str]) -> None:
+    if said:
+        each[tags.NAME] = said
+    else:
+        each.pop(tags.NAME, None)
 
 
 def _entities(value: Json) -> Iterator[tuple[Entity, dict[str, Json]]]:

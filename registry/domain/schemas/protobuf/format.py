@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from registry.domain.schemas.contract import (
-    STRICT,
-    Budget,
-    Change,
-    Dependency,
-    Difference,
-    InvalidSchema,
-    Schema,
-)
+from registry.domain.schemas.comparing import Comparing, Side
+from registry.domain.schemas.contract import Budget, Change, Dependency, Difference, Schema
 
 if TYPE_CHECKING:
     from .schema import ProtobufSchema
 
 
-class ProtobufFormat:
+class ProtobufFormat(Comparing["ProtobufSchema"]):
     """Protobuf's language as Confluent 8.x reads, prints and compares it."""
 
     __slots__ = ()
     name: Final = "PROTOBUF"
+    weight = 2
 
     def parse(
         self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
@@ -36,45 +30,31 @@ class ProtobufFormat:
 
         return read(text, dependencies, new=new)
 
-    def differences(
-        self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
-        *,
-        policy: str = STRICT,
+    def own(self, schema: Schema) -> ProtobufSchema | None:
+        """It is told by its class."""
+        from .schema import ProtobufSchema  # noqa: PLC0415 (as above)
+
+        return schema if isinstance(schema, ProtobufSchema) else None
+
+    def compared(
+        self, writer: ProtobufSchema, reader: ProtobufSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         """Confluent's incompatible changes from the writer to the reader, whatever the policy."""
         from .compatibility import differences  # noqa: PLC0415 (as above)
 
-        old, new = _both(writer, reader)
-        sides = (old.file, old.names), (new.file, new.names)
-        return differences(*sides, reader_is, Budget() if budget is None else budget)
+        return differences((writer.file, writer.names), (reader.file, reader.names), reader_is, budget)
 
-    def changes(
+    def told(
         self,
-        reader: Schema,
-        writer: Schema,
-        reader_is: Literal["new", "old"],
-        budget: Budget | None = None,
+        writer: ProtobufSchema,
+        reader: ProtobufSchema,
+        reader_is: Side,
+        budget: Budget,
+        policy: str,
         *,
-        policy: str = STRICT,
-        lines: bool = False,
+        lines: bool,
     ) -> list[Change]:
         """All changes that Confluent knows of."""
         from .explaining import explained  # noqa: PLC0415 (as above)
 
-        budget = Budget() if budget is None else budget
-        pair = _both(writer, reader)
-        for each in pair:
-            budget.spend_on_text(len(each.canonical), lines=lines)
-        return explained(*pair, reader_is, budget, lines=lines)
-
-
-def _both(writer: Schema, reader: Schema) -> tuple[ProtobufSchema, ProtobufSchema]:
-    from .schema import ProtobufSchema  # noqa: PLC0415 (as above)
-
-    if not isinstance(reader, ProtobufSchema) or not isinstance(writer, ProtobufSchema):
-        raise InvalidSchema("Incompatible because of different schema type")
-    return writer, reader
+        return explained(writer, reader, reader_is, budget, lines=lines)

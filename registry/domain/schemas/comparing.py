@@ -1,0 +1,72 @@
+"""What all formats do alike when two of their schemas are compared."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, Literal, TypeVar
+
+from .contract import STRICT, Budget, Change, Difference, InvalidSchema, Schema
+
+S = TypeVar("S", bound=Schema)
+
+Side = Literal["new", "old"]
+"""Which of two schemas is being registered."""
+
+
+class Comparing(ABC, Generic[S]):
+    """The part of a :class:`.contract.Format` that compares its schemas, which are ``S``."""
+
+    __slots__ = ()
+    weight = 1
+
+    @abstractmethod
+    def own(self, schema: Schema) -> S | None:
+        """The schema itself, where it is one of this format."""
+
+    @abstractmethod
+    def compared(
+        self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str
+    ) -> list[Difference]:
+        """See :meth:`differences`."""
+
+    @abstractmethod
+    def told(
+        self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str, *, lines: bool
+    ) -> list[Change]:
+        """See :meth:`changes`."""
+
+    def differences(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Side,
+        budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
+    ) -> list[Difference]:
+        """See :class:`.contract.Format`."""
+        return self.compared(
+            self._one(writer), self._one(reader), reader_is, Budget() if budget is None else budget, policy
+        )
+
+    def changes(
+        self,
+        reader: Schema,
+        writer: Schema,
+        reader_is: Side,
+        budget: Budget | None = None,
+        *,
+        policy: str = STRICT,
+        lines: bool = False,
+    ) -> list[Change]:
+        """See :class:`.contract.Format`."""
+        budget = Budget() if budget is None else budget
+        for each in (writer, reader):
+            budget.spend_on_text(len(each.canonical), lines=lines)
+        return self.told(self._one(writer), self._one(reader), reader_is, budget, policy, lines=lines)
+
+    def _one(self, schema: Schema) -> S:
+        own = self.own(schema)
+        if own is None:
+            raise InvalidSchema("Incompatible because of different schema type")
+        return own
