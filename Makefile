@@ -88,7 +88,7 @@ bench: $(VENV)/dev.stamp java
 	  { echo "make bench needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
 	$(BIN)/python bench/load.py $(ARGS)
 	@echo; echo 'Schemas of each type, and others beside comparisons without end'
-	$(BIN)/python bench/formats.py
+	$(BIN)/python bench/formats.py --cluster
 	@echo; echo 'Folding a log into an empty store: one process, two, and from Kafka'
 	$(BIN)/python bench/fold.py --records 300000 --cores 1
 	$(BIN)/python bench/fold.py --records 1000000

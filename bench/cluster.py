@@ -1,11 +1,12 @@
-"""A cluster of three nodes on one broker, measured: hand-over, registering, reading, and the start of a node.
+"""Registering through Kafka, by a node alone and in a cluster of three; hand-over; the start of a node.
 
     python bench/cluster.py [--seconds 5] [--rounds 3] [--records 1300000] [--folder /tmp]
 
 Hand-over: clients write through all nodes without pause while the primary is stopped, killed or frozen; the
 longest time without an acknowledged write counts, and what failed. Everything shares the machine's cores: the
-broker, three nodes with one reader each, and the load. Beside each figure stands what Confluent's Schema
-Registry 8.3.1 did on a machine of two cores. Needs wrk.
+broker, the nodes with one reader each, and the load. Beside each figure stands what one node of Confluent's
+Schema Registry 8.3.1 did on a machine of two cores, and for registering the yardstick of the same run: bare
+appends of one record each to the same broker, one after another. Needs wrk.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -28,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import orjson
 
-from bench.fold import build
+from bench.fold import build, entry
 from bench.load import schema
 from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
@@ -42,6 +43,8 @@ from tests.faults.load import Line
 WRITERS = 4
 HEAL_S = 60.0
 CALM_S = 2.0
+SUBJECTS = 1000
+APPENDS = 2000
 CONFLUENT = {
     "new, 32 connections": 133.0,
     "new, 1 connection": 129.0,
@@ -181,44 +184,106 @@ def hand_overs(cluster: Cluster, rounds: int) -> None:
             print(f"  {kind:8} {hand_over(cluster, f'{kind}{round_}', end, mend)}   ({beside})", flush=True)
 
 
-def loads(cluster: Cluster, given: argparse.Namespace, folder: Path) -> None:
-    """Rates of registering and of reading the latest version."""
-    primary = cluster.primary()
-    secondary = next(node for node in cluster.nodes if node is not primary)
-    template = orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
-    count = 1000
-    line = Line(primary.port)
-    for number in range(1, count + 1):
-        line.ask("POST", f"/subjects/latest-{number}/versions", {"schema": schema(f"L{number}")})
-    chance = random.Random()
+class Load:
+    """Requests without pause, on one node at a time."""
 
-    def new(node: Node, connections: int) -> Measured:
-        script = _NEW.replace("{template}", template).replace("{seed}", f"{chance.randrange(10**9)}")
-        return wrk(node.url, script, connections, given.seconds, folder)
+    def __init__(self, folder: Path, seconds: int) -> None:
+        self._folder, self._seconds = folder, seconds
+        self._template = orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
+        self._chance = random.Random()
 
-    def latest(node: Node) -> Measured:
-        script = _LATEST.replace("{count}", str(count)).replace("{seed}", f"{chance.randrange(10**9)}")
-        return wrk(node.url, script, 32, given.seconds, folder)
+    def new(self, node: Node, connections: int) -> Measured:
+        """Register schemas of 30 fields, each under a subject of its own."""
+        script = _NEW.replace("{template}", self._template).replace("{seed}", self._seed())
+        return wrk(node.url, script, connections, self._seconds, self._folder)
 
-    rows: dict[str, tuple[Callable[[], Measured], float]] = {
-        "new, 32 connections, primary": (lambda: new(primary, 32), CONFLUENT["new, 32 connections"]),
-        "new, 32 connections, secondary": (lambda: new(secondary, 32), CONFLUENT["new, 32 connections"]),
-        "new, 1 connection, primary": (lambda: new(primary, 1), CONFLUENT["new, 1 connection"]),
-        "new, 1 connection, secondary": (lambda: new(secondary, 1), CONFLUENT["new, 1 connection"]),
-        "latest, 32 connections, primary": (lambda: latest(primary), CONFLUENT["by id"]),
-        "latest, 32 connections, secondary": (lambda: latest(secondary), CONFLUENT["by id"]),
-    }
+    def latest(self, node: Node) -> Measured:
+        """Ask for the latest versions of :meth:`prepare`'s subjects."""
+        script = _LATEST.replace("{count}", str(SUBJECTS)).replace("{seed}", self._seed())
+        return wrk(node.url, script, 32, self._seconds, self._folder)
+
+    def _seed(self) -> str:
+        return str(self._chance.randrange(10**9))
+
+    @staticmethod
+    def prepare(node: Node) -> None:
+        """Register what is asked for."""
+        line = Line(node.port)
+        for number in range(1, SUBJECTS + 1):
+            line.ask("POST", f"/subjects/latest-{number}/versions", {"schema": schema(f"L{number}")})
+        line.close()
+
+
+def appends(servers: str) -> float:
+    """Appends a second, each of one record and begun when the last one was acknowledged."""
+    log = KafkaLog(Security(), servers, "yardstick", transactional_id="yardstick", append_timeout_s=30.0)
+    try:
+        log.claim()
+        for number in range(APPENDS // 2):  # the broker warms up
+            log.append([entry(number, APPENDS, 1700)])
+        began = time.monotonic()
+        for number in range(APPENDS):
+            log.append([entry(number, APPENDS, 1700)])
+        return APPENDS / (time.monotonic() - began)
+    finally:
+        log.close()
+
+
+def rates(
+    rows: Mapping[str, tuple[Callable[[], Measured], str]], given: argparse.Namespace
+) -> dict[str, float]:
+    """Take each row in turn and print the medians; each has the name of Confluent's figure beside it."""
     found: dict[str, list[Measured]] = {name: [] for name in rows}
     for _ in range(given.rounds):
         for name, (take, _) in rows.items():
             found[name].append(take())
-    print(f"\nRequests/s, median of {given.rounds} rounds of {given.seconds} s; schemas of 30 fields")
+    print(f"Requests/s, median of {given.rounds} rounds of {given.seconds} s; schemas of 30 fields")
     medians = {name: statistics.median(each.per_s for each in runs) for name, runs in found.items()}
     for name, (_, beside) in rows.items():
         errors = sum(each.errors for each in found[name])
-        print(
-            f"  {name:35}{medians[name]:9.0f}   {medians[name] / beside:5.1f} times Confluent {errors} errors"
+        ratio = medians[name] / CONFLUENT[beside]
+        print(f"  {name:35}{medians[name]:9.0f}   {ratio:5.1f} times Confluent {errors} errors", flush=True)
+    return medians
+
+
+def alone(folder: Path, given: argparse.Namespace) -> None:
+    """One node, as Confluent's figures were taken."""
+    with Cluster(folder / "alone", nodes=1, front_by="") as cluster:
+        node, load = cluster.primary(), Load(folder, given.seconds)
+        load.new(node, 32)  # the broker warms up
+        print("\nOne node")
+        assert cluster.broker is not None
+        bare = appends(cluster.broker.address)
+        medians = rates(
+            {
+                "new, 32 connections": (lambda: load.new(node, 32), "new, 32 connections"),
+                "new, 1 connection": (lambda: load.new(node, 1), "new, 1 connection"),
+            },
+            given,
         )
+        print(f"  {'the yardstick, bare appends':35}{bare:9.0f}")
+        for name, median in medians.items():
+            print(f"  {name}, of the yardstick: {median / bare:.2f}")
+
+
+def loads(cluster: Cluster, given: argparse.Namespace, folder: Path) -> None:
+    """Rates of registering and of reading the latest version, in a cluster."""
+    primary = cluster.primary()
+    secondary = next(node for node in cluster.nodes if node is not primary)
+    load = Load(folder, given.seconds)
+    load.prepare(primary)
+    print("\nThree nodes")
+    medians = rates(
+        {
+            "new, 32 connections, primary": (lambda: load.new(primary, 32), "new, 32 connections"),
+            "new, 32 connections, secondary": (lambda: load.new(secondary, 32), "new, 32 connections"),
+            "new, 1 connection, primary": (lambda: load.new(primary, 1), "new, 1 connection"),
+            "new, 1 connection, secondary": (lambda: load.new(secondary, 1), "new, 1 connection"),
+            "latest, 32 connections, primary": (lambda: load.latest(primary), "by id"),
+            "latest, 32 connections, secondary": (lambda: load.latest(secondary), "by id"),
+        },
+        given,
+    )
     primarys, secondarys = (medians[f"new, 32 connections, {each}"] for each in ("primary", "secondary"))
     print(f"  new through a secondary, of the rate on the primary: {secondarys / primarys:.2f} (goal 0.6)")
 
@@ -271,6 +336,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=given.folder))
     try:
+        alone(folder, given)
         with Cluster(folder / "cluster", front_by="") as cluster:
             loads(cluster, given, folder)
             hand_overs(cluster, given.rounds)

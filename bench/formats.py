@@ -4,7 +4,8 @@
 
 Registrations and checks of thirty fields by 16 connections of one asyncio process, which takes about half a
 core; then a JSON schema of 2,000 fields and a file of 300 messages, one after another; then four clients that
-send comparisons without end, while others read and write.
+send comparisons without end, while others read and write. What a cluster feels of that, its heartbeats above
+all, is measured by ``bench/heartbeat.py``, which ``--cluster`` runs too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import asyncio
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -243,6 +245,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--readers", default="2")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--cluster", action="store_true", help="then bench/heartbeat.py")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         flags = ("--readers", given.readers, "--compatibility-budget-s", str(BUDGET_S))
@@ -250,6 +253,9 @@ def main() -> None:
         print(f"load of the machine: {os.getloadavg()[0]:.1f}")
         asyncio.run(run(registry.port, given.seconds))
         registry.stop()
+    if given.cluster:
+        command = [sys.executable, str(ROOT / "bench" / "heartbeat.py"), "--folder", str(given.folder)]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
