@@ -217,9 +217,15 @@ def line(row: Row) -> str:
 def incremental(place: Place, schemas: int, engines: list[str]) -> None:
     """Build upon the largest snapshot after a few further records, against building the whole."""
     place.append(schemas, schemas + FURTHER, schemas + FURTHER)
+    snapshots = place.folder / "snapshots"
+    base = set(snapshots.iterdir())
     for engine in engines:
-        upon, _ = built(place, engine)
-        whole, _ = built(place, engine, "--full")
+        took = []
+        for flags in ((), ("--full",)):
+            took.append(built(place, engine, *flags)[0])
+            for made in set(snapshots.iterdir()) - base:
+                shutil.rmtree(made)
+        upon, whole = took
         print(
             f"{engine}: {schemas + FURTHER:,} records in {whole:.1f} s; {FURTHER:,} of them upon a base in "
             f"{upon:.1f} s, {upon / whole:.2f} of that"
@@ -259,6 +265,8 @@ def main() -> None:
             place = Place(folder / str(schemas), broker)
             (place.folder / "node" / "data").mkdir(parents=True)
             rows.append(measured(place, schemas))
+            if options.spark and len(rows) == 1:
+                built(place, "spark")  # a machine's first build keeps Spark's classes for all others
             if len(rows) == len(options.sizes.split(",")):
                 print(f"loading {schemas:,}: {rows[-1].load.snapshot}")
                 incremental(place, schemas, ["local", *(["spark"] if options.spark else [])])

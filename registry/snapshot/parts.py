@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, islice
 from operator import add, lt
@@ -42,49 +42,36 @@ def begins_part(key: bytes) -> bool:
     return not xxh3_64_intdigest(key) & _MASK
 
 
-class PartWriter:
-    """Makes the parts of one run of rows in key order and hands each to ``put``: its name and content.
+def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
+    """The rows of each part, from rows in key order. Raises :class:`ValueError` where they are in no order.
 
-    What is put is a function of the rows alone. At most one part is held in memory.
+    What is cut is a function of the rows alone, not of their batches.
     """
-
-    def __init__(self, put: Callable[[str, bytes], None]) -> None:
-        self._put = put
-        self._parts: list[Part] = []
-        self._waiting: list[Row] = []
-        self._bytes = 0
-        self._last = b""
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Further rows, all with greater keys than those before. Raises :class:`ValueError` otherwise."""
+    waiting: list[Row] = []
+    size, last_key = 0, b""
+    for rows in batches:
         if not rows:
-            return
+            continue
         keys = [key for key, _ in rows]
-        if not self._last < keys[0] or not all(map(lt, keys, islice(keys, 1, None))):
+        if not last_key < keys[0] or not all(map(lt, keys, islice(keys, 1, None))):
             raise ValueError(f"rows are not in the order of their keys, near {keys[0]!r}")
-        self._last = keys[-1]
+        last_key = keys[-1]
         begun = 0
         for at, (key, value) in enumerate(rows):
-            if self._bytes >= RAW_BYTES_MAX or (self._bytes and not xxh3_64_intdigest(key) & _MASK):
-                self._waiting += rows[begun:at]
-                begun = at
-                self._end_part()
-            self._bytes += len(key) + len(value)
-        self._waiting += rows[begun:]
+            if size >= RAW_BYTES_MAX or (size and not xxh3_64_intdigest(key) & _MASK):
+                yield waiting + list(rows[begun:at])
+                waiting, begun, size = [], at, 0
+            size += len(key) + len(value)
+        waiting += rows[begun:]
+    if waiting:
+        yield waiting
 
-    def _end_part(self) -> None:
-        rows, self._waiting, self._bytes = self._waiting, [], 0
-        content = _encode(rows)
-        sha256 = hashlib.sha256(content).hexdigest()
-        name = part_name(sha256)
-        self._put(name, content)
-        self._parts.append(Part(name, len(rows), len(content), sha256, rows[0][0], rows[-1][0]))
 
-    def finish(self) -> list[Part]:
-        """End the last part; all parts in key order."""
-        if self._waiting:
-            self._end_part()
-        return self._parts
+def part_of(rows: list[Row]) -> tuple[Part, bytes]:
+    """The part that holds these rows, and the content of its file."""
+    content = _encode(rows)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Part(part_name(sha256), len(rows), len(content), sha256, rows[0][0], rows[-1][0]), content
 
 
 def read_rows(data: bytes) -> Iterator[list[Row]]:

@@ -8,7 +8,7 @@ every task's rows must begin with a key that begins a part (:func:`.parts.begins
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
@@ -18,7 +18,7 @@ from registry.domain import digest
 
 from .location import Location
 from .manifest import FORMAT, MANIFEST, Manifest, Part
-from .parts import PartWriter, Row
+from .parts import Row, cut, part_of
 
 _AT_ONCE = 3
 """Parts that are being written: places far away take their time."""
@@ -58,12 +58,10 @@ def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> Wri
     """
     counts: Counter[bytes] = Counter()
     total = digest.EMPTY
-    with _Writing(location, id) as writing:
-        writer = PartWriter(writing.put)
-        for batch in rows:
-            if not batch:
-                continue
-            writer.add(batch)
+
+    def counted() -> Iterator[Sequence[Row]]:
+        nonlocal total
+        for batch in filter(None, rows):
             total = (total + digest.total(batch)) % digest.MODULUS
             first, last = batch[0][0][:1], batch[-1][0][:1]
             # Rows are in the order of their keys, which begin with the letter of their table.
@@ -71,24 +69,36 @@ def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> Wri
                 counts[first] += len(batch)
             else:
                 counts.update([key[:1] for key, _ in batch])
-        parts = writer.finish()
-    return Written(parts, {table.decode(): count for table, count in counts.items()}, total)
+            yield batch
+
+    with _Writing(location, id) as writing:
+        for part in cut(counted()):
+            writing.put(part)
+    return Written(writing.parts, {table.decode(): count for table, count in counts.items()}, total)
 
 
 class _Writing:
-    """Writes parts in threads, while the next ones are made; all are written when its block ends."""
+    """Makes and writes parts in threads, while further rows come; when its block ends, all are written."""
 
     def __init__(self, location: Location, id: str) -> None:
+        self.parts: list[Part] = []
         self._location, self._id = location, id
         self._threads = ThreadPoolExecutor(_AT_ONCE, "write")
-        self._under_way: deque[Future[None]] = deque()
+        self._under_way: deque[Future[Part]] = deque()
 
-    def put(self, name: str, content: bytes) -> None:
-        """Have one written. Raises what went wrong with an earlier one."""
+    def put(self, rows: list[Row]) -> None:
+        """Have a part written. Raises what went wrong with an earlier one."""
         if len(self._under_way) == _AT_ONCE:
-            self._under_way.popleft().result()
-        path = f"{self._id}/{name}"
-        self._under_way.append(self._threads.submit(self._location.write, path, content))
+            self._finish_first()
+        self._under_way.append(self._threads.submit(self._write, rows))
+
+    def _write(self, rows: list[Row]) -> Part:
+        part, content = part_of(rows)
+        self._location.write(f"{self._id}/{part.name}", content)
+        return part
+
+    def _finish_first(self) -> None:
+        self.parts.append(self._under_way.popleft().result())
 
     def __enter__(self) -> Self:
         return self
@@ -97,9 +107,8 @@ class _Writing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._threads.shutdown(wait=True, cancel_futures=error is not None)
-        if error is None:
-            for each in self._under_way:
-                each.result()
+        while error is None and self._under_way:
+            self._finish_first()
 
 
 def unite(runs: Iterable[Written]) -> Written:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -36,9 +37,10 @@ OWNERS_MAX = 1_000_000
 """Of records since the base: with more, all of the log is folded instead."""
 BRIEF = 300_000
 """Records; with fewer, what Java has compiled at its best comes too late."""
-RANGE_BYTES = 32 << 20
 _PYTHON_SAID = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
 _SHOWN = 500
+_TRIED = 20
+"""Numbers for each partition, so that hardly one gets none."""
 
 
 def build(task: Task, progress: Progress) -> Manifest:
@@ -106,14 +108,13 @@ class _Job:
 
     def _plan(self, seen: list[ChunkSeen], parts: tuple[Part, ...]) -> writing.Plan:
         task = self._task
-        size = sum(chunk.size for chunk in seen)
-        wanted = max(4 * self._context.defaultParallelism, size // RANGE_BYTES)
         base = task.base.id if task.base else ""
-        return writing.Plan(task.location.uri, task.id, base, plan_ranges(seen, parts, wanted))
+        ranges = plan_ranges(seen, parts, 4 * self._context.defaultParallelism)
+        return writing.Plan(task.location.uri, task.id, base, ranges)
 
     def _write(self, folded: DataFrame, plan: writing.Plan, put: list[Written]) -> Written:
-        lines = self._lines(folded, plan)
         with self._told(WRITING):
+            lines = self._lines(folded, plan)
             answers = [
                 writing.decode(bytes(each.answer))
                 for each in lines.mapInArrow(partial(writing.write, plan), writing.FIELDS).collect()
@@ -126,25 +127,32 @@ class _Job:
 
     def _lines(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
         """The chunks of each range, in order; one that lies in two ranges is in both."""
-        session, count = self._session, len(plan.ranges)
-        edges = [
-            (
-                number,
-                bytearray(units[0].low),
-                bytearray(units[-1].high) if units[-1].high is not None else None,
-            )
-            for number, units in enumerate(plan.ranges)
-        ]
-        ranges = session.createDataFrame(edges, "range int, low binary, high binary")
+        count = len(plan.ranges)
+        lows = [units[0].low for units in plan.ranges]
+        columns = {
+            "range": pa.array(range(count), pa.int32()),
+            "place": pa.array(self._places(count), pa.int64()),
+            "low": pa.array(lows, pa.binary()),
+            "high": pa.array([*lows[1:], None], pa.binary()),
+        }
+        # Rows of Python's would be read by Python once more.
+        ranges = self._session.createDataFrame(pa.table(columns))
         within = (sql.col("last") >= sql.col("low")) & (
             sql.col("high").isNull() | (sql.col("first") < sql.col("high"))
         )
-        found = folded.join(sql.broadcast(ranges), within).select("range", "first", "data")
+        found = folded.join(sql.broadcast(ranges), within).select("place", "range", "first", "data")
         # A range without changes is written, too.
-        every = ranges.select(
-            "range", sql.lit(None).cast("binary").alias("first"), sql.lit(None).cast("binary").alias("data")
-        )
-        return found.unionByName(every).repartition(count, "range").sortWithinPartitions("range", "first")
+        none = sql.lit(None).cast("binary")
+        every = ranges.select("place", "range", none.alias("first"), none.alias("data"))
+        lines = found.unionByName(every).repartition(count, "place").sortWithinPartitions("range", "first")
+        return lines.select("range", "first", "data")
+
+    def _places(self, count: int) -> list[int]:
+        """A number for each of ``count`` partitions that Spark puts there; else, a third would stay empty."""
+        tried = self._session.range(_TRIED * count).repartition(count, "id")
+        put = tried.select(sql.spark_partition_id().alias("place"), "id").collect()
+        found = {each.place: each.id for each in put}
+        return [found.get(place, place) for place in range(count)]
 
     @contextmanager
     def _told(self, step: str) -> Iterator[None]:

@@ -33,7 +33,7 @@ class Jars:
 
     def here(self) -> list[Path]:
         """The jars, fetched if they are not in the cache yet. Raises :class:`NotAvailable`."""
-        folder = _cache() / f"{self._name}-{hashlib.sha256(self._list.read_bytes()).hexdigest()[:12]}"
+        folder = cache() / f"{self._name}-{hashlib.sha256(self._list.read_bytes()).hexdigest()[:12]}"
         if not folder.exists():
             with one_at_a_time(folder):
                 if not folder.exists():
@@ -82,7 +82,7 @@ class Jars:
         if done.returncode or not into.exists():
             raise NotAvailable(
                 f"{self._name} could not be fetched: see whether Maven's public index can be reached from"
-                f" here, and whether Java trusts its certificate, or fill {_cache()} elsewhere; Ivy said:\n"
+                f" here, and whether Java trusts its certificate, or fill {cache()} elsewhere; Ivy said:\n"
                 f"{done.stdout[-_SHOWN:]}"
             )
 
@@ -103,7 +103,8 @@ def one_at_a_time(made: Path) -> Iterator[None]:
         yield
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The folder of what is fetched or made once for this machine."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "registrar"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

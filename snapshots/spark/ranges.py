@@ -12,6 +12,8 @@ from registry.snapshot.parts import begins_part
 
 from .tasks.writing import Range, Unit
 
+RANGE_BYTES = 128 << 20
+"""Of rows in a range, about."""
 _COMPRESSED = 5
 """Rows are about so many times as large as the files of parts."""
 
@@ -25,10 +27,11 @@ class ChunkSeen(NamedTuple):
     gone: Sequence[bytes]
 
 
-def plan_ranges(chunks: Collection[ChunkSeen], parts: Sequence[Part], wanted: int) -> tuple[Range, ...]:
-    """About ``wanted`` ranges, at least one, which together hold every key once."""
+def plan_ranges(chunks: Collection[ChunkSeen], parts: Sequence[Part], least: int) -> tuple[Range, ...]:
+    """About ``least`` ranges or more, at least one, which together hold every key once."""
     units = list(_units(sorted(chunks, key=lambda chunk: chunk.first), parts))
-    share = sum(unit.weight for unit in units) / wanted
+    size = sum(unit.weight for unit in units)
+    share = size / max(least, size // RANGE_BYTES)
     ranges: list[Range] = []
     under_way: list[Unit] = []
     weight = 0

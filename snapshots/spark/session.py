@@ -21,6 +21,7 @@ from registry.settings import Settings
 from snapshots.task import BuildFailed
 
 from . import connector, shipping
+from .shared_classes import OPTIONS, sharing_classes
 
 HERE = Path(__file__).parent
 _TRIES = 3
@@ -61,13 +62,18 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
         return
     conf = session_conf(settings, brief=brief)
     _set_environment(conf)
+    with sharing_classes(conf) as shared, _started(shared) as session, _prepared(session):
+        yield session
+
+
+@contextmanager
+def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise BuildFailed(f"Spark did not start: {error}") from error
     try:
-        with _prepared(session):
-            yield session
+        yield session
     finally:
         with suppress(Py4JError, OSError):  # where Spark was killed
             session.stop()
@@ -117,11 +123,12 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
+        OPTIONS: f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
         # What is exchanged stays on this machine, and compressing it takes longer than writing it.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
+        "spark.python.daemon.module": "snapshots.spark.worker_daemon",
     }
 
 

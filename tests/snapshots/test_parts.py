@@ -14,16 +14,13 @@ from hypothesis import strategies as st
 
 from registry.snapshot import parts
 from registry.snapshot.manifest import Part
-from registry.snapshot.parts import BadPart, PartWriter, Row, begins_part, read_rows
+from registry.snapshot.parts import BadPart, Row, begins_part, cut, part_of, read_rows
 from registry.snapshot.sealing import Overlapping, Written, unite
 
 
 def written(batches: Iterable[Sequence[Row]]) -> tuple[list[Part], dict[str, bytes]]:
-    files: dict[str, bytes] = {}
-    writer = PartWriter(files.__setitem__)
-    for batch in batches:
-        writer.add(batch)
-    return writer.finish(), files
+    made = [part_of(rows) for rows in cut(batches)]
+    return [part for part, _ in made], {part.name: content for part, content in made}
 
 
 def read(found: list[Part], files: dict[str, bytes]) -> list[Row]:

@@ -22,7 +22,6 @@ from registry.domain.views import DictView
 from registry.snapshot import parts
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
-from registry.snapshot.parts import PartWriter
 from registry.snapshot.reading import Unusable
 from registry.snapshot.sealing import Written, unite, write_run
 from snapshots.spark import shipping
@@ -54,9 +53,8 @@ some_rows = st.dictionaries(
 
 @given(some_rows, st.data())
 def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.DataObject) -> None:
-    by_rows: dict[str, bytes] = {}
-    writer = PartWriter(by_rows.__setitem__)
-    writer.add(found)
+    expected = [parts.part_of(each) for each in parts.cut([found])]
+    by_rows = {part.name: content for part, content in expected}
     by_columns: dict[str, bytes] = {}
     whole = columns.columns_of(dict(found))
     begins = [at for at, (key, _) in enumerate(found) if at and parts.begins_part(key)]
@@ -67,12 +65,13 @@ def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.
         for begin, end in zip([low, *edges], [*edges, high], strict=True):
             other.add(whole.slice(begin, end))
         made += other.finish()
-    assert made == writer.finish()
+    assert made == [part for part, _ in expected]
     assert by_columns == by_rows
     for content in by_rows.values():
         again = columns.read_columns(content)
         listed = list(zip(again.keys.to_pylist(), again.values.to_pylist(), strict=True))
         assert listed == [row for batch in parts.read_rows(content) for row in batch]
+        assert columns.read_keys(content) == again.keys
 
 
 @given(st.lists(some_rows, max_size=4), st.binary(max_size=2), st.binary(max_size=2))
@@ -176,7 +175,7 @@ def test_what_the_fold_asks_for_is_what_is_picked_from_the_base(log: list[Record
     table = rows_of(log)
     base = columns.columns_of(dict(sorted(table.items())))
     for each in {owner(record.key) for record in log}:
-        picked = list(base_rows.rows_of(base, (each,)))
+        picked = base_rows.rows_of(base.keys, lambda: base.values, (each,))
         expected = {key: value for key, value in table.items() if rows.owner_of(key) == each}
         assert {key: value for _, key, value in picked} == {
             key: value for key, value in expected.items() if key[:1] not in base_rows.NEVER_ASKED

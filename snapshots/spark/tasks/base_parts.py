@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
+
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 from registry.snapshot.parts import BadPart
 from registry.snapshot.reading import Unusable, read_part
 
-from .columns import Columns, read_columns
+from .columns import Columns, read_columns, read_keys
+
+T = TypeVar("T")
 
 
 def columns_of_part(location: Location, id: str, part: Part) -> Columns:
     """The rows of a part. Raises :class:`registry.snapshot.reading.Unusable`, and as there."""
+    return _read(part, read_columns, read_part(location, id, part))
+
+
+def keys_of_part(
+    location: Location, id: str, part: Part
+) -> tuple[pa.BinaryArray, Callable[[], pa.BinaryArray]]:
+    """The keys of a part, and what unpacks the values when it is called. Both raise likewise."""
+    content = read_part(location, id, part)
+    return _read(part, read_keys, content), lambda: _read(part, read_columns, content).values
+
+
+def _read(part: Part, reader: Callable[[bytes], T], content: bytes) -> T:
     try:
-        return read_columns(read_part(location, id, part))
+        return reader(content)
     except BadPart as error:
         raise Unusable(f"{part.name} is damaged: {error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -12,8 +12,8 @@ from registry.domain import rows
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Part
 
-from .base_parts import columns_of_part
-from .columns import Columns, KeysOf
+from .base_parts import keys_of_part
+from .columns import KeysOf
 from .folding import BASE_ROW
 
 NEVER_ASKED = (rows.GUID, rows.ID, rows.REFERRER, rows.RESOURCE_ID, rows.RESOURCE_NAME)
@@ -45,26 +45,34 @@ def pick(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     location = Location.parse(wanted.uri)
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            part = columns_of_part(location, wanted.base, wanted.parts[number])
-            yield _answer(list(rows_of(part, wanted.owners)))
+            keys, values = keys_of_part(location, wanted.base, wanted.parts[number])
+            yield _answer(rows_of(keys, values, wanted.owners))
 
 
-def rows_of(part: Columns, owners: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Owner, key and value of the rows that belong to ``owners``, but for index rows."""
-    keys = KeysOf(part.keys)
+def rows_of(
+    keys: pa.BinaryArray, values: Callable[[], pa.BinaryArray], owners: Sequence[bytes]
+) -> list[tuple[bytes, bytes, bytes]]:
+    """Owner, key and value of the rows that belong to ``owners``, but for index rows.
+
+    ``values`` is called if there are some.
+    """
+    found = list(_places_of(KeysOf(keys), owners))
+    if not found:
+        return []
+    held = values()
+    return [(owner, keys[at].as_py(), held[at].as_py()) for owner, at in found]
+
+
+def _places_of(keys: KeysOf, owners: Sequence[bytes]) -> Iterator[tuple[bytes, int]]:
     wanted = frozenset(owners)
     begin = 0
     while begin < len(keys):
         table = keys[begin][:1]
         end = bisect_left(keys, rows.after(table), begin)
         if table == rows.VERSION:
-            found = _versions_of(keys, begin, end, owners)
-        elif table in NEVER_ASKED:
-            found = iter(())
-        else:
-            found = ((owner, at) for at in range(begin, end) if (owner := rows.owner_of(keys[at])) in wanted)
-        for owner, at in found:
-            yield owner, keys[at], part.values[at].as_py()
+            yield from _versions_of(keys, begin, end, owners)
+        elif table not in NEVER_ASKED:
+            yield from ((own, at) for at in range(begin, end) if (own := rows.owner_of(keys[at])) in wanted)
         begin = end
 
 

@@ -1,6 +1,6 @@
 """Columns of keys and values, and parts made of them without touching each row.
 
-The parts are those that :class:`registry.snapshot.parts.PartWriter` makes of the same rows, byte for byte.
+The parts are those that :func:`registry.snapshot.parts.part_of` makes of the same rows, byte for byte.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class KeysOf:
 
 
 class ColumnWriter:
-    """Makes the parts of one run of rows, like ``PartWriter``; no key but the first one begins a part."""
+    """Makes the parts of one run of rows, in which no key but the first one begins a part."""
 
     def __init__(self, put: Put) -> None:
         self._put = put
@@ -154,11 +154,22 @@ def _batches(rows: Columns) -> Iterator[tuple[int, int]]:
 
 def read_columns(content: bytes) -> Columns:
     """The rows of a part's file. Raises :class:`registry.snapshot.parts.BadPart`."""
+    return united([Columns(*batch.columns) for batch in _read(content, SCHEMA)])
+
+
+def read_keys(content: bytes) -> pa.BinaryArray:
+    """Their keys alone: most of a part are values, which are not unpacked. Raises as :func:`read_columns`."""
+    return pa.concat_arrays([batch.column(0) for batch in _read(content, pa.schema([SCHEMA.field(0)]))])
+
+
+def _read(content: bytes, wanted: pa.Schema) -> list[pa.RecordBatch]:
+    options = pa.ipc.IpcReadOptions(included_fields=list(range(len(wanted))))
     try:
-        with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+        with pa.ipc.open_stream(pa.py_buffer(content), options=options) as reader:
             table = reader.read_all()
     except (pa.ArrowException, OSError) as error:
         raise BadPart(f"it cannot be read: {error}") from error
-    if table.schema != SCHEMA:
+    if table.schema != wanted:
         raise BadPart(f"its columns are {table.schema.names}, not those of a part")
-    return united([Columns(*batch.columns) for batch in table.to_batches()])
+    batches: list[pa.RecordBatch] = table.to_batches()
+    return batches

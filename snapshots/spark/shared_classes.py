@@ -1,0 +1,102 @@
+"""Spark's classes as Java has loaded them, kept after the first build: later ones start some seconds earlier.
+
+As it ends, Java writes what it has loaded to a file in the cache folder (class data sharing), and maps that
+file when it starts again. A file that does not suit the Java or its jars is passed over by Java itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from .fetching import cache, pyspark_jars
+
+OPTIONS = "spark.driver.extraJavaOptions"
+_OF_THEIR_OWN = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare")
+_QUIET = "-Xlog:cds*=off"
+_WRITING_S = 60.0
+_UNUSED_S = 30 * 86_400
+"""Files that nobody has used for so long go: each takes 170 MB."""
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def sharing_classes(conf: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """The configuration with the option for the file; where there is none yet, it is kept at the end.
+
+    Nothing happens where Java runs already or will run elsewhere, where ``conf`` says by itself what is
+    shared, and where nothing can be kept.
+    """
+    file = _file(conf)
+    if file is None:
+        yield conf
+    elif file.exists():
+        with suppress(OSError):  # it is another user's
+            os.utime(file)
+        yield _with(conf, f"-XX:SharedArchiveFile={file}")
+    else:
+        with tempfile.TemporaryDirectory(dir=file.parent) as work:
+            written = Path(work) / file.name
+            yield _with(conf, f"-XX:ArchiveClassesAtExit={written}")
+            _keep(written, file)
+
+
+def _file(conf: Mapping[str, str]) -> Path | None:
+    """Where it is, or will be."""
+    options = conf.get(OPTIONS, "")
+    runs_already = SparkContext._gateway is not None  # noqa: SLF001 (there is no other way)
+    elsewhere = not conf["spark.master"].startswith("local")
+    if runs_already or elsewhere or any(name in options for name in _OF_THEIR_OWN):
+        return None
+    try:
+        folder = cache()
+        return (
+            folder / f"spark-{pyspark.__version__}-{_identity()}.jsa" if os.access(folder, os.W_OK) else None
+        )
+    except OSError as error:
+        _log.debug("no place to keep Spark's classes: %s", error)
+        return None
+
+
+def _identity() -> str:
+    """Names this very Java with these very jars."""
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
+    files = [java.resolve(), *sorted(pyspark_jars().glob("*.jar"))]
+    said = [f"{file}:{stat.st_size}:{stat.st_mtime_ns}" for file in files for stat in [file.stat()]]
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
+
+
+def _with(conf: Mapping[str, str], option: str) -> dict[str, str]:
+    return {**conf, OPTIONS: f"{conf.get(OPTIONS, '')} {_QUIET} {option}".strip()}
+
+
+def _keep(written: Path, file: Path) -> None:
+    """End Java, which writes the file, and put that where later builds look for it."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001
+    _log.info("keeping Spark's classes (once) for later builds: %s", file)
+    # Another session in this process starts another Java.
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    with suppress(OSError, Py4JError, subprocess.TimeoutExpired):
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_WRITING_S)
+        # A Java that cannot do it leaves no file; an empty one is passed over at every start.
+        written.touch()
+        written.rename(file)
+        for other in file.parent.glob("spark-*.jsa"):
+            if time.time() - other.stat().st_mtime > _UNUSED_S:
+                other.unlink()

@@ -1,0 +1,64 @@
+"""How Spark's session is started: what makes it quick, on a real Spark in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from snapshots.spark.shared_classes import OPTIONS, sharing_classes
+from tests.running import ROOT
+
+_TWICE = """
+from pathlib import Path
+from registry.settings import Settings
+from snapshots.spark.session import open_session
+
+def seen(batches):
+    import gc, sys
+    import pyarrow as pa
+    for batch in batches:
+        there = [name for name in ("pandas", "snapshots.spark.tasks.folding") if name in sys.modules]
+        archives = [entry for entry in sys.path if entry.endswith((".zip", ".jar"))]
+        pa.array([b""], pa.binary())
+        yield pa.record_batch([pa.array([f"{there} {archives} {gc.get_freeze_count() > 0}"])], names=["seen"])
+
+for _ in range(2):
+    with open_session(Settings(snapshots_spark_master="local[1]"), brief=True) as session:
+        print("worker", session.range(1).mapInArrow(seen, "seen string").collect()[0].seen)
+        maps = Path(f"/proc/{session.sparkContext._gateway.proc.pid}/maps").read_text()
+        files = {line.split()[-1] for line in maps.splitlines() if "registrar/spark-" in line}
+        print("mapped", sorted(files))
+"""
+
+
+def test_what_java_loaded_is_kept_and_workers_are_forked_from_what_they_need(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _TWICE], cwd=ROOT, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = list((tmp_path / "registrar").iterdir())
+    assert [file.suffix for file in kept] == [".jsa"]
+    worker = "worker ['snapshots.spark.tasks.folding'] [] True"
+    assert done.stdout.splitlines() == [worker, "mapped []", worker, f"mapped ['{kept[0]}']"]
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.master": "spark://host:7077", OPTIONS: "-Da=b"},
+        {"spark.master": "local[*]", OPTIONS: "-XX:SharedArchiveFile=own.jsa"},
+        {"spark.master": "local[*]", OPTIONS: "-Xshare:off"},
+    ],
+)
+def test_who_shares_otherwise_or_elsewhere_is_left_alone(
+    conf: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with sharing_classes(conf) as found:
+        assert found == conf
+    assert not any(tmp_path.rglob("*.jsa"))
