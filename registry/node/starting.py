@@ -132,8 +132,8 @@ class Starting:
         finally:
             with self._alone:
                 self._kill = None
-        if self._stopped:
-            raise Stopped
+            if self._stopped:
+                raise Stopped  # whatever went wrong when the process was ended
 
     def heard(self, told: dict[str, Any]) -> None:
         """Take note of what the process says."""

@@ -7,6 +7,7 @@ belongs to, and when it was started.
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -17,7 +18,7 @@ _ENDED = ("Z", "X")
 
 def builder_name(pid: int) -> str:
     """What the process of this host with this id is called, which must not have been waited for."""
-    return f"{_place()}/{_started(pid)}:{pid}"
+    return f"{_place()}/{_started(pid) or ''}:{pid}"
 
 
 def has_ended(builder: str) -> bool:
@@ -30,7 +31,8 @@ def has_ended(builder: str) -> bool:
     started, _, pid = process.partition(":")
     if not (started.isdecimal() and pid.isdecimal()) or place != _place():
         return False
-    return _started(int(pid)) != started
+    found = _started(int(pid))
+    return not _is_there(int(pid)) if found is None else found != started
 
 
 def _place() -> str:
@@ -43,10 +45,24 @@ def _place() -> str:
     return f"{socket.gethostname()}/{boot}.{space}"
 
 
-def _started(pid: int) -> str:
-    """When the process with this id was started, in ticks since the machine was; empty when there is none."""
+def _started(pid: int) -> str | None:
+    """When the process with this id was started, in ticks since the machine was.
+
+    Empty for one that has ended, ``None`` where there is none to be seen.
+    """
     try:
         said = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return ""
+        return None
     return "" if said[0] in _ENDED else said[19]
+
+
+def _is_there(pid: int) -> bool:
+    """Whether there is such a process, be it one of another user that is not to be seen."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -31,6 +31,6 @@ def in_time(ask: Callable[[], _T]) -> _T:
     try:
         return answer.result(ANSWER_S)
     except TimeoutError as error:
-        if answer.done():
-            raise
+        if answer.done():  # in the last moment; or it is this that went wrong
+            return answer.result()
         raise LocationUnreachable(f"there was no answer within {ANSWER_S:g} s") from error

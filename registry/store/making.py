@@ -128,7 +128,10 @@ class NewStore:
         if isinstance(error, lmdb.MapFullError):
             return StoreError(f"the store {self._folder} has reached its map size (setting store_map_bytes)")
         # LMDB calls a page that was written only in part an input/output error.
-        full = shutil.disk_usage(self._folder.parent).free < _ROOM_MIN
+        try:
+            full = shutil.disk_usage(self._folder.parent).free < _ROOM_MIN
+        except OSError:
+            full = False
         room = "; there is no room left on the disk" if full else ""
         return StoreError(f"the store {self._folder} cannot be written: {error}{room}")
 

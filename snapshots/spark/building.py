@@ -91,11 +91,11 @@ class _Job:
 
     def _owners(self, log: DataFrame) -> list[bytes]:
         """Whose records there are, sorted; a few too many owners stand for far too many."""
-        owners = log.select("owner").repartition(self._partitions, "owner").distinct()
+        owners = log.select("owner")
         if self._task.end - self._task.start > OWNERS_MAX:
-            owners = owners.limit(OWNERS_MAX + 1)
+            owners = owners.repartition(self._partitions, "owner").distinct().limit(OWNERS_MAX + 1)
         with self._told(FINDING):
-            return sorted(bytes(each.owner) for each in owners.collect())
+            return sorted(owners.toArrow().column("owner").unique().to_pylist())
 
     def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
         """The rows of the base that folding their records may ask for."""

@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -30,6 +29,8 @@ _QUIET = "-Xlog:cds*=off"
 _WRITING_S = 60.0
 _UNUSED_S = 30 * 86_400
 """Files that nobody has used for so long go: each takes 170 MB."""
+_LEFT_S = 3_600
+"""So do those that Java, whose build was killed, has written for nobody."""
 _log = logging.getLogger(__name__)
 
 
@@ -48,10 +49,10 @@ def sharing_classes(conf: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
             os.utime(file)
         yield _with(conf, f"-XX:SharedArchiveFile={file}")
     else:
-        with tempfile.TemporaryDirectory(dir=file.parent) as work:
-            written = Path(work) / file.name
-            yield _with(conf, f"-XX:ArchiveClassesAtExit={written}")
-            _keep(written, file)
+        _sweep(file.parent)
+        written = file.with_name(f"{file.name}.{os.getpid()}")
+        yield _with(conf, f"-XX:ArchiveClassesAtExit={written}")
+        _keep(written, file)
 
 
 def _file(conf: Mapping[str, str]) -> Path | None:
@@ -93,10 +94,16 @@ def _keep(written: Path, file: Path) -> None:
     with suppress(OSError, Py4JError, subprocess.TimeoutExpired):
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(_WRITING_S)
-        # A Java that cannot do it leaves no file; an empty one is passed over at every start.
-        written.touch()
-        written.rename(file)
-        for other in file.parent.glob("spark-*.jsa"):
-            if time.time() - other.stat().st_mtime > _UNUSED_S:
-                other.unlink()
+        if gateway.proc.wait(_WRITING_S) == 0:
+            # A Java that cannot do it leaves no file; an empty one is passed over at every start.
+            written.touch()
+            written.rename(file)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what is not used any more, and what builds left that were killed."""
+    for file in folder.glob("spark-*.jsa*"):
+        with suppress(OSError):
+            unused_s = time.time() - file.stat().st_mtime
+            if unused_s > (_UNUSED_S if file.suffix == ".jsa" else _LEFT_S):
+                file.unlink()

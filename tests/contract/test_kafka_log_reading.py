@@ -171,6 +171,27 @@ def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, ope
     assert read_on(log, 3)[0][0].value == b"another's"
 
 
+def test_no_more_than_fits_is_held_of_what_is_appended_here_and_not_read(
+    odd: OddBroker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "AHEAD_BYTES", 3000)
+    log = opened(odd.proxy.address, make_topic(odd.address))
+    log.claim()
+    log.append([Entry(b"k", b"0")])
+    assert read_on(log)[1] == 1
+    odd.proxy.loses_fetches = True
+    try:
+        for n in range(20):
+            log.append([Entry(b"%d" % n, bytes(1000))])
+        offset = 1
+        while log.wait(offset, 0.0):
+            offset = log.read(offset, 10, ALL).next
+        assert 3 <= offset <= 5, "about as much as is read ahead"
+    finally:
+        odd.proxy.loses_fetches = False
+    assert [record.key for record in read_on(log, offset)[0]] == [b"%d" % n for n in range(offset - 1, 20)]
+
+
 def test_a_log_closes_also_when_somebody_has_just_looked_for_more(kafka: Broker, opened: Opened) -> None:
     topic = make_topic(kafka.address)
     for _ in range(20):

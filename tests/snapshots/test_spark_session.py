@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from snapshots.spark.shared_classes import OPTIONS, sharing_classes
 from tests.running import ROOT
@@ -62,3 +64,17 @@ def test_who_shares_otherwise_or_elsewhere_is_left_alone(
     with sharing_classes(conf) as found:
         assert found == conf
     assert not any(tmp_path.rglob("*.jsa"))
+
+
+def test_what_nobody_has_used_for_long_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    folder = tmp_path / "registrar"
+    folder.mkdir()
+    ages = {"spark-1.jsa": 40 * 24, "spark-2.jsa": 20 * 24, "spark-2.jsa.1": 2, "other": 9999}
+    for name, hours in ages.items():
+        (folder / name).touch()
+        os.utime(folder / name, times=(0, time.time() - hours * 3600))
+    with pytest.raises(RuntimeError), sharing_classes({"spark.master": "local[*]"}):
+        raise RuntimeError
+    assert sorted(file.name for file in folder.iterdir()) == ["other", "spark-2.jsa"]

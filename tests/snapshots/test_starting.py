@@ -17,6 +17,7 @@ import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.domain import digest
+from registry.node.starting import Starting, Stopped
 from registry.settings import Settings
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import MANIFEST, Manifest, new_id
@@ -283,6 +284,13 @@ def _children_of(parent: int) -> list[int]:
 
 
 # An object store
+
+
+def test_a_start_that_is_stopped_ends_so_whatever_else_goes_wrong() -> None:
+    starting = Starting(Settings())
+    starting.stop()
+    with pytest.raises(Stopped), starting.loading(lambda: None):
+        raise BrokenPipeError
 
 
 def test_a_node_starts_from_an_object_store_and_without_one_that_refuses_it(

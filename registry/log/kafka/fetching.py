@@ -173,10 +173,11 @@ class Prefetch:
     # On the loop.
 
     def put(self, offset: int, data: bytes) -> None:
-        """The log has taken ``data`` at ``offset``: where that comes next, it need not be fetched."""
-        if offset == self._position:
-            self._add(offset, self._turn, data)
+        """The log has taken ``data`` at ``offset``: if it comes next and has room, it need not be fetched."""
+        if offset == self._position and self._bytes < AHEAD_BYTES:
+            # First, as whoever waits for it may wait for more at once.
             self._rests_until = time.monotonic() + _REST_S
+            self._add(offset, self._turn, data)
 
     def _rouse(self) -> None:
         self._rests_until = 0.0
