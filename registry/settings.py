@@ -49,9 +49,9 @@ _NAME_CHECK = Kind(
     quoted,
 )
 _LOCATION = text(
-    r"(?![^/]*://[^/]*:[^/]*@)[^\0\r\n]{0,2000}",
+    r"(?![^/]*://[^/]*:[^/]*@)(?!.*[?&](sig|[a-z_]*(key|token|secret))=)[^\0\r\n]{0,2000}",
     "the path of a folder, or a URI as in s3://bucket/registrar or hdfs://host:9000/registrar, "
-    "without a password; or empty",
+    "without a password, key or signature; or empty",
 )
 _DAY = 86_400
 _MIB = 2**20

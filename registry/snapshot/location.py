@@ -18,7 +18,8 @@ _AS_S3 = ("s3a", "s3n")
 """What Hadoop calls the same."""
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PASSWORD = re.compile(r"(?<=://)[^/@]*@|[?&][a-z_]*(key|token|secret)=[^&]*")
+_PASSWORD = re.compile(r"(?<=://)[^/@:]*:[^/@]*@|[?&](sig|[a-z_]*(key|token|secret))=[^&\s'\"]*")
+"""A user with a password, not Azure's ``container@account``; ``sig`` is what makes one of its URIs a pass."""
 
 
 class BadLocation(Exception):
@@ -30,7 +31,7 @@ class Missing(Exception):
 
 
 class LocationUnreachable(Exception):
-    """The location did not answer, or refused; the text says what it said. The next try may go well."""
+    """The location did not answer, refused, or has no bucket; the text says so. The next try may go well."""
 
 
 class Files(Protocol):
@@ -48,7 +49,7 @@ class Files(Protocol):
         ...
 
     def names(self, path: str, *, folders: bool) -> list[str]:
-        """The folders, or the files, directly within a folder; none where it does not exist."""
+        """The folders, or the files, directly within a folder; none where it is not there, but its bucket."""
         ...
 
     def delete(self, path: str) -> None:

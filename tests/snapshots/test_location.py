@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyarrow import ArrowNotImplementedError, fs
 
-from registry.snapshot.location import BadLocation, Location, LocationUnreachable, Missing
+from registry.snapshot.location import BadLocation, Location, LocationUnreachable, Missing, masked
 from registry.snapshot.manifest import MANIFEST
+from registry.snapshot.remote import Remote
 from registry.snapshot.verifying import verify
 from tests.running import ROOT, free_port
 from tests.snapshots.making import rows_in, sealed
@@ -116,11 +119,115 @@ def test_no_password_is_shown(s3: str) -> None:
     assert "bucket/snapshots" in str(location)
 
 
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        (
+            "abfs://container@account.dfs.core.windows.net/x",
+            "abfs://container@account.dfs.core.windows.net/x",
+        ),
+        ("abfs://account@container/x?sv=1&sig=a%2Bb&se=2", "abfs://account@container/x?sv=1&se=2"),
+        ("abfs://account:password@container/x", "abfs://container/x"),
+        ("'http://host/x?sig=a%2Bb'. It failed", "'http://host/x'. It failed"),
+    ],
+)
+def test_what_is_shown_has_no_password_and_all_else(uri: str, shown: str) -> None:
+    assert masked(uri) == shown
+
+
 def test_a_server_that_is_away_is_unreachable_and_not_empty() -> None:
     where = f"endpoint_override=127.0.0.1%3A{free_port()}&scheme=http&region=us-east-1"
     location = Location.parse(f"s3://u:p@bucket/x?{where}")
     with pytest.raises(LocationUnreachable):
         location.read(f"{ID}/{MANIFEST}")
+
+
+def test_a_bucket_that_is_not_there_is_unreachable_and_not_empty(s3: str) -> None:
+    location = Location.parse(s3.replace("@bucket/", "@nosuchbucket/"))
+    for ask in (location.folders, lambda: location.files(ID), lambda: location.read(f"{ID}/{MANIFEST}")):
+        with pytest.raises(LocationUnreachable, match="no bucket or container named nosuchbucket: make it"):
+            ask()
+    with pytest.raises(LocationUnreachable, match="nosuchbucket"):
+        location.write(f"{ID}/{MANIFEST}", b"")
+
+
+class Store:
+    """A folder that answers like a store of another kind, and shows what is done to it."""
+
+    def __init__(self, type_name: str, **answers: Any) -> None:
+        self.type_name = type_name
+        self.asked: list[str] = []
+        self._answers = answers
+        self._folder = fs.LocalFileSystem()
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return self._answers.get(name) or getattr(self._folder, name)
+
+
+def refuse(*_: object) -> None:
+    raise PermissionError("no right to see the bucket")
+
+
+def test_a_bucket_that_may_not_be_asked_for_is_there(tmp_path: Path) -> None:
+    store = Store("s3", get_file_info=lambda asked: refuse() if isinstance(asked, str) else [])
+    assert Remote(store, f"{tmp_path}/x").names("", folders=True) == []
+
+
+def test_a_bucket_is_not_asked_for_where_something_is_found(tmp_path: Path) -> None:
+    (tmp_path / ID).mkdir()
+    store = Store("s3")
+    assert Remote(store, str(tmp_path)).names("", folders=True) == [ID]
+    assert store.asked == ["get_file_info"]
+
+
+@pytest.mark.parametrize("renames", [True, False])
+def test_a_file_is_whole_when_it_comes_to_its_place(tmp_path: Path, *, renames: bool) -> None:
+    folder = fs.LocalFileSystem()
+    seen: list[tuple[bytes, bytes]] = []
+
+    def watched(bring: Any) -> Any:
+        def run(new: str, file: str) -> None:
+            seen.append((Path(file).read_bytes(), Path(new).read_bytes()))
+            bring(new, file)
+
+        return run
+
+    def move(new: str, file: str) -> None:
+        raise ArrowNotImplementedError("this store does not rename")
+
+    store = Store(
+        "other", move=watched(folder.move) if renames else move, copy_file=watched(folder.copy_file)
+    )
+    (tmp_path / ID).mkdir()
+    (tmp_path / ID / MANIFEST).write_bytes(b"old")
+    Remote(store, str(tmp_path)).write(f"{ID}/{MANIFEST}", b"new")
+    assert seen == [(b"old", b"new")]
+    assert [each.name for each in (tmp_path / ID).iterdir()] == [MANIFEST]
+    assert (tmp_path / ID / MANIFEST).read_bytes() == b"new"
+
+
+def test_a_file_is_replaced_where_nothing_is_renamed_onto_another(tmp_path: Path) -> None:
+    def move(new: str, file: str) -> None:
+        assert not Path(file).exists()
+        Path(new).rename(file)
+
+    remote = Remote(Store("hdfs", move=move), str(tmp_path))
+    for content in (b"old", b"new"):
+        remote.write(f"{ID}/{MANIFEST}", content)
+        assert remote.read(f"{ID}/{MANIFEST}") == content
+    assert remote.names(ID, folders=True) == []
+
+
+def test_azure_is_asked_for_a_list_before_a_file(tmp_path: Path) -> None:
+    """For a file without credentials, Arrow ends the process."""
+    (tmp_path / ID).mkdir()
+    (tmp_path / ID / MANIFEST).write_bytes(b"1")
+    store = Store("abfs")
+    remote = Remote(store, str(tmp_path))
+    for _ in range(2):
+        assert remote.read(f"{ID}/{MANIFEST}") == b"1"
+    assert store.asked == ["get_file_info", "open_input_stream", "open_input_stream"]
 
 
 def test_a_folder_that_cannot_be_written_is_unreachable(tmp_path: Path) -> None:
