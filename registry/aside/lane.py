@@ -20,7 +20,10 @@ from registry.domain.questions import Known
 from .messages import Asked, Told
 from .running import Ended, Late, Running
 
-WAITING_MAX = 16
+WAITING_MAX = 1000
+"""Questions that may wait: each is a client that waits, too, and some a thread that looks at the clock."""
+WAITING_CHARACTERS_MAX = 64 * 1024 * 1024
+"""And how much there may be to read for them, unless it is one question."""
 BUSY = "Too many large schemas are being parsed or compared"
 SLOW = "The machine is too busy to parse or compare such schemas in time"
 _BROKEN = "A process that was to read schemas has ended twice"
@@ -47,6 +50,8 @@ class Piece(NamedTuple):
     """What is left of the request's."""
     until: float
     """When it is too late, by ``time.monotonic()``."""
+    characters: int
+    """How much there is to read for it."""
 
 
 class Limits(NamedTuple):
@@ -70,33 +75,63 @@ class Lane:
         processes_max: int,
         idle_s: float,
         beyond: Callable[[Piece], None] | None = None,
-        refused: Callable[[Piece], object] = lambda _: None,
+        too_long: Callable[[Piece, Told], object] = lambda *_: None,
     ) -> None:
-        """``refused`` is told of pieces that were refused because they take too long."""
+        """``too_long`` is told of pieces that take too long, and of what is known of them."""
         self._limits = limits
         self._nice = nice
         self._processes_max = processes_max
         self._idle_s = idle_s
         self._beyond = beyond
-        self._refused = refused
+        self._too_long = too_long
         self._pieces: deque[Piece] = deque()
+        self._characters = 0
         self._changed = threading.Condition()
-        self._threads = self._idle = 0
+        self._threads: set[threading.Thread] = set()
+        self._idle = 0
         self._closed = False
         self._running: set[Running] = set()
 
     def take(self, piece: Piece) -> None:
-        """Have it answered; 503 where too much waits."""
+        """Have it answered; 503 where too much waits, or nobody can answer."""
+        late: list[Piece] = []
         with self._changed:
-            taken = not self._closed and len(self._pieces) < WAITING_MAX
+            if not self._has_room_for(piece):
+                late = self._tidied()
+            taken = not self._closed and self._has_room_for(piece) and self._staff(len(self._pieces) + 1)
             if taken:
                 self._pieces.append(piece)
-                if self._idle < len(self._pieces) and self._threads < self._processes_max:
-                    self._threads += 1
-                    threading.Thread(target=self._serve, name="aside", daemon=True).start()
+                self._characters += piece.characters
                 self._changed.notify()
+        for each in late:
+            _tell(each, UNAVAILABLE(SLOW))
         if not taken:
-            piece.done(UNAVAILABLE(BUSY))
+            _tell(piece, UNAVAILABLE(BUSY))
+
+    def _has_room_for(self, piece: Piece) -> bool:
+        waiting = len(self._pieces)
+        characters = self._characters + piece.characters
+        return not waiting or (waiting < WAITING_MAX and characters <= WAITING_CHARACTERS_MAX)
+
+    def _tidied(self) -> list[Piece]:
+        """Drop what nobody waits for any more; the pieces that are still to be told that it is too late."""
+        now = time.monotonic()
+        wanted = [each for each in self._pieces if each.wanted()]
+        self._pieces = deque(each for each in wanted if now < each.until)
+        self._characters = sum(each.characters for each in self._pieces)
+        return [each for each in wanted if each.until <= now]
+
+    def _staff(self, waiting: int) -> bool:
+        """Start a thread where so many pieces want one and may have it; whether there is any."""
+        if self._idle < waiting and len(self._threads) < self._processes_max:
+            thread = threading.Thread(target=self._serve, name="aside", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the machine has no more of them
+                _log.error("no thread for questions about schemas: %s", error)
+            else:
+                self._threads.add(thread)
+        return bool(self._threads)
 
     def close(self) -> None:
         """End the processes; whoever waits is told 503."""
@@ -104,18 +139,24 @@ class Lane:
             self._closed = True
             pieces, running = list(self._pieces), list(self._running)
             self._pieces.clear()
+            self._characters = 0
             self._changed.notify_all()
         for process in running:
             process.kill()
         for piece in pieces:
-            piece.done(UNAVAILABLE(BUSY))
+            _tell(piece, UNAVAILABLE(BUSY))
 
     def _serve(self) -> None:
         process: Running | None = None
-        while (piece := self._next()) is not None:
-            if piece.wanted():
-                process = self._answer(process, piece)
-        self._end(process)
+        try:
+            while (piece := self._next()) is not None:
+                if piece.wanted():
+                    process = self._answer(process, piece)
+        except Exception:
+            _log.exception("a thread for questions about schemas has failed")
+        finally:
+            self._leave()
+            self._end(process)
 
     def _next(self) -> Piece | None:
         """The next piece; ``None`` when there was none for long: the caller ends."""
@@ -123,10 +164,17 @@ class Lane:
             self._idle += 1
             self._changed.wait_for(lambda: self._pieces or self._closed, self._idle_s)
             self._idle -= 1
-            if self._pieces:
-                return self._pieces.popleft()
-            self._threads -= 1
-            return None
+            if not self._pieces:
+                self._leave()
+                return None
+            piece = self._pieces.popleft()
+            self._characters -= piece.characters
+            return piece
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._threads.discard(threading.current_thread())
+            self._staff(len(self._pieces))
 
     def _answer(self, process: Running | None, piece: Piece) -> Running | None:
         """Answer a piece; the process for the next one.
@@ -137,7 +185,7 @@ class Lane:
         for last in (False, True):
             left_s = piece.until - time.monotonic()
             if left_s <= 0:
-                piece.done(UNAVAILABLE(SLOW))
+                _tell(piece, UNAVAILABLE(SLOW))
                 return process
             limits = self._limits
             asked = Asked(
@@ -146,34 +194,35 @@ class Lane:
             try:
                 process = process or self._started()
                 told = process.ask(asked)
-            except (Late, Ended, OSError) as error:
+            except Exception as error:
                 self._end(process)
                 process = None
                 if self._closed:
-                    piece.done(UNAVAILABLE(BUSY))
+                    _tell(piece, UNAVAILABLE(BUSY))
                     return None
                 given_up = last or isinstance(error, Late)
-                _log.warning(
-                    "a question about schemas was %s: %s", "given up" if given_up else "asked again", error
-                )
+                what = "given up" if given_up else "asked again"
+                unexpected = not isinstance(error, Late | Ended | OSError)
+                _log.warning("a question about schemas was %s: %s", what, error, exc_info=unexpected)
                 if given_up:
-                    piece.done(UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
+                    _tell(piece, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
                     return None
             else:
-                self._tell(piece, told)
+                self._done(piece, told)
                 return process
         return process
 
-    def _tell(self, piece: Piece, told: Told) -> None:
-        if told.known is not None and not (told.partial and self._beyond is not None):
-            piece.done(Answered(told.known, told.took_s))
-        elif told.late:
-            piece.done(UNAVAILABLE(SLOW))
-        elif self._beyond is not None:
+    def _done(self, piece: Piece, told: Told) -> None:
+        too_long = told.known is None or told.partial
+        if told.late:
+            _tell(piece, UNAVAILABLE(SLOW))
+        elif too_long and self._beyond is not None:
             self._beyond(piece)
         else:
-            self._refused(piece)
-            piece.done(UNPROCESSABLE(piece.too_much.refusal))
+            if too_long:
+                self._too_long(piece, told)
+            refusal = UNPROCESSABLE(piece.too_much.refusal)
+            _tell(piece, refusal if told.known is None else Answered(told.known, told.took_s))
 
     def _started(self) -> Running:
         process = Running(self._nice)
@@ -189,3 +238,11 @@ class Lane:
             with self._changed:
                 self._running.discard(process)
             process.end()
+
+
+def _tell(piece: Piece, outcome: Answered | RegistryError) -> None:
+    """Whoever asked may be gone, as a loop is that has been closed; the others want their answers."""
+    try:
+        piece.done(outcome)
+    except Exception:
+        _log.exception("an answer about schemas could not be told")

@@ -22,6 +22,13 @@ class Asked(NamedTuple):
     wall_s: float = 3600.0
 
 
+class Stuck(NamedTuple):
+    """Which part of a question, by its number, was compared in vain, and for how many seconds of work."""
+
+    part: int
+    seconds: float
+
+
 class Told(NamedTuple):
     """The answer, or ``None`` where it would take too long; and how many seconds of work comparing took.
 
@@ -33,3 +40,5 @@ class Told(NamedTuple):
     late: bool = False
     partial: bool = False
     """Of several questions only the first ones are answered: the others would have taken too long."""
+    stuck: Stuck | None = None
+    """Where comparing, and not reading, took too long."""

@@ -13,8 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from itertools import takewhile
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 from registry.domain.parser import Parser
@@ -22,7 +21,7 @@ from registry.domain.questions import Known, Question, Source, answer
 from registry.domain.schemas import Budget, InvalidSchema, Schema
 from registry.pipes import receive, send
 
-from .messages import READY, Asked, Told
+from .messages import READY, Asked, Stuck, Told
 
 _AGAIN_S = 1.0
 
@@ -38,9 +37,7 @@ class _LateError(BaseException):
 def main() -> None:
     """Answer until the input ends; the argument says by how much whatever else there is to do goes before."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
-    os.nice(int(sys.argv[1]))
-    if sys.platform == "linux":  # whoever wakes up meanwhile need not wait until this one has had its share
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    _let_others_go_before(int(sys.argv[1]))
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, READY)
     parser = Parser()
@@ -50,6 +47,15 @@ def main() -> None:
         if told.known is None or told.partial:
             parser = Parser()  # it may have been left in the middle of something
         send(answers, pickle.dumps(told))
+
+
+def _let_others_go_before(nice: int) -> None:
+    """As far as the machine permits it: a sandbox need not."""
+    with suppress(OSError):
+        os.nice(nice)
+    if sys.platform == "linux":
+        with suppress(OSError):  # whoever wakes up meanwhile need not wait until this one has had its share
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def answered(asked: Asked, parser: Parser) -> Told:
@@ -65,26 +71,28 @@ def answered(asked: Asked, parser: Parser) -> Told:
 def _answered(asked: Asked, parser: Parser) -> Told:
     parts, took_s = asked.question.parts, 0.0
     found: dict[Question, Known] = {}
-    pairs = [each for each in parts if each.other is not None]
+    pairs = [(number, each) for number, each in enumerate(parts) if each.other is not None]
+    stuck: Stuck | None = None
     try:
         with _working(asked.reading_s):
             for each in parts:
                 if each.other is None:
                     found[each] = answer(each, parser.read, Budget())
-            sources = {source for each in pairs for source in (each.source, each.other) if source is not None}
-            read = {source: _read(source, parser) for source in sources}
+            sources = {source for _, each in pairs for source in (each.source, each.other)}
+            read = {source: _read(source, parser) for source in sources if source is not None}
         if pairs:
             began = time.process_time()
             with _working(asked.budget_s):
-                for each in pairs:
+                for number, each in pairs:
+                    stuck = Stuck(number, asked.budget_s - took_s)
                     found[each] = answer(each, lambda source: read[source](), Budget(math.inf))
-            took_s = time.process_time() - began
+                    took_s = time.process_time() - began
     except (_TooLongError, MemoryError):
-        first = list(takewhile(found.__contains__, parts))
         # What is known by then may do, as the first difference does; if not, the budget is used up.
-        if any(each.other is not None for each in first):
-            return Told(Known([found[each] for each in first]), asked.budget_s, partial=True)
-        return Told(None, took_s)
+        if stuck is not None and stuck.part > pairs[0][0]:
+            first = Known([found[each] for each in parts[: stuck.part]])
+            return Told(first, asked.budget_s, partial=True, stuck=stuck)
+        return Told(None, took_s, stuck=stuck)
     if asked.question.what == "several":
         return Told(Known([found[each] for each in parts]), took_s)
     return Told(found[asked.question], took_s)

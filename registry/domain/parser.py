@@ -50,15 +50,21 @@ class TooMuchText(Exception):
 
 AHEAD_MAX = 256
 """Of a row of questions, how many are asked at once at most."""
+AHEAD_CHARACTERS_MAX = 8 * 1024 * 1024
+"""And how much there may be to read for them, unless it is one question."""
 
 
 def with_next(first: TooMuchText, rest: Iterator[_E], ask: Callable[[_E], object], count: int) -> TooMuchText:
     """What is too much, and what ``ask`` says is of the next ``count`` in a row: it will be asked next."""
     found = [first]
+    characters = characters_of(first.question)
     for each in islice(rest, min(count, AHEAD_MAX)):
         try:
             ask(each)
         except TooMuchText as too_much:
+            characters += characters_of(too_much.question)
+            if characters > AHEAD_CHARACTERS_MAX:
+                break
             found.append(too_much)
         except (RegistryError, InvalidSchema):
             break
@@ -69,6 +75,12 @@ def together(found: Sequence[TooMuchText]) -> TooMuchText:
     """All that would be too much, asked at once."""
     compared = (each for each in found if any(part.other is not None for part in each.question.parts))
     return TooMuchText(several(each.question for each in found), next(compared, found[0]).refusal)
+
+
+def characters_of(question: Question) -> int:
+    """How much there is to read for all that is asked."""
+    sources: Sequence[Source] = dict(question.details).get("sources", ())
+    return sum(part.characters for part in question.parts) + sum(each.characters for each in sources)
 
 
 class Read:

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from registry.aside.pool import WAITING_MAX, Answered, Pool
+from registry.aside.pool import WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
 from registry.domain.errors import RegistryError
 from registry.domain.parser import Parser, TooMuchText, together
 from registry.domain.questions import Question, Source, facts, several
@@ -126,9 +126,21 @@ def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None
     pool.close()
 
 
-def test_too_much_is_refused_at_once_and_nothing_is_left(processes: Processes) -> None:
-    pool = Pool(60)
-    asked = [Told(pool, endless()) for _ in range(WAITING_MAX + 3)]
+def test_an_ordinary_burst_is_answered_by_a_process_that_has_yet_to_start() -> None:
+    pool = Pool()
+    asked = [Told(pool, short(f'{{"type":"fixed","name":"F","size":{size}}}')) for size in range(1, 101)]
+    assert all(isinstance(each.outcome(), Answered) for each in asked)
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(WAITING_MAX + 2, '"int"'), (4, "x" * (WAITING_CHARACTERS_MAX // 2))],
+    ids=["questions", "characters"],
+)
+def test_too_much_is_refused_at_once_and_nothing_is_left(processes: Processes, count: int, text: str) -> None:
+    pool = Pool(60, quick_s=300)
+    asked = [Told(pool, endless()), *(Told(pool, short(text)) for _ in range(count))]
     refused = asked[-1].outcome()
     assert isinstance(refused, RegistryError)
     assert refused.code == 503
@@ -229,6 +241,21 @@ def test_a_large_version_is_registered_and_compared_beside_the_writer(tmp_path: 
         assert again["version"] == 2
     assert running.stop() == 0, running.output
     assert "Traceback" not in running.output
+
+
+def test_an_ordinary_burst_of_schemas_is_registered_by_a_node_that_has_just_started(tmp_path: Path) -> None:
+    running = Registry(tmp_path / "data", "--readers", "1").wait()
+    field = {"type": "string", "description": "some field of it"}
+    fields = {f"field_{number}": field for number in range(75)}
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(running.port, 60)) for _ in range(50)]
+        for number, each in enumerate(clients):
+            text = json.dumps({"title": f"T{number}", "type": "object", "properties": fields})
+            body = json.dumps({"schemaType": "JSON", "schema": text}).encode()
+            assert len(body) > 5000
+            each.send(post(f"/subjects/s{number}/versions", body))
+        assert [each.reply().status for each in clients] == [200] * len(clients)
+    assert running.stop() == 0, running.output
 
 
 def test_any_thread_may_ask() -> None:

@@ -1,0 +1,210 @@
+"""What becomes of questions for a process beside, whatever goes wrong, and when they are asked again."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from registry.aside import lane, running
+from registry.aside.messages import Asked, Stuck, Told
+from registry.aside.pool import WAITING_MAX, Answered, Pool
+from registry.aside.process import answered
+from registry.domain.errors import RegistryError
+from registry.domain.parser import Parser, TooMuchText
+from registry.domain.questions import Known, Question, Source, several
+
+INT, LONG, STRING = (Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
+HOW = (("reader_is", "new"),)
+QUICK, SLOW = Question("differences", LONG, INT, HOW), Question("differences", STRING, INT, HOW)
+BUDGET_S = 5.0
+KNOWN = Told(Known("said"), 0.1)
+STUCK = Told(Known([Known([])]), BUDGET_S, partial=True, stuck=Stuck(1, BUDGET_S - 0.01))
+"""What a process says where the first of two comparisons is quick and the second one endless."""
+
+
+class Beside:
+    """Stands for a process: it tells what the test puts there."""
+
+    def __init__(self) -> None:
+        self.asked: Queue[Asked] = Queue()
+        self.told: Queue[Told | Exception] = Queue()
+
+    def __call__(self, nice: int) -> Beside:
+        assert nice > 0
+        return self
+
+    def ask(self, asked: Asked) -> Told:
+        self.asked.put(asked)
+        told = self.told.get(timeout=60)
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    def kill(self) -> None:
+        self.told.put(running.Ended("killed"))
+
+    def end(self) -> None:
+        pass
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> Beside:
+    beside = Beside()
+    monkeypatch.setattr(lane, "Running", beside)
+    return beside
+
+
+@pytest.fixture
+def pool(beside: Beside) -> Iterator[Pool]:
+    pool = Pool(BUDGET_S, quick_s=1000)
+    yield pool
+    pool.close()
+
+
+def ask(pool: Pool, question: Question = QUICK, **options: Any) -> Queue[Answered | RegistryError]:
+    outcomes: Queue[Answered | RegistryError] = Queue()
+    pool.ask(TooMuchText(question, "It takes too long"), outcomes.put, **options)
+    return outcomes
+
+
+def outcome(pool: Pool, question: Question = QUICK, **options: Any) -> Answered | int:
+    """The answer, or the code of the refusal."""
+    said = ask(pool, question, **options).get(timeout=60)
+    return said.code if isinstance(said, RegistryError) else said
+
+
+def test_what_nobody_wants_any_more_takes_no_room(pool: Pool, beside: Beside) -> None:
+    here = threading.Event()
+    here.set()
+    gone = [ask(pool, wanted=here.is_set) for _ in range(WAITING_MAX + 1)]
+    here.clear()
+    last = ask(pool, SLOW)
+    beside.told.put(KNOWN)  # to the one that was under way
+    beside.told.put(KNOWN)
+    assert last.get(timeout=60) == Answered(Known("said"), 0.1)
+    assert all(each.empty() for each in gone[1:-1])
+
+
+def test_what_waits_in_vain_is_told_when_there_is_no_room(pool: Pool, beside: Beside) -> None:
+    ask(pool)
+    beside.asked.get(timeout=60)
+    late = [ask(pool, until=time.monotonic()) for _ in range(WAITING_MAX)]
+    last = ask(pool, SLOW)
+    for each in late:
+        said = each.get_nowait()
+        assert isinstance(said, RegistryError)
+        assert (said.code, "too busy" in said.message) == (503, True)
+    assert last.empty()
+
+
+def test_processes_answer_where_nobody_may_change_their_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = """
+import os, runpy
+def refuse(*_):
+    raise PermissionError("not here")
+os.nice = os.sched_setscheduler = refuse
+runpy.run_module("registry.aside.process", run_name="__main__")
+"""
+    _, environment = running.module_command("registry.aside.process")
+    command = [sys.executable, "-P", "-c", sandbox, "3"]
+    monkeypatch.setattr(running, "module_command", lambda *_: (command, environment))
+    pool = Pool()
+    said = outcome(pool, Question("canonical", INT))
+    assert isinstance(said, Answered)
+    assert said.known.value == '"int"'
+    pool.close()
+
+
+def test_a_process_tells_which_comparison_took_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare(question: Question, *_: Any) -> Known:
+        if question == SLOW:
+            raise MemoryError
+        return Known([])
+
+    monkeypatch.setattr("registry.aside.process.answer", compare)
+    told = answered(Asked(several([Question("canonical", INT), QUICK, SLOW]), 60, 60), Parser())
+    assert (told.known, told.partial, told.took_s) == (Known([Known([])] * 2), True, 60)
+    assert told.stuck is not None
+    assert told.stuck.part == 2
+    alone = answered(Asked(SLOW, 60, 60), Parser())
+    assert (alone.known, alone.stuck) == (None, Stuck(0, 60))
+
+
+@pytest.mark.parametrize("again", [several([QUICK, SLOW]), SLOW], ids=["all", "what is not known yet"])
+def test_what_took_too_long_after_something_quick_is_not_tried_again(
+    pool: Pool, beside: Beside, again: Question
+) -> None:
+    beside.told.put(STUCK)
+    first = outcome(pool, several([QUICK, SLOW]))
+    assert isinstance(first, Answered)
+    assert outcome(pool, SLOW, spent_s=first.took_s) == 422
+    pool.close()  # so that nobody could answer
+    assert outcome(pool, again) == (422 if again == SLOW else first)
+    assert outcome(pool, again, spent_s=BUDGET_S) == 422
+
+
+def test_what_had_little_time_left_is_tried_again_with_more(pool: Pool, beside: Beside) -> None:
+    beside.told.put(STUCK._replace(stuck=Stuck(1, 1.0)))
+    outcome(pool, several([QUICK, SLOW]))
+    assert outcome(pool, SLOW, spent_s=BUDGET_S - 1) == 422
+    beside.told.put(KNOWN)
+    assert outcome(pool, SLOW) == Answered(Known("said"), 0.1)
+
+
+def test_a_machine_without_threads_costs_one_answer_only(
+    pool: Pool, beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        assert outcome(pool) == 503
+    beside.told.put(KNOWN)
+    assert outcome(pool) == Answered(Known("said"), 0.1)
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("where", ["done", "wanted"])
+def test_a_client_that_fails_costs_the_others_nothing(
+    pool: Pool, beside: Beside, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    fail = failing(RuntimeError("Event loop is closed"))
+    hold = ask(pool, SLOW)
+    beside.asked.get(timeout=60)
+    broken = partial(pool.ask, TooMuchText(QUICK))
+    if where == "done":
+        broken(fail)
+        beside.told.put(KNOWN)
+    else:
+        broken(lambda _: None, wanted=fail)
+    last = ask(pool)
+    for _ in range(2):
+        beside.told.put(KNOWN)
+    assert hold.get(timeout=60) == last.get(timeout=60) == Answered(Known("said"), 0.1)
+    assert "Event loop is closed" in caplog.text
+
+
+def test_what_nobody_expected_of_a_process_is_logged_and_it_is_replaced(
+    pool: Pool, beside: Beside, caplog: pytest.LogCaptureFixture
+) -> None:
+    beside.told.put(ValueError("no pickle"))
+    beside.told.put(KNOWN)
+    assert outcome(pool) == Answered(Known("said"), 0.1)
+    assert "ValueError: no pickle" in caplog.text
+    for _ in range(2):
+        beside.told.put(ValueError("no pickle"))
+    assert outcome(pool) == 503
