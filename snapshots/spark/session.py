@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import shlex
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +23,7 @@ from registry.settings import Settings
 from snapshots.task import BuildFailed
 
 from . import connector, shipping
+from .ending import end, wait_until_over
 from .shared_classes import OPTIONS, sharing_classes
 
 HERE = Path(__file__).parent
@@ -55,6 +58,7 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
     """
     # It tells of each connection that it ends.
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    wait_until_over()
     running = SparkSession.getActiveSession()
     if running is not None:
         with _prepared(running):
@@ -68,6 +72,8 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
 
 @contextmanager
 def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    # The first query asks for it; Java starts meanwhile.
+    threading.Thread(target=importlib.import_module, args=("pandas",), name="ahead", daemon=True).start()
     try:
         session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
@@ -75,8 +81,7 @@ def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        with suppress(Py4JError, OSError):  # where Spark was killed
-            session.stop()
+        end(session)
 
 
 def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:

@@ -21,6 +21,7 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from .ending import wait_until_over
 from .fetching import cache, pyspark_jars
 
 OPTIONS = "spark.driver.extraJavaOptions"
@@ -87,6 +88,7 @@ def _with(conf: Mapping[str, str], option: str) -> dict[str, str]:
 
 def _keep(written: Path, file: Path) -> None:
     """End Java, which writes the file, and put that where later builds look for it."""
+    wait_until_over()
     gateway: Any = SparkContext._gateway  # noqa: SLF001
     _log.info("keeping Spark's classes (once) for later builds: %s", file)
     # Another session in this process starts another Java.
