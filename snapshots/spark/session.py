@@ -72,8 +72,7 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
 
 @contextmanager
 def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    # The first query asks for it; Java starts meanwhile.
-    threading.Thread(target=importlib.import_module, args=("pandas",), name="ahead", daemon=True).start()
+    threading.Thread(target=_load_ahead, name="ahead", daemon=True).start()
     try:
         session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
@@ -82,6 +81,12 @@ def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
         yield session
     finally:
         end(session)
+
+
+def _load_ahead() -> None:
+    """Load what PySpark will ask for, while Java starts."""
+    with suppress(ImportError):  # as PySpark says in words of its own
+        importlib.import_module("pandas")
 
 
 def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from registry.aside.pool import WAITING_CHARACTERS_MAX
 from tests.process.raw import RawClient, get, post
 from tests.running import Registry
 
 
-def large(fields: int, name: str = "Large") -> bytes:
+def large(fields: int, name: str = "Large", doc: str = "") -> bytes:
     names = [{"name": f"field_{n}", "type": "int"} for n in range(fields)]
-    schema = {"type": "record", "name": name, "fields": names}
+    schema = {"type": "record", "name": name, "doc": doc, "fields": names}
     return json.dumps({"schema": json.dumps(schema)}).encode()
 
 
@@ -69,7 +70,8 @@ def test_too_many_large_schemas_at_once_are_refused(served: Registry) -> None:
     clients = [RawClient(served.port, 60).__enter__() for _ in range(40)]
     try:
         numbers = range(len(clients))
-        requests = [post("/subjects/known", large(10_000, f"Large{number}")) for number in numbers]
+        doc = "x" * (WAITING_CHARACTERS_MAX // 16)
+        requests = [post("/subjects/known", large(10_000, f"Large{number}", doc)) for number in numbers]
         for each, request in zip(clients, requests, strict=True):
             each.send(request[:-1])
         # Only now is any of them complete, so that they come together however slow this process is.
