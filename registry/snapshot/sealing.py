@@ -21,7 +21,7 @@ from .manifest import FORMAT, MANIFEST, Manifest, Part
 from .parts import Row, cut, part_of
 
 _AT_ONCE = 3
-"""Parts that are being written: places far away take their time."""
+"""Parts that are being packed and written, and held as rows: places far away take their time."""
 
 
 class About(NamedTuple):
