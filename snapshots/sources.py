@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from registry.log.contract import Fetched, LogError
+from registry.domain.records import Record
+from registry.log.contract import Fetched, LogError, Unreachable
 from registry.log.embedded_reading import EmbeddedLogReader
 from registry.settings import Settings
 
@@ -78,7 +81,7 @@ def open_source(settings: Settings) -> Source:
 def time_before(log: ReadableLog, offset: int) -> int:
     """A time, ms since the epoch, before which nothing from ``offset`` on was appended; 0 when not known.
 
-    It is that of the last record before: all later ones stand behind it.
+    It is that of the last record before: all later ones stand behind it. Raises as :func:`records_between`.
     """
     for back in _BACK:
         start = max(0, offset - back)
@@ -89,12 +92,18 @@ def time_before(log: ReadableLog, offset: int) -> int:
 
 
 def _last_time(log: ReadableLog, start: int, end: int) -> int | None:
-    ts = None
-    while start < end and log.wait(start, ASK_S):
+    last = deque(records_between(log, start, end), maxlen=1)
+    return last[0].ts if last else None
+
+
+def records_between(log: ReadableLog, start: int, end: int) -> Iterator[Record]:
+    """What the log still has from ``start`` up to ``end``, where it is known to go on.
+
+    Raises :class:`registry.log.contract.LogError`, also where nothing comes in time.
+    """
+    while start < end:
+        if not log.wait(start, ASK_S):
+            raise Unreachable(f"nothing could be read from offset {start} on within {ASK_S:g} s")
         fetched = log.read(start, 1_000, 1 << 20)
-        times = [record.ts for record in fetched.records if record.offset < end]
-        ts = times[-1] if times else ts
-        if fetched.next == start:
-            break
+        yield from (record for record in fetched.records if record.offset < end)
         start = fetched.next
-    return ts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from registry.snapshot.sealing import Written, publish, unite
 from snapshots.task import BuildFailed, Progress, Task
 
 from . import records
+from .owners import found_by_spark, found_here
 from .ranges import ChunkSeen, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
@@ -50,15 +52,20 @@ def build(task: Task, progress: Progress) -> Manifest:
     :class:`registry.snapshot.reading.Unusable` for a base that is damaged.
     """
     brief = task.end - task.start < BRIEF
-    with open_session(task.settings, brief=brief) as session, _plain_errors(task):
-        return _Job(session, task, progress).run()
+    with ThreadPoolExecutor(1, "owners") as aside:
+        few = brief and task.base
+        owners = aside.submit(found_here, task.source.log, task.start, task.end) if few else None
+        with open_session(task.settings, brief=brief) as session, _plain_errors(task):
+            return _Job(session, task, progress, owners).run()
 
 
 class _Job:
     """One build in one session."""
 
-    def __init__(self, session: SparkSession, task: Task, progress: Progress) -> None:
-        self._session, self._task, self._progress = session, task, progress
+    def __init__(
+        self, session: SparkSession, task: Task, progress: Progress, owners: Future[list[bytes]] | None = None
+    ) -> None:
+        self._session, self._task, self._progress, self._found = session, task, progress, owners
         self._context = session.sparkContext
         self._partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
 
@@ -91,11 +98,8 @@ class _Job:
 
     def _owners(self, log: DataFrame) -> list[bytes]:
         """Whose records there are, sorted; a few too many owners stand for far too many."""
-        owners = log.select("owner")
-        if self._task.end - self._task.start > OWNERS_MAX:
-            owners = owners.repartition(self._partitions, "owner").distinct().limit(OWNERS_MAX + 1)
         with self._told(FINDING):
-            return sorted(owners.toArrow().column("owner").unique().to_pylist())
+            return self._found.result() if self._found else found_by_spark(log, self._partitions, OWNERS_MAX)
 
     def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
         """The rows of the base that folding their records may ask for."""

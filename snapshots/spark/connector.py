@@ -7,9 +7,13 @@ import os
 import shutil
 from pathlib import Path
 
+import pyspark
+
+from registry.settings import Settings
 from snapshots.task import BuildFailed
 
 from .fetching import Jars, NotAvailable
+from .shared_classes import CLASS_PATH
 
 SPARK = "4.0."
 _log = logging.getLogger(__name__)
@@ -24,6 +28,18 @@ def _java() -> str:
 
 CONNECTOR = Jars(Path(__file__).parent, "connector-4.0.0", _java, _log.info)
 """The newest whose parts are all in Maven's public index; it serves every Spark 4.0."""
+
+
+def conf(settings: Settings, *, may_begin: bool) -> dict[str, str]:
+    """How Spark is told of the connector; ``may_begin``: a Java that is to be started may begin with it.
+
+    Raises :class:`..task.BuildFailed`.
+    """
+    if settings.snapshots_spark_packages:
+        return {"spark.jars.packages": settings.snapshots_spark_packages}
+    found = list(map(str, jars(pyspark.__version__)))
+    # What Java begins with need not be copied, and its classes are kept with Spark's.
+    return {CLASS_PATH: ":".join(found)} if may_begin else {"spark.jars": ",".join(found)}
 
 
 def jars(spark_version: str) -> list[Path]:

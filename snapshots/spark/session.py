@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -24,7 +23,7 @@ from snapshots.task import BuildFailed
 
 from . import connector, shipping
 from .ending import end, wait_until_over
-from .shared_classes import OPTIONS, sharing_classes
+from .shared_classes import CLASS_PATH, OPTIONS, java_runs, sharing_classes
 
 HERE = Path(__file__).parent
 _TRIES = 3
@@ -38,14 +37,22 @@ _SQL = {
     "spark.sql.inMemoryColumnarStorage.batchSize": "16",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
+_BRIEF_SQL = {
+    # Compiling code takes longer than doing little work without.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
-_JVM = "-XX:+UseParallelGC"
+# By itself, Java collects all garbage when it has loaded 21 MB of classes: in the middle of the work.
+_JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 _BRIEF = "-XX:TieredStopAtLevel=1"
 _LONG = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
 """A build is over before it pays to compile at its best all that Java would: only the hottest is."""
+_KEPT = str(1 << 30)
+"""Bytes that workers keep of what they free: part after part, the system would hand out empty pages anew."""
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
 
 
@@ -61,12 +68,13 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
     wait_until_over()
     running = SparkSession.getActiveSession()
     if running is not None:
-        with _prepared(running):
+        with _prepared(running, _sql(settings, brief=brief)):
             yield running
         return
     conf = session_conf(settings, brief=brief)
     _set_environment(conf)
-    with sharing_classes(conf) as shared, _started(shared) as session, _prepared(session):
+    sql = _sql(settings, brief=brief)
+    with sharing_classes(conf) as shared, _started(shared) as session, _prepared(session, sql):
         yield session
 
 
@@ -96,7 +104,7 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
     malformed.
     """
     where = settings.snapshots_spark_master
-    conf = {"spark.app.name": "registrar snapshot", "spark.master": where} | _SQL
+    conf = {"spark.app.name": "registrar snapshot", "spark.master": where}
     conf |= {
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
@@ -106,11 +114,17 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
     if where.startswith("local"):
         conf |= _on_this_machine(where, _BRIEF if brief else _LONG)
     if settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
-        if settings.snapshots_spark_packages:
-            conf["spark.jars.packages"] = settings.snapshots_spark_packages
-        else:
-            conf["spark.jars"] = ",".join(map(str, connector.jars(pyspark.__version__)))
+        here = where.startswith("local") and CLASS_PATH not in given and not java_runs()
+        conf |= connector.conf(settings, may_begin=here)
     return conf | given
+
+
+def _sql(settings: Settings, *, brief: bool) -> dict[str, str]:
+    """What is set in a session for one build, unless the user says otherwise."""
+    given = given_conf(settings.snapshots_spark_conf)
+    return {
+        name: value for name, value in (_SQL | _BRIEF_SQL if brief else _SQL).items() if name not in given
+    }
 
 
 def given_conf(text: str) -> dict[str, str]:
@@ -139,6 +153,9 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
         "spark.shuffle.spill.compress": "false",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
         "spark.python.daemon.module": "snapshots.spark.worker_daemon",
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+        "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": _KEPT,
+        "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": _KEPT,
     }
 
 
@@ -155,10 +172,10 @@ def _set_environment(conf: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _prepared(session: SparkSession) -> Iterator[SparkSession]:
-    """A session that may be used for other things before and after."""
-    before = {name: session.conf.get(name) for name in _SQL}
-    for name, value in _SQL.items():
+def _prepared(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session that may be used for other things before and after, with ``sql`` set in between."""
+    before = {name: session.conf.get(name) for name in sql}
+    for name, value in sql.items():
         session.conf.set(name, value)
     try:
         with tempfile.TemporaryDirectory() as folder:

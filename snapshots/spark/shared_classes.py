@@ -25,6 +25,7 @@ from .ending import wait_until_over
 from .fetching import cache, pyspark_jars
 
 OPTIONS = "spark.driver.extraJavaOptions"
+CLASS_PATH = "spark.driver.extraClassPath"
 _OF_THEIR_OWN = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare")
 _QUIET = "-Xlog:cds*=off"
 _WRITING_S = 60.0
@@ -59,26 +60,30 @@ def sharing_classes(conf: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
 def _file(conf: Mapping[str, str]) -> Path | None:
     """Where it is, or will be."""
     options = conf.get(OPTIONS, "")
-    runs_already = SparkContext._gateway is not None  # noqa: SLF001 (there is no other way)
     elsewhere = not conf["spark.master"].startswith("local")
-    if runs_already or elsewhere or any(name in options for name in _OF_THEIR_OWN):
+    if java_runs() or elsewhere or any(name in options for name in _OF_THEIR_OWN):
         return None
     try:
         folder = cache()
-        return (
-            folder / f"spark-{pyspark.__version__}-{_identity()}.jsa" if os.access(folder, os.W_OK) else None
-        )
+        name = f"spark-{pyspark.__version__}-{_identity(conf)}.jsa"
+        return folder / name if os.access(folder, os.W_OK) else None
     except OSError as error:
         _log.debug("no place to keep Spark's classes: %s", error)
         return None
 
 
-def _identity() -> str:
+def java_runs() -> bool:
+    """Whether a session that is opened here gets a Java that runs already."""
+    return SparkContext._gateway is not None  # noqa: SLF001 (there is no other way)
+
+
+def _identity(conf: Mapping[str, str]) -> str:
     """Names this very Java with these very jars."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     files = [java.resolve(), *sorted(pyspark_jars().glob("*.jar"))]
     said = [f"{file}:{stat.st_size}:{stat.st_mtime_ns}" for file in files for stat in [file.stat()]]
+    said.append(conf.get(CLASS_PATH, ""))
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
 
 

@@ -33,6 +33,7 @@ from registry.snapshot.parts import begins_part
 from registry.snapshot.reading import Unusable
 from snapshots import local
 from snapshots.sources import Source, open_source
+from snapshots.spark import building
 from snapshots.spark.building import build
 from snapshots.spark.records import with_owner
 from snapshots.spark.session import open_session
@@ -189,7 +190,7 @@ def check_law(made: Manifest, at: Task, log: list[Record]) -> None:
 
 
 def test_what_spark_builds_is_what_the_plain_fold_builds(
-    spark: SparkSession, kafka: Broker, opened: Callable[..., Task]
+    spark: SparkSession, kafka: Broker, opened: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random, cuts = many_logs(LOGS), cut_log()
     middle = len(random) // 2
@@ -201,7 +202,8 @@ def test_what_spark_builds_is_what_the_plain_fold_builds(
     base = build(opened(kafka, topic, base_end), silent)
     check(base, local.build(opened(kafka, topic, base_end), silent), opened(kafka, topic, end), log)
     plain = local.build(opened(kafka, topic, end), silent)
-    for on in (base, None):
+    for on, brief in ((base, True), (base, False), (None, True), (None, False)):
+        monkeypatch.setattr(building, "BRIEF", end if brief else 0)
         made = build(opened(kafka, topic, end, on), silent)
         check(made, plain, opened(kafka, topic, end), log)
         assert (made.engine, made.base, made.offset) == ("spark", on.id if on else "", end)

@@ -28,8 +28,11 @@ def seen(batches):
         pa.array([b""], pa.binary())
         yield pa.record_batch([pa.array([f"{there} {archives} {gc.get_freeze_count() > 0}"])], names=["seen"])
 
+said = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.sql.codegen.wholeStage=true")
 for _ in range(3):
-    with open_session(Settings(snapshots_spark_master="local[1]"), brief=True) as session:
+    with open_session(said, brief=True) as session:
+        names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+        print("compiles", *map(session.conf.get, names))
         print("worker", session.range(1).mapInArrow(seen, "seen string").collect()[0].seen)
         maps = Path(f"/proc/{session.sparkContext._gateway.proc.pid}/maps").read_text()
         files = {line.split()[-1] for line in maps.splitlines() if "registrar/spark-" in line}
@@ -47,7 +50,10 @@ def test_what_java_loaded_is_kept_and_workers_are_forked_from_what_they_need(tmp
     assert [file.suffix for file in kept] == [".jsa"]
     worker = "worker ['snapshots.spark.tasks.folding'] [] True"
     mapped = f"mapped ['{kept[0]}']"
-    assert done.stdout.splitlines() == [worker, "mapped []", worker, mapped, worker, mapped]
+    compiles = "compiles true NO_CODEGEN"
+    assert done.stdout.splitlines() == [
+        compiles, worker, "mapped []", *(2 * [compiles, worker, mapped]),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from registry.settings import Settings
 from snapshots.spark import connector
@@ -59,14 +60,34 @@ def test_what_the_user_says_of_spark_counts_most() -> None:
     assert "TieredStopAtLevel" not in conf["spark.driver.extraJavaOptions"]
     brief = session_conf(Settings(), brief=True)
     assert "TieredStopAtLevel=1" in brief["spark.driver.extraJavaOptions"]
+    assert "connector" not in str(session_conf(Settings())), "the embedded log needs none"
     packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.9"
     conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_packages=packages))
     assert conf["spark.jars.packages"] == packages
     assert "spark.jars" not in conf
-    assert "spark.jars" not in session_conf(Settings()), "the embedded log needs none"
     conf = session_conf(Settings(snapshots_spark_master="spark://host:7077"))
     assert conf["spark.master"] == "spark://host:7077"
     assert "spark.driver.host" not in conf
+
+
+@pytest.mark.parametrize(
+    ("begins", "where", "said", "name"),
+    [
+        (True, "local[*]", "", "spark.driver.extraClassPath"),
+        (False, "local[*]", "", "spark.jars"),
+        (True, "local[*]", "spark.driver.extraClassPath=/opt/own.jar", "spark.jars"),
+        (True, "spark://host:7077", "", "spark.jars"),
+    ],
+    ids=["Java begins with it", "Java runs already", "the user's own class path", "another machine's Java"],
+)
+def test_spark_is_told_of_its_connector(
+    begins: bool, where: str, said: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None if begins else object())
+    given = Settings(kafka="broker:9092", snapshots_spark_master=where, snapshots_spark_conf=said)
+    conf = session_conf(given)
+    assert [key for key in conf if "spark-sql-kafka" in conf[key]] == [name]
+    assert given_conf(said).items() <= conf.items()
 
 
 @pytest.mark.parametrize("text", ["spark.x", "=1", "spark.x='1"])
