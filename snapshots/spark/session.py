@@ -74,7 +74,9 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
     conf = session_conf(settings, brief=brief)
     _set_environment(conf)
     sql = _sql(settings, brief=brief)
-    with sharing_classes(conf) as shared, _started(shared) as session, _prepared(session, sql):
+    # Who waits for a long build is not kept waiting for what makes later ones quicker.
+    sharing = sharing_classes(conf, keep=brief)
+    with sharing as shared, _started(shared) as session, _prepared(session, sql):
         yield session
 
 

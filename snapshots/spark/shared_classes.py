@@ -1,4 +1,4 @@
-"""Spark's classes as Java has loaded them, kept after the first build: later ones start some seconds earlier.
+"""Spark's classes as Java has loaded them, kept after a first brief build: later ones start seconds earlier.
 
 As it ends, Java writes what it has loaded to a file in the cache folder (class data sharing), and maps that
 file when it starts again. A file that does not suit the Java or its jars is passed over by Java itself.
@@ -37,14 +37,14 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def sharing_classes(conf: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """The configuration with the option for the file; where there is none yet, it is kept at the end.
+def sharing_classes(conf: Mapping[str, str], *, keep: bool) -> Iterator[Mapping[str, str]]:
+    """The configuration with the option for the file; where there is none, ``keep`` has it made at the end.
 
-    Nothing happens where Java runs already or will run elsewhere, where ``conf`` says by itself what is
-    shared, and where nothing can be kept.
+    That takes some seconds, and Java loads more slowly until then. Nothing happens where Java runs already or
+    will run elsewhere, where ``conf`` says by itself what is shared, and where nothing can be kept.
     """
     file = _file(conf)
-    if file is None:
+    if file is None or not (file.exists() or keep):
         yield conf
     elif file.exists():
         with suppress(OSError):  # it is another user's

@@ -68,9 +68,25 @@ def test_who_shares_otherwise_or_elsewhere_is_left_alone(
     conf: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with sharing_classes(conf) as found:
+    with sharing_classes(conf, keep=True) as found:
         assert found == conf
     assert not any(tmp_path.rglob("*.jsa"))
+
+
+def test_long_builds_share_what_was_kept_and_keep_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    conf = {"spark.master": "local[*]"}
+    with sharing_classes(conf, keep=False) as found:
+        assert found == conf
+    with pytest.raises(RuntimeError) as broken_off, sharing_classes(conf, keep=True) as found:
+        raise RuntimeError(found[OPTIONS])
+    kept = Path(str(broken_off.value).partition("ArchiveClassesAtExit=")[2])
+    kept.with_suffix("").touch()
+    with sharing_classes(conf, keep=False) as found:
+        assert found[OPTIONS].endswith(f"-XX:SharedArchiveFile={kept.with_suffix('')}")
 
 
 def test_what_nobody_has_used_for_long_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +98,6 @@ def test_what_nobody_has_used_for_long_goes(tmp_path: Path, monkeypatch: pytest.
     for name, hours in ages.items():
         (folder / name).touch()
         os.utime(folder / name, times=(0, time.time() - hours * 3600))
-    with pytest.raises(RuntimeError), sharing_classes({"spark.master": "local[*]"}):
+    with pytest.raises(RuntimeError), sharing_classes({"spark.master": "local[*]"}, keep=True):
         raise RuntimeError
     assert sorted(file.name for file in folder.iterdir()) == ["other", "spark-2.jsa"]
