@@ -71,13 +71,16 @@ class Memory:
 
     def look_back(self, log: Log) -> None:
         """Read again what stood in the log before this node began to read; at the first call only."""
+        if not self._lacks_what_was_before():
+            return
+        try:
+            # Without the lock: who reads on need not wait for it.
+            since, notes = log.notes_before(self._begin, LOOK_BACK)
+        except LogError as error:
+            _log.warning("what was done before offset %d is not known: %s", self._begin, error)
+            return
         with self._lock:
-            if self._looked_back or self._since != self._begin:
-                return
-            try:
-                since, notes = log.notes_before(self._begin, LOOK_BACK)
-            except LogError as error:
-                _log.warning("what was done before offset %d is not known: %s", self._begin, error)
+            if not self._lacks_what_was_before():
                 return
             self._looked_back = True
             later, self._order = self._order, deque()
@@ -86,6 +89,9 @@ class Memory:
             self._order += later
             self._since = since
             self._shrink()
+
+    def _lacks_what_was_before(self) -> bool:
+        return not self._looked_back and self._since == self._begin
 
     def _add(self, offset: int, raw: bytes) -> None:
         note = read_note(raw)

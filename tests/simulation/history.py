@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 import orjson
@@ -179,7 +180,11 @@ class Trouble:
 
 def run(seed: int) -> Told:
     """Make the history of a seed and check it; ``AssertionError`` says what was wrong."""
-    world = World(seed)
+    with closing(World(seed)) as world:
+        return _history(world)
+
+
+def _history(world: World) -> Told:
     cluster = Cluster(world, 3)
     ids = Ids()
     clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import Thread
 
 from registry.domain.commands import TICKET_BYTES, Ticket
 from registry.domain.records import Record
@@ -97,6 +98,22 @@ def test_looking_back_once_makes_older_commands_known() -> None:
     assert memory.since == 4
     assert memory.find(ticket(4)) is not None
     assert memory.find(ticket(11)) is not None
+
+
+def test_who_reads_on_need_not_wait_for_who_looks_back() -> None:
+    memory = Memory(10)
+
+    class Slow(Past):
+        def notes_before(self, offset: int, records_max: int) -> Noted:
+            reader = Thread(target=memory.read, args=(10, fetched(range(10, 12))), daemon=True)
+            reader.start()
+            reader.join(30)
+            assert not reader.is_alive()
+            return super().notes_before(offset, records_max)
+
+    memory.look_back(Slow(Noted(4, fetched(range(4, 10)).notes)))  # type: ignore[arg-type]
+    assert [memory.find(ticket(number)) is not None for number in (3, 4, 9, 10, 11)] == [False, *[True] * 4]
+    assert memory.since == 4
 
 
 def test_looking_back_in_vain_changes_nothing_and_is_tried_again() -> None:
