@@ -21,7 +21,7 @@ from .messages import Asked, Told
 from .running import Ended, Late, Running
 
 WAITING_MAX = 1000
-"""Questions that may wait: each is a client that waits, too, and some a thread that looks at the clock."""
+"""Questions that may wait: each is a client that waits, too."""
 WAITING_CHARACTERS_MAX = 64 * 1024 * 1024
 """And how much there may be to read for them, unless it is one question."""
 BUSY = "Too many large schemas are being parsed or compared"

@@ -52,6 +52,7 @@ from registry.log.contract import (
 from registry.store.layout import StoreError
 
 from .claiming import newest_barrier
+from .deadlines import Deadlines
 from .deciding import Batch, Decider, Doubtful, Given, Plan, Planned, Postponed
 from .memory import Memory
 from .waiting import Answer, Deliver, Queue, Waiting
@@ -126,6 +127,7 @@ class Writer:
     ) -> None:
         self._log = log
         self._pool = pool
+        self._deadlines = Deadlines()
         self._memory = memory
         self._store = store
         self._follow = follow
@@ -250,7 +252,7 @@ class Writer:
         def done(outcome: Answered | RegistryError) -> None:
             if not said.acquire(blocking=False):
                 return
-            timer.cancel()
+            deadline.drop()
             if isinstance(outcome, RegistryError):
                 self._queue.tell([waiting], [refused(outcome)])
                 return
@@ -259,11 +261,8 @@ class Writer:
             self._queue.put_back([again], "")
 
         assert self._pool is not None
-        left_s = max(0.0, waiting.until - self._clock() - SPARE_S)
-        timer = threading.Timer(left_s, late)
-        timer.daemon = True
-        timer.start()
-        until = time.monotonic() + left_s
+        until = time.monotonic() + max(0.0, waiting.until - self._clock() - SPARE_S)
+        deadline = self._deadlines.add(until, late)
         self._pool.ask(too_much, done, spent_s=waiting.spent_s, until=until, wanted=lambda: not said.locked())
 
     def _take(self) -> list[Waiting]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from registry.aside.pool import Pool
 from registry.domain.commands import Command, Outcome
 from registry.domain.records import Record
 from registry.domain.scope import Defaults
@@ -25,7 +26,15 @@ WAIT_S = 30.0
 class Station:
     """One node's writer over ``log``; ``outcomes`` are the answers in the order in which they came."""
 
-    def __init__(self, path: Path, log: Log, *, queue_max: int = 1000, patience_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        log: Log,
+        *,
+        queue_max: int = 1000,
+        patience_s: float = 30.0,
+        pool: Pool | None = None,
+    ) -> None:
         self.name = path.name
         self.log = log
         self.store, _ = open_store(path, log.identity, 1 << 62, map_bytes=MAP)
@@ -41,6 +50,7 @@ class Station:
             deliver=lambda answers: [answer(outcome) for answer, outcome in answers],  # type: ignore[func-returns-value]
             now=lambda: time.time_ns() // 1_000_000,
             clock=lambda: self.now,
+            pool=pool,
         )
 
     def follow(self, offset: int) -> None:

@@ -17,11 +17,15 @@ from typing import Any
 import httpx
 import pytest
 
-from registry.aside.pool import WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
+from registry.aside.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
+from registry.domain.commands import Refused, Register
 from registry.domain.errors import RegistryError
 from registry.domain.parser import Parser, TooMuchText, together
 from registry.domain.questions import Question, Source, facts, several
+from registry.log.embedded import EmbeddedLog
+from registry.node.writer import SPARE_S
 from tests.process.raw import RawClient, get, post
+from tests.process.stations import Station
 from tests.running import Registry, until
 
 
@@ -71,6 +75,25 @@ def processes() -> Processes:
     """Those that the test has started: what ran before it may have left some that are idle."""
     others = set(started())
     return lambda: [pid for pid in started() if pid not in others]
+
+
+def test_writes_that_wait_beside_for_too_long_are_told_so_by_one_thread(tmp_path: Path) -> None:
+    pool = Pool(60, quick_s=300)
+    Told(pool, endless())
+    log = EmbeddedLog(tmp_path / "log")
+    station = Station(tmp_path / "alone", log, patience_s=SPARE_S + 0.25, pool=pool)
+    log.claim()
+    station.writer.open(None)
+    before = threading.active_count()
+    for number in range(20):
+        station.offer(Register(f"s{number}", unions("string"), "JSON"))
+    station.writer.step()
+    assert threading.active_count() - before <= 1
+    until(lambda: len(station.outcomes) == 20, 30, "all answers")
+    told = {(each.code, each.message) for each in station.outcomes if isinstance(each, Refused)}
+    assert told == {(503, f"Nothing was written. {SLOW}")}
+    pool.close()
+    station.close()
 
 
 def test_a_question_is_answered_or_bounded() -> None:
