@@ -32,7 +32,9 @@ _LOCATION = "location"
 _SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
 
 _SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
-_PASSWORD_IN_URI = re.compile(r"(://[^/]*:)[^/]*(?=@)")
+_SECRET_IN_URI = re.compile(
+    r"(?P<before>://[^/]*:)[^/]*(?=@)|(?P<name>[?&](sig|[a-z_-]*(key|token|secret))=)[^&]*", re.IGNORECASE
+)
 _OTHER_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
     "sasl.jaas.config": "sasl.username and sasl.password",
@@ -88,7 +90,8 @@ def load(
             values[given.name] = setting.kind.read(given.value)
             origins[given.name] = given.origin
         except ValueError:
-            problems.append(f"{given} is not allowed; allowed: {setting.kind.allowed}")
+            said = given._replace(value=HIDDEN) if setting.kind.secret else given
+            problems.append(f"{said} is not allowed; allowed: {setting.kind.allowed}")
     loaded = Loaded(Settings(**values), origins)
     # Settings that are wrong by themselves are no ground for saying that they do not go together.
     problems = problems or disagreements(loaded)
@@ -178,7 +181,7 @@ def _shown(name: str, value: object) -> str:
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
         return quoted(HIDDEN)
     if isinstance(value, str):
-        value = _PASSWORD_IN_URI.sub(rf"\1{HIDDEN}", value)
+        value = _SECRET_IN_URI.sub(lambda found: (found["before"] or found["name"]) + HIDDEN, value)
     word = quoted(value) if isinstance(value, str) else repr(value)
     return word if len(word) <= 80 else word[:77] + "..."
 

@@ -49,7 +49,7 @@ _NAME_CHECK = Kind(
     quoted,
 )
 _LOCATION = text(
-    r"(?![^/]*://[^/]*:[^/]*@)(?!.*[?&](sig|[a-z_]*(key|token|secret))=)[^\0\r\n]{0,2000}",
+    r"(?![^/]*://[^/]*:[^/]*@)(?!.*[?&](?i:sig|[a-z_-]*(key|token|secret))=)[^\0\r\n]{0,2000}",
     "the path of a folder, or a URI as in s3://bucket/registrar or hdfs://host:9000/registrar, "
     "without a password, key or signature; or empty",
 )

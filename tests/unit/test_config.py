@@ -372,9 +372,18 @@ def test_a_rhythm_counts_records_and_seconds() -> None:
     assert Rhythm.read("") == (0, 0)
 
 
-def test_a_password_in_a_location_is_refused_and_not_printed() -> None:
-    told = problem(flags={"snapshots": "s3://key:hunter2@bucket/registrar"})
-    assert told.startswith('snapshots = "s3://key:***@bucket/registrar" (flag --snapshots) is not allowed')
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("s3://key:hunter2@bucket/registrar", "s3://key:***@bucket/registrar"),
+        ("abfs://c@a/registrar?sv=1&sig=hunter2&se=2", "abfs://c@a/registrar?sv=1&sig=***&se=2"),
+        ("abfs://c@a/registrar?AccountKey=hunter2", "abfs://c@a/registrar?AccountKey=***"),
+        ("s3://bucket/r?access_key=a&secret_key=hunter2", "s3://bucket/r?access_key=***&secret_key=***"),
+    ],
+)
+def test_a_secret_in_a_location_is_refused_and_not_printed(given: str, shown: str) -> None:
+    told = problem(flags={"snapshots": given})
+    assert told.startswith(f'snapshots = "{shown}" (flag --snapshots) is not allowed')
 
 
 def test_secrets_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -392,6 +401,7 @@ def test_secrets_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
         {"kafka_sasl_pasword": "hunter2"},
         {"peer_secret": "hunter2"},
         {"kafka_sasl_password": "hunter2"},
+        {"zookeeper_auth": "u:hunter2\0"},
     ):
         assert "hunter2" not in problem(flags=wrong)  # type: ignore[arg-type]
 
