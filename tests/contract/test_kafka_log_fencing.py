@@ -219,6 +219,40 @@ def test_a_claim_that_the_broker_may_have_forgotten_is_not_used(kafka: Broker, o
     assert values(log) == [b"", b"1", b""]
 
 
+def test_a_claim_is_as_old_as_its_last_request_whenever_the_answer_is_read(
+    kafka: Broker, opened: Opened
+) -> None:
+    log = opened(kafka.address, make_topic(kafka.address))
+    now = [0.0]
+
+    def frozen(*_: object) -> None:
+        now[0] += CLAIM_IDLE_MAX_S + 1
+
+    appender = log._appender
+    appender._clock = lambda: now[0]
+    take_over(log)
+    taken, appender._taken = appender._taken, frozen
+    log.append(entry(b"1"))
+    appender._taken = taken
+    with pytest.raises(Fenced, match="not used for 12 hours"):
+        log.append(entry(b"2"))
+
+    init = appender._init
+
+    async def and_frozen() -> Claim:
+        claim = await init()
+        frozen()
+        return claim
+
+    appender._init = and_frozen  # type: ignore[method-assign]
+    log.claim()
+    with pytest.raises(Fenced, match="not used for 12 hours"):
+        log.append(entry(b"3"))
+    appender._init = init  # type: ignore[method-assign]
+    take_over(log)
+    assert values(log) == [b"", b"1", b""]
+
+
 def until_another_producer(log: KafkaLog, than: Claim) -> Claim:
     """The first claim that is not of the same producer; none is made while the broker has to forget."""
     for _ in range(10):

@@ -119,11 +119,12 @@ class NodeLog:
 
     def claim(self) -> Claim:
         for _ in range(3):
+            asked_at = self._world.now
             try:
                 self._claim, self._number = self._ask(self._partition.init, REQUEST_TIMEOUT_S)
             except NoAnswer:
                 continue
-            self._sequence, self._used_at = 0, self._world.now
+            self._sequence, self._used_at = 0, asked_at
             return self._claim
         raise Unreachable("no answer to a claim")
 
@@ -173,7 +174,8 @@ class NodeLog:
         claim, number, sequence = self._claim, self._number, self._sequence
         if claim is None:
             raise Fenced("not claimed")
-        deadline = self._world.now + APPEND_TIMEOUT_S
+        asked_at = self._world.now
+        deadline = asked_at + APPEND_TIMEOUT_S
         doubt = False
         while True:
             if self._world.now - self._used_at > CLAIM_IDLE_S:
@@ -202,7 +204,7 @@ class NodeLog:
                 base = found
                 break
         self._sequence += len(entries)
-        self._used_at = self._world.now
+        self._used_at = asked_at
         self._heard = max(self._heard, base + len(entries))
         return base
 

@@ -82,8 +82,9 @@ class Appender:
             deadline = time.monotonic() + self._timeout_s
             await until(deadline, self._partition.refresh)
             self._floor = await self._partition.ask_end(max(0.001, deadline - time.monotonic()))
+            asked = self._clock()
             claim = await until(deadline, self._init) if self._fencing else NOBODY
-            self._claim, self._sequence, self._used = claim, 0 if self._fencing else -1, self._clock()
+            self._claim, self._sequence, self._used = claim, 0 if self._fencing else -1, asked
             return claim
 
     async def _init(self) -> Claim:
@@ -126,6 +127,7 @@ class Appender:
         self._partition.check_foreign()
         if self._claim is None:
             raise Fenced(f"{self._void}; it has to be claimed first")
+        asked = self._clock()
         try:
             offset = await self._settle(self._claim, self._sequence, piece, self._check_age, notes)
         except (Fenced, OutcomeUnknown) as error:
@@ -137,7 +139,8 @@ class Appender:
         if self._fencing:
             self._sequence = (self._sequence + len(piece)) % batches.SEQUENCES
         self._floor = offset + len(piece)
-        self._used = self._clock()
+        # Not when the answer was read: who is frozen in between, for a day, would take it for a new one.
+        self._used = asked
         self._partition.note_end(self._floor)
         return offset
 
