@@ -130,7 +130,7 @@ class Following:
                     # A node that starts at the log's end has nothing to wait for.
                     if not (went or resting) and (self.started or self._store.applied < end):
                         self._log.wait(self._follower.position, _WAIT_S)
-                self._store_trouble = ""
+                self._stored(None)
                 if not self.started:
                     if self._store.applied >= end:
                         self._start(behind, time.monotonic() - began)
@@ -142,8 +142,7 @@ class Following:
             except (DamagedStore, StaleStore, DamagedLog):
                 raise
             except StoreError as error:
-                self._store_trouble = str(error)
-                _log.error("%s; trying again", error)
+                self._stored(error)
                 self._stopping.wait(_RETRY_S)
             except LogError as error:
                 if self._stopping.is_set():
@@ -170,6 +169,14 @@ class Following:
         self.heard(None)
         if self._store.applied >= end:
             self._absence.at_end(asked)
+
+    def _stored(self, error: StoreError | None) -> None:
+        """The store has taken what there was, or not."""
+        before, self._store_trouble = self._store_trouble, "" if error is None else str(error)
+        if self._store_trouble not in ("", before):
+            _log.error("%s; trying again", error)
+        elif before and error is None:
+            _log.info("the store can be written again")
 
     def heard(self, error: LogError | None) -> None:
         """Somebody has asked the log, and was answered or not."""

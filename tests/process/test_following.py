@@ -1,0 +1,67 @@
+"""Following the log with a store that cannot take what it says."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from registry.domain import records, values
+from registry.domain.model import Subject
+from registry.domain.records import Entry
+from registry.log.embedded import EmbeddedLog
+from registry.node import following
+from registry.node.follower import Follower
+from registry.node.following import Following
+from registry.store.opening import open_store
+
+TRIES = 5
+
+
+class Counted(Follower):
+    """Counts the steps that were begun."""
+
+    def __init__(self, log: EmbeddedLog, store: following.Store) -> None:
+        super().__init__(log, store)
+        self.begun, self.often = 0, threading.Event()
+
+    def step(self) -> int:
+        self.begun += 1
+        if self.begun > TRIES:
+            self.often.set()
+        return super().step()
+
+
+def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(following, "_RETRY_S", 0.001)
+    caplog.set_level(logging.INFO, "registry.node.following")
+    log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
+    schema = '{"type":"string","doc":"%s"}' % ("x" * 20_000)
+    subjects = [Subject(".", f"s{number}") for number in range(100)]
+    log.append(
+        [
+            Entry(records.schema_key(each, 1), values.schema_value(each, 1, number + 1, schema))
+            for number, each in enumerate(subjects)
+        ]
+    )
+    store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=1 << 20)
+    follower, there = Counted(log, store), threading.Event()
+    node = Following(log, store, follower, caught_up=there.set)
+    thread = threading.Thread(target=node.run, daemon=True)
+    thread.start()
+    assert follower.often.wait(30)
+    assert "store_map_bytes" in node.trouble
+    assert not there.is_set()
+    store._env.set_mapsize(64 << 20)
+    assert there.wait(30)
+    assert not node.trouble
+    node.stop()
+    thread.join(30)
+    said = [record.getMessage().rpartition(";")[2].strip() for record in caplog.records]
+    assert said.count("trying again") == said.count("the store can be written again") == 1
+    for each in (follower, store, log):
+        each.close()
