@@ -81,9 +81,9 @@ def _identity(conf: Mapping[str, str]) -> str:
     """Names this very Java with these very jars."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    files = [java.resolve(), *sorted(pyspark_jars().glob("*.jar"))]
+    begins_with = [Path(entry) for entry in conf.get(CLASS_PATH, "").split(":") if entry]
+    files = [java.resolve(), *sorted(pyspark_jars().glob("*.jar")), *begins_with]
     said = [f"{file}:{stat.st_size}:{stat.st_mtime_ns}" for file in files for stat in [file.stat()]]
-    said.append(conf.get(CLASS_PATH, ""))
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
 
 
