@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from .agreement import disagreements
 from .allowed import HIDDEN, quoted
 from .settings import PREFIX, SECURITY, Loaded, Setting, Settings, table
+from .uris import with_secrets_hidden
 
 __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]
 
@@ -32,9 +33,6 @@ _LOCATION = "location"
 _SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
 
 _SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
-_SECRET_IN_URI = re.compile(
-    r"(?P<before>://[^/]*:)[^/]*(?=@)|(?P<name>[?&](sig|[a-z_-]*(key|token|secret))=)[^&]*", re.IGNORECASE
-)
 _OTHER_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
     "sasl.jaas.config": "sasl.username and sasl.password",
@@ -181,7 +179,7 @@ def _shown(name: str, value: object) -> str:
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
         return quoted(HIDDEN)
     if isinstance(value, str):
-        value = _SECRET_IN_URI.sub(lambda found: (found["before"] or found["name"]) + HIDDEN, value)
+        value = with_secrets_hidden(value, HIDDEN)
     word = quoted(value) if isinstance(value, str) else repr(value)
     return word if len(word) <= 80 else word[:77] + "..."
 

@@ -7,6 +7,7 @@ and the name with dashes) follow from it, and so do the help, the example file a
 from __future__ import annotations
 
 import os
+import re
 import socket
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -26,6 +27,7 @@ from .addresses import (
 )
 from .allowed import FILE, FOLDER, SWITCH, Kind, choice, quoted, seconds, secret, size, text, whole
 from .rhythm import RHYTHM
+from .uris import has_secret
 
 PREFIX = "REGISTRAR_"
 _LEVELS = (
@@ -48,10 +50,20 @@ _NAME_CHECK = Kind(
     "https, or empty for no check",
     quoted,
 )
-_LOCATION = text(
-    r"(?![^/]*://[^/]*:[^/]*@)(?!.*[?&](?i:sig|[a-z_-]*(key|token|secret))=)[^\0\r\n]{0,2000}",
+_ONE_LINE = re.compile(r"[^\0\r\n]{0,2000}")
+
+
+def _read_location(value: object) -> str:
+    if not isinstance(value, str) or not _ONE_LINE.fullmatch(value) or has_secret(value):
+        raise ValueError(value)
+    return value
+
+
+_LOCATION = Kind(
+    _read_location,
     "the path of a folder, or a URI as in s3://bucket/registrar or hdfs://host:9000/registrar, "
     "without a password, key or signature; or empty",
+    quoted,
 )
 _DAY = 86_400
 _MIB = 2**20

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.parser import TooMuchText
 from registry.domain.questions import Known
+from registry.threads import begun
 
 from .messages import Asked, Told
 from .running import Ended, Late, Running
@@ -124,12 +125,8 @@ class Lane:
     def _staff(self, waiting: int) -> bool:
         """Start a thread where so many pieces want one and may have it; whether there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
-            thread = threading.Thread(target=self._serve, name="aside", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError as error:  # the machine has no more of them
-                _log.error("no thread for questions about schemas: %s", error)
-            else:
+            thread = begun("aside", self._serve, "for questions about schemas")
+            if thread is not None:
                 self._threads.add(thread)
         return bool(self._threads)
 

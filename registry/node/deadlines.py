@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 
+from registry.threads import begun
+
 _log = logging.getLogger(__name__)
 
 
@@ -47,17 +49,8 @@ class Deadlines:
             if self._served:
                 self._changed.notify()
             else:
-                self._serve()
+                self._served = begun("deadlines", self._run, "to look at the clock") is not None
         return deadline
-
-    def _serve(self) -> None:
-        thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:  # the machine has no more of them
-            _log.error("no thread to look at the clock: %s", error)
-        else:
-            self._served = True
 
     def _run(self) -> None:
         while (call := self._next()) is not None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from registry.uris import without_secrets
+
 from .manifest import MANIFEST
 
 SCHEMES = ("file", "s3", "gs", "hdfs", "abfs", "abfss", "viewfs")
@@ -18,8 +20,6 @@ _AS_S3 = ("s3a", "s3n")
 """What Hadoop calls the same."""
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PASSWORD = re.compile(r"(?<=://)[^/@:]*:[^/@]*@|[?&](sig|[a-z_]*(key|token|secret))=[^&\s'\"]*")
-"""A user with a password, not Azure's ``container@account``; ``sig`` is what makes one of its URIs a pass."""
 
 
 class BadLocation(Exception):
@@ -96,8 +96,8 @@ class Location:
             return str(_local_path(text))
         if scheme not in SCHEMES + _AS_S3:
             raise BadLocation(
-                f"{masked(text)!r} is no place for snapshots: give a folder, or a URI that begins with "
-                + ", ".join(f"{each}:" for each in SCHEMES)
+                f"{without_secrets(text)!r} is no place for snapshots: give a folder, or a URI that begins"
+                f" with {', '.join(f'{each}:' for each in SCHEMES)}"
             )
         return text
 
@@ -113,7 +113,7 @@ class Location:
         return not self.uri.startswith("/")
 
     def __str__(self) -> str:
-        return masked(self.uri)
+        return without_secrets(self.uri)
 
     def read(self, path: str) -> bytes:
         """The content of a file. Raises :class:`Missing`, :class:`LocationUnreachable`."""
@@ -145,11 +145,6 @@ class Location:
         """
         self._files.delete(f"{_checked(folder)}/{MANIFEST}")
         self._files.delete_folder(folder)
-
-
-def masked(uri: str) -> str:
-    """The URI without what may be a password in it, for messages."""
-    return _PASSWORD.sub("", uri)
 
 
 def _checked(path: str) -> str:

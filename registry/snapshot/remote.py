@@ -12,7 +12,9 @@ from secrets import token_hex
 
 from pyarrow import ArrowException, ArrowNotImplementedError, fs
 
-from .location import BadLocation, LocationUnreachable, Missing, masked
+from registry.uris import without_secrets
+
+from .location import BadLocation, LocationUnreachable, Missing
 
 _WHOLE_ON_CLOSE = ("s3", "gcs")
 """Stores in which a file is not there before it is whole; in others it is brought to its place from aside."""
@@ -42,13 +44,15 @@ class Remote:
         try:
             system, folder = fs.FileSystem.from_uri(uri)
         except (ArrowException, ValueError) as error:
-            raise BadLocation(f"{masked(uri)!r} names no place for snapshots: {_line(error)}") from error
+            raise BadLocation(
+                f"{without_secrets(uri)!r} names no place for snapshots: {_line(error)}"
+            ) from error
         except OSError as error:  # what a store needs here is not there, as Hadoop's libraries for hdfs:
             raise BadLocation(
-                f"{masked(uri)!r} cannot be reached from this machine: {_line(error)}"
+                f"{without_secrets(uri)!r} cannot be reached from this machine: {_line(error)}"
             ) from error
         if not folder.strip("/"):
-            raise BadLocation(f"{masked(uri)!r} names no folder: add a path")
+            raise BadLocation(f"{without_secrets(uri)!r} names no folder: add a path")
         return cls(system, folder)
 
     def read(self, path: str) -> bytes:
@@ -150,4 +154,4 @@ def _told(path: str) -> Iterator[None]:
 
 def _line(error: Exception) -> str:
     """The first line: where Hadoop's libraries are not found, all places follow where they were sought."""
-    return masked(str(error).strip().partition("\n")[0][:_SHOWN])
+    return without_secrets(str(error).strip().partition("\n")[0][:_SHOWN])

@@ -17,6 +17,6 @@ def found_here(log: ReadableLog, start: int, end: int) -> list[bytes]:
 
 
 def found_by_spark(records: DataFrame, partitions: int, most: int) -> list[bytes]:
-    """Owners of the records, sorted; of more than ``most`` some are left out, but never all above that."""
+    """Owners of the records, sorted; where there are more than ``most``, any ``most + 1`` of them."""
     owners = records.select("owner").repartition(partitions, "owner").distinct().limit(most + 1)
     return sorted(owners.toArrow().column("owner").to_pylist())
