@@ -12,6 +12,7 @@ appends of one record each to the same broker, one after another. Needs wrk.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import re
 import shutil
@@ -316,14 +317,9 @@ def start(folder: Path, records: int) -> None:
 def own_memory(node: Node) -> int:
     """MB of all processes of the node that are no mapped files."""
     total = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == node.pid:
-                status = (stat.parent / "status").read_text()
-                total += int(re.findall(r"RssAnon:\s+(\d+)", status)[0])
-        except (OSError, IndexError):
-            continue
+    for pid in node.processes():
+        with contextlib.suppress(OSError, IndexError):
+            total += int(re.findall(r"RssAnon:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0])
     return total >> 10
 
 

@@ -14,7 +14,10 @@ from typing import Any, Self
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
+FREEZE_TIMEOUT_S = 15.0
 OUTPUT_SHOWN_BYTES = 8_000
+_STILL = "TtZX"
+"""States of threads that do nothing: stopped, traced, ended."""
 
 
 def free_port() -> int:
@@ -40,6 +43,24 @@ def listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
         return True
     return False
+
+
+def freeze(pid: int) -> None:
+    """Let a process stand still (``SIGSTOP``); returns when all its threads do, which is not at once."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: _stands_still(pid), FREEZE_TIMEOUT_S, "a process to stand still")
+
+
+def _stands_still(pid: int) -> bool:
+    return all(_stat(thread)[0] in _STILL for thread in Path(f"/proc/{pid}/task").glob("*"))
+
+
+def _stat(folder: Path) -> list[str]:
+    """The fields of ``/proc/…/stat`` from the state on; that of one which is no more: that it has ended."""
+    try:
+        return (folder / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["X", "0", "0", "0"]
 
 
 class Process:
@@ -131,9 +152,16 @@ class Process:
         self.process.wait()
         self._unwatch()
 
+    def processes(self) -> list[int]:
+        """The ids of its processes: it leads a session of its own."""
+        found = Path("/proc").glob("[0-9]*")
+        return [int(folder.name) for folder in found if int(_stat(folder)[3]) == self.pid]
+
     def freeze(self) -> None:
-        """Let it and its children stand still (``SIGSTOP``)."""
+        """Let it and its children stand still (``SIGSTOP``); returns when all do."""
         self._signal_all(signal.SIGSTOP)
+        still = f"{self.name} to stand still"
+        until(lambda: all(map(_stands_still, self.processes())), FREEZE_TIMEOUT_S, still)
 
     def thaw(self) -> None:
         """Let it go on after :meth:`freeze` (``SIGCONT``)."""

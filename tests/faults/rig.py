@@ -66,18 +66,6 @@ class FaultyNode(Node):
         for pid in self.processes():
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
 
-    def processes(self) -> list[int]:
-        """The ids of its processes: it leads a session of its own."""
-        found = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == self.pid:
-                found.append(int(stat.parent.name))
-        return found
-
 
 class Rig:
     """Three nodes over ``broker``, a proxy between each of them and it, and one before each peer endpoint."""

@@ -13,6 +13,7 @@ import httpx
 import lmdb
 import pytest
 
+from deploy.local.process import freeze
 from registry.store import layout
 from tests.process.raw import RawClient, get, post
 from tests.running import Registry, free_port, until
@@ -167,7 +168,7 @@ def test_dead_children_are_started_again(registry: Registry) -> None:
 def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry) -> None:
     httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'}).raise_for_status()
     (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
-    os.kill(node, signal.SIGSTOP)
+    freeze(node)
     try:
         assert httpx.get(f"{registry.url}/schemas/ids/1").status_code == 200
         assert httpx.get(f"{registry.url}/subjects").json() == ["a"]

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from deploy.local.process import freeze
 from tests.process.raw import RawClient
 from tests.process.test_lifecycle import children
 from tests.running import Registry, until
@@ -95,7 +96,7 @@ def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
 def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", "--readers", "1").wait()
     (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
-    os.kill(node, signal.SIGSTOP)
+    freeze(node)
     try:
         answer = httpx.get(f"{registry.url}/health/ready", timeout=10)
         assert answer.status_code == 503

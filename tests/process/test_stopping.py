@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
+import json
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
@@ -22,37 +23,39 @@ def test_writes_that_wait_for_a_log_that_stands_still_are_answered_before_the_no
         *("--kafka", kafka.address, "--topic", f"stopping-{readers}", "--election", "static"),
         *("--readers", readers),
     )
-    replies: list[httpx.Response] = []
-    writers: list[threading.Thread] = []
+    asked: list[HTTPConnection] = []
 
-    def write(number: int) -> None:
-        body = {"schema": f'{{"type":"record","name":"R","doc":"{number}","fields":[]}}'}
-        # Whoever came last may find that nobody listens any more.
-        with contextlib.suppress(httpx.TransportError):
-            replies.append(httpx.post(f"{node.url}/subjects/s{number}/versions", json=body, timeout=30))
+    def ask() -> HTTPConnection:
+        """Send a write, and wait for no answer."""
+        schema = f'{{"type":"record","name":"R","doc":"{len(asked)}","fields":[]}}'
+        connection = HTTPConnection("127.0.0.1", node.port, timeout=30)
+        asked.append(connection)
+        connection.request("POST", f"/subjects/s{len(asked)}/versions", body=json.dumps({"schema": schema}))
+        return connection
 
-    def waiting() -> int:
-        writers.append(threading.Thread(target=write, args=(len(writers),)))
-        writers[-1].start()
+    def waiting() -> bool:
+        """Whether several wait, after one more was sent: one may be one that the writer takes next."""
+        ask()
         text = httpx.get(f"{node.url}/metrics", timeout=30).text
-        lines = [line for line in text.splitlines() if line.startswith("registrar_writes_waiting ")]
-        return int(float(lines[0].split()[1])) if lines else 0
+        (line,) = (line for line in text.splitlines() if line.startswith("registrar_writes_waiting "))
+        return float(line.split()[1]) > 1
 
     try:
         node.wait()
-        write(-1)
-        assert replies.pop().status_code == 200
+        with closing(ask()) as connection:
+            assert connection.getresponse().status == 200
+        asked.clear()
         kafka.freeze()
-        told_of = until(waiting, 30, "writes to wait behind one that the log does not answer")
+        until(waiting, 30, "writes to wait behind one that the log does not answer")
         node.process.terminate()
-        for each in writers:
-            each.join(30)
+        for connection in asked:
+            reply = connection.getresponse()
+            said = reply.read()
+            assert reply.status in (500, 503), said
+            assert json.loads(said)["error_code"] in (50002, 50003), said
         node.process.wait(15)
     finally:
         kafka.thaw()
         node.kill()
-    assert len(replies) > told_of, "one is with the log, and the others wait behind it"
-    assert len(replies) >= len(writers) - 1
-    for reply in replies:
-        assert reply.status_code in (500, 503), reply.text
-        assert reply.json()["error_code"] in (50002, 50003), reply.text
+        for connection in asked:
+            connection.close()
