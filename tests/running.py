@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,15 @@ import httpx
 
 from deploy.local.process import free_port, until
 
-__all__ = ["ROOT", "Registry", "Served", "free_port", "until", "until_async"]
+__all__ = ["PATIENT", "ROOT", "Registry", "Served", "free_port", "until", "until_async"]
 
 ROOT = Path(__file__).parent.parent
+PATIENT = httpx.Timeout(60.0)
+"""For clients that by themselves wait less than the registry may take."""
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
+_CONNECTIONS = 8
+"""So many hardly all come to the same reader."""
 
 
 async def until_async(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:
@@ -77,6 +83,15 @@ class Registry(Served):
         except httpx.TransportError:
             return False
 
+    def all_serve(self) -> bool:
+        """Whether its readers have rows: each hears of the node by itself."""
+        found = []
+        for _ in range(_CONNECTIONS):
+            with closing(HTTPConnection("127.0.0.1", self.port, timeout=5.0)) as connection:
+                connection.request("GET", "/subjects")
+                found.append(connection.getresponse().status)
+        return set(found) == {httpx.codes.OK}
+
     def wait(self) -> Registry:
         """Return when it is ready; a process that ends instead fails with what it printed."""
 
@@ -84,7 +99,7 @@ class Registry(Served):
             assert self.process.poll() is None, (
                 f"the registry ended ({self.process.returncode}):\n{self.output}"
             )
-            return self.ready()
+            return self.ready() and self.all_serve()
 
         try:
             until(ready_or_dead, START_TIMEOUT_S, "the registry to be ready")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -13,19 +15,27 @@ from pathlib import Path
 from typing import Any, Self
 
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 15.0
+STOP_TIMEOUT_S = 60.0
+"""A server that writes out all that it holds takes long on a busy disk; only one that hangs takes so long."""
 FREEZE_TIMEOUT_S = 15.0
 OUTPUT_SHOWN_BYTES = 8_000
 _STILL = "TtZX"
 """States of threads that do nothing: stopped, traced, ended."""
+_PORTS = range(12_000, 32_000)
+_turn = itertools.count(random.SystemRandom().randrange(len(_PORTS)))
 
 
 def free_port() -> int:
-    """A TCP port of loopback that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of loopback that nobody listened on a moment ago.
+
+    None of those that the system gives out by itself: it would give this one to somebody else before whoever
+    asked for it listens. Each call gives another one.
+    """
+    while True:
+        port = _PORTS[next(_turn) % len(_PORTS)]
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:

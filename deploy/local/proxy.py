@@ -28,6 +28,7 @@ class Proxy:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._server: asyncio.Server | None = None
+        self._doing = threading.Lock()
         self._flows = asyncio.Event()
         self._answers = asyncio.Event()
         for each in (self._flows, self._answers):
@@ -88,7 +89,8 @@ class Proxy:
 
     def _do(self, what: Coroutine[None, None, None]) -> None:
         assert self._loop is not None, "the proxy was not started"
-        asyncio.run_coroutine_threadsafe(what, self._loop).result()
+        with self._doing:
+            asyncio.run_coroutine_threadsafe(what, self._loop).result()
 
     async def _set(self, flow: asyncio.Event, *, on: bool) -> None:
         if on:
@@ -104,10 +106,11 @@ class Proxy:
         if self._server is not None:
             self._server.close()
             self._server = None
-        tasks = list(self._open)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # One that was let in just now has a task, and is not among the open ones yet.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others & self._open.keys():
+                task.cancel()
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

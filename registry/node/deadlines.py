@@ -58,6 +58,7 @@ class Deadlines:
                 call()
             except Exception:
                 _log.exception("what was due has failed")
+            del call  # nothing holds it while the next one is waited for
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for the next one; ``None`` when there is none."""
@@ -65,11 +66,10 @@ class Deadlines:
             while self._coming:
                 first = self._coming[0]
                 left_s = first.at - time.monotonic()
-                call = first.call
-                if call is not None and left_s > 0:
+                if first.call is not None and left_s > 0:
                     self._changed.wait(left_s)
                     continue
-                heappop(self._coming)
+                call = heappop(self._coming).call
                 if call is not None:
                     return call
             self._served = False

@@ -154,7 +154,9 @@ class ReaderCall(Framed):
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))
             case AskStatus(number):
-                self.tell(Status(number, self._node.status()))
+                status = self._node.status()
+                self._tell_started()
+                self.tell(Status(number, status))
             case Report(tally, number):
                 self._node.processes.report(self.number, tally)
                 if number:
@@ -179,11 +181,18 @@ class ReaderCall(Framed):
             fresh = await self._node.reach_async(offset, timeout_s)
         else:
             fresh = await self._node.confirm(timeout_s)
-        if fresh and not self._told.started:
-            # The rows are another store's by now, perhaps, which readers take up when they are told this.
-            self.tell_state()
+        if fresh:
+            self._tell_started()
             fresh = self._told.started
         self.tell(Confirmed(number, fresh))
+
+    def _tell_started(self) -> None:
+        """Tell that the node has started before anything that follows from it.
+
+        The rows are another store's by now, perhaps, which readers take up when they are told.
+        """
+        if self._node.started and not self._told.started:
+            self.tell_state()
 
     def _listed(self, number: int, listed: Listed) -> None:
         if isinstance(listed, RegistryError):

@@ -48,7 +48,7 @@ from tests.clients.samples import (
     USER_WITH_EMAIL_TEXT,
     user,
 )
-from tests.running import Served
+from tests.running import PATIENT, Served
 
 
 class Confluent:
@@ -224,7 +224,7 @@ def test_deletes_softly_then_for_good(confluent: Confluent, client: _Blocking, t
     assert client.delete_version(topic, 1, permanent=True) == 1
     assert client.delete_subject(topic) == [2]
     assert topic not in client.get_subjects()
-    assert topic in httpx.get(f"{confluent.url}/subjects?deleted=true").json()
+    assert topic in httpx.get(f"{confluent.url}/subjects?deleted=true", timeout=PATIENT).json()
     assert client.delete_subject(topic, permanent=True) == [2]
     assert refused(lambda: confluent.client().get_schema(schema_id)) == (404, 40403)
 
@@ -233,7 +233,7 @@ def test_import_keeps_ids(confluent: Confluent, client: _Blocking, topic: str) -
     subject = f":.imported-{topic}:orders"
     client.update_mode(subject, "IMPORT")
     body = {"schema": USER_TEXT, "id": 4711, "version": 3}
-    answer = httpx.post(f"{confluent.url}/subjects/{subject}/versions", json=body)
+    answer = httpx.post(f"{confluent.url}/subjects/{subject}/versions", json=body, timeout=PATIENT)
     assert (answer.status_code, answer.json()["id"]) == (200, 4711)
     client.update_mode(subject, "READWRITE")
     assert client.get_schema(4711, subject_name=subject).schema_str is not None

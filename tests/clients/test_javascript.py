@@ -23,7 +23,7 @@ from tests.clients.samples import (
     USER_WITH_EMAIL,
     USER_WITH_EMAIL_TEXT,
 )
-from tests.running import Served
+from tests.running import PATIENT, Served
 
 AVRO = {"schemaType": "AVRO"}
 
@@ -39,7 +39,8 @@ def python_reads(registry: Served, topic: str, message: bytes) -> list[object]:
     """What each of the two Python libraries makes of ``message``."""
     with SchemaRegistryClient({"url": registry.url}) as client:
         first = AvroDeserializer(client)(message, SerializationContext(topic, MessageField.VALUE))
-    return [first, AvroMessageSerializer(OtherClient({"url": registry.url})).decode_message(message)]
+    other = OtherClient({"url": registry.url}, timeout=PATIENT)
+    return [first, AvroMessageSerializer(other).decode_message(message)]
 
 
 class TestKafkajs:

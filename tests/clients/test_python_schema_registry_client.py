@@ -13,7 +13,7 @@ from schema_registry.client.schema import AvroSchema
 from schema_registry.serializers import AsyncAvroMessageSerializer, AvroMessageSerializer
 
 from tests.clients.samples import ADA, USER, USER_WITH_AGE, USER_WITH_EMAIL
-from tests.running import Served
+from tests.running import PATIENT, Served
 
 Call = Callable[..., Any]
 
@@ -29,7 +29,7 @@ def new_client(kind: str, registry: Served) -> Callable[[], Any]:
 
     def make() -> Any:
         make_one = SchemaRegistryClient if kind == "blocking" else AsyncSchemaRegistryClient
-        return _Blocking(make_one({"url": registry.url}))
+        return _Blocking(make_one({"url": registry.url}, timeout=PATIENT))
 
     return make
 
@@ -109,18 +109,18 @@ def test_deletes(client: Any, new_client: Callable[[], Any], topic: str) -> None
 
 
 def test_writes_and_reads_a_message(kind: str, registry: Served, topic: str) -> None:
+    where = {"url": registry.url}
     if kind == "blocking":
-        serializer = AvroMessageSerializer(SchemaRegistryClient({"url": registry.url}))
+        serializer = AvroMessageSerializer(SchemaRegistryClient(where, timeout=PATIENT))
         message = serializer.encode_record_with_schema(topic, AvroSchema(USER), ADA)
-        assert (
-            AvroMessageSerializer(SchemaRegistryClient({"url": registry.url})).decode_message(message) == ADA
-        )
+        reader = AvroMessageSerializer(SchemaRegistryClient(where, timeout=PATIENT))
+        assert reader.decode_message(message) == ADA
     else:
 
         async def both() -> None:
-            serializer = AsyncAvroMessageSerializer(AsyncSchemaRegistryClient({"url": registry.url}))
+            serializer = AsyncAvroMessageSerializer(AsyncSchemaRegistryClient(where, timeout=PATIENT))
             message = await serializer.encode_record_with_schema(topic, AvroSchema(USER), ADA)
-            reader = AsyncAvroMessageSerializer(AsyncSchemaRegistryClient({"url": registry.url}))
+            reader = AsyncAvroMessageSerializer(AsyncSchemaRegistryClient(where, timeout=PATIENT))
             assert await reader.decode_message(message) == ADA
 
         asyncio.run(both())

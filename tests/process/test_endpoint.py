@@ -8,9 +8,23 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
+import pytest
 
+from registry.api.status import NodeStatus
 from registry.node.endpoint import Endpoint
-from registry.node.messages import Confirm, Confirmed, Framed, State, decode_from_node
+from registry.node.messages import (
+    AskStatus,
+    Confirm,
+    Confirmed,
+    Framed,
+    State,
+    Status,
+    decode_from_node,
+)
+
+READY = NodeStatus(
+    role="primary", epoch=0, applied=1, end=1, digest="", started=True, ready=True, reasons=[]
+)  # fmt: skip
 
 
 class Starting:
@@ -30,6 +44,10 @@ class Starting:
         self.started = True
         return True
 
+    def status(self) -> NodeStatus:
+        self.started = True
+        return READY
+
 
 class Reader(Framed):
     """Keeps what it is told."""
@@ -37,29 +55,38 @@ class Reader(Framed):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[msgspec.Struct] = []
-        self.confirmed = asyncio.Event()
+        self.answered = asyncio.Event()
 
     def heard(self, message: bytes) -> None:
         said = decode_from_node(message)
         self.told.append(said)
-        if isinstance(said, Confirmed):
-            self.confirmed.set()
+        if not isinstance(said, State):
+            self.answered.set()
 
 
-async def _told(path: Path) -> list[msgspec.Struct]:
+async def _told(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]:
     offer = cast("Any", lambda *_: None)
     endpoint = Endpoint(cast("Any", Starting()), offer, confirm_timeout_s=1)
     await endpoint.start(path)
     _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
-    reader.tell(Confirm(1))
-    await reader.confirmed.wait()
+    reader.tell(question)
+    await reader.answered.wait()
     reader.transport.close()
     await endpoint.drained(10)
     endpoint.stop()
     return reader.told
 
 
-def test_a_reader_knows_that_the_node_has_started_before_it_takes_rows_for_new(tmp_path: Path) -> None:
-    # Until then it may have the rows of a former store.
-    told = asyncio.run(asyncio.wait_for(_told(tmp_path / "node"), 30))
-    assert told == [State(started=False), State(started=True, log="the log"), Confirmed(1, True)]
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        pytest.param(Confirm(1), Confirmed(1, True), id="takes rows for new"),
+        pytest.param(AskStatus(1), Status(1, READY), id="says that it is ready"),
+    ],
+)
+def test_a_reader_knows_that_the_node_has_started_before_it(
+    question: msgspec.Struct, answer: msgspec.Struct, tmp_path: Path
+) -> None:
+    # Until then it may have the rows of a former store, or none.
+    told = asyncio.run(asyncio.wait_for(_told(tmp_path / "node", question), 30))
+    assert told == [State(started=False), State(started=True, log="the log"), answer]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 import pytest
 
@@ -15,22 +17,28 @@ from registry.log.embedded import EmbeddedLog
 from registry.node import following
 from registry.node.follower import Follower
 from registry.node.following import Following
+from registry.store.lmdb import Store
 from registry.store.opening import open_store
 
 TRIES = 5
 
 
 class Counted(Follower):
-    """Counts the steps that were begun."""
+    """Counts the steps that were begun; between two of them its store is given the room that it may take."""
 
-    def __init__(self, log: EmbeddedLog, store: following.Store) -> None:
+    def __init__(self, log: EmbeddedLog, store: Store) -> None:
         super().__init__(log, store)
         self.begun, self.often = 0, threading.Event()
+        self.room: SimpleQueue[int] = SimpleQueue()
+        self._env = store._env
 
     def step(self) -> int:
         self.begun += 1
         if self.begun > TRIES:
             self.often.set()
+        # LMDB lets nobody read or write meanwhile.
+        with suppress(Empty):
+            self._env.set_mapsize(self.room.get_nowait())
         return super().step()
 
 
@@ -56,7 +64,7 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
     assert follower.often.wait(30)
     assert "store_map_bytes" in node.trouble
     assert not there.is_set()
-    store._env.set_mapsize(64 << 20)
+    follower.room.put(64 << 20)
     assert there.wait(30)
     assert not node.trouble
     node.stop()

@@ -287,9 +287,10 @@ def test_a_loopback_address_may_be_advertised() -> None:
     assert load(KAFKA | {"listen": "[::1]:8081"}).settings.advertised == "http://[::1]:8081"
 
 
-def test_the_host_names_itself_where_it_listens_on_all_addresses() -> None:
+def test_the_host_names_itself_where_it_listens_on_all_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getfqdn", lambda: "Host.Example")
     settings = load(KAFKA | {"listen": "0.0.0.0:8081"}).settings
-    assert settings.advertised == f"http://{socket.getfqdn()}:8081".lower()
+    assert settings.advertised == "http://host.example:8081"
     assert load(KAFKA | {"advertise": "https://a.example"}).settings.advertised == "https://a.example:443"
 
 

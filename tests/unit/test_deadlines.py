@@ -11,6 +11,7 @@ from queue import SimpleQueue
 import pytest
 
 from registry.node.deadlines import Deadlines
+from tests.running import until
 
 LONG_S = 1_000.0
 
@@ -22,17 +23,22 @@ def serving() -> list[threading.Thread]:
 def test_what_is_due_is_called_in_the_order_of_the_times_and_then_the_thread_ends() -> None:
     called: SimpleQueue[str] = SimpleQueue()
     deadlines, begun = Deadlines(), threading.Event()
+    others = serving()
     now = time.monotonic()
     deadlines.add(now - 4, begun.wait)
     late = deadlines.add(now + LONG_S, lambda: called.put("late"))
     for name, at in (("third", now - 1), ("second", now - 2), ("first", now - 3)):
         deadlines.add(at, lambda name=name: called.put(name))
-    (thread,) = serving()
+    (thread,) = (each for each in serving() if each not in others)
     begun.set()
     assert [called.get(timeout=30) for _ in range(3)] == ["first", "second", "third"]
-    assert serving() == [thread]
-    late.drop()
-    deadlines.add(now, lambda: called.put("last"))
+    assert thread.is_alive()
+
+    def last() -> None:
+        late.drop()
+        called.put("last")
+
+    deadlines.add(now, last)
     thread.join(30)
     assert not thread.is_alive()
     assert [called.get_nowait(), called.empty()] == ["last", True]
@@ -40,10 +46,11 @@ def test_what_is_due_is_called_in_the_order_of_the_times_and_then_the_thread_end
     assert called.get(timeout=30) == "again"
 
 
-def test_what_is_dropped_is_not_held() -> None:
-    class Command:
-        def late(self) -> None: ...
+class Command:
+    def late(self) -> None: ...
 
+
+def test_what_is_dropped_is_not_held() -> None:
     command = Command()
     held = weakref.ref(command)
     deadlines = Deadlines()
@@ -52,6 +59,18 @@ def test_what_is_dropped_is_not_held() -> None:
     del command
     assert held() is None
     deadlines.add(time.monotonic(), lambda: None)  # the thread looks, and finds nothing more to wait for
+
+
+def test_what_was_called_is_not_held_while_the_next_one_is_waited_for() -> None:
+    command = Command()
+    held = weakref.ref(command)
+    deadlines = Deadlines()
+    next_one = deadlines.add(time.monotonic() + LONG_S, lambda: None)
+    deadlines.add(time.monotonic(), command.late)
+    del command
+    until(lambda: held() is None, 30, "the command to be let go")
+    next_one.drop()
+    deadlines.add(time.monotonic(), lambda: None)
 
 
 def test_a_call_that_fails_does_not_keep_the_others_from_theirs(caplog: pytest.LogCaptureFixture) -> None:
