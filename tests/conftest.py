@@ -60,7 +60,8 @@ def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One running broker for every test that keeps to topics and groups of its own and leaves it running."""
-    with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+    # It is frozen at times, and never killed: once thawed, it is let on at once.
+    with Broker(tmp_path_factory.mktemp("kafka"), settings={"broker.session.timeout.ms": "60000"}) as broker:
         yield broker
 
 

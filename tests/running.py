@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +78,20 @@ class Registry(Served):
         return self.printed.read_text(encoding="utf-8", errors="replace")
 
     def ready(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/health/ready", timeout=5.0).status_code == httpx.codes.OK
-        except httpx.TransportError:
-            return False
+        return self._status("/health/ready") == httpx.codes.OK
 
     def all_serve(self) -> bool:
         """Whether its readers have rows: each hears of the node by itself."""
-        found = []
-        for _ in range(_CONNECTIONS):
+        return all(self._status("/subjects") == httpx.codes.OK for _ in range(_CONNECTIONS))
+
+    def _status(self, path: str) -> int:
+        """Of an answer on a new connection; 0 when there is none."""
+        try:
             with closing(HTTPConnection("127.0.0.1", self.port, timeout=5.0)) as connection:
-                connection.request("GET", "/subjects")
-                found.append(connection.getresponse().status)
-        return set(found) == {httpx.codes.OK}
+                connection.request("GET", path)
+                return connection.getresponse().status
+        except (OSError, HTTPException):
+            return 0
 
     def wait(self) -> Registry:
         """Return when it is ready; a process that ends instead fails with what it printed."""

@@ -26,7 +26,11 @@ BETWEEN_KILLS = 15
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, kafka: Broker) -> Iterator[Cluster]:
-    own = ("--topic", "behind-one-url", "--group", "behind-one-url", "--compatibility-budget-s", "1")
+    own = (
+        *("--topic", "behind-one-url", "--group", "behind-one-url", "--compatibility-budget-s", "1"),
+        # What a busy machine confirms later than that is answered with a warning, or not at all.
+        *("--confirm-timeout-s", "10"),
+    )
     folder = tmp_path_factory.mktemp("cluster")
     with Cluster(folder, settings=own, kafka=kafka.address, front_by="nginx") as running:
         yield running
@@ -89,7 +93,7 @@ def test_heartbeats_go_on_while_schemas_are_compared(cluster: Cluster) -> None:
         answers.append(httpx.post(primary.url + path, json=deep("integer"), timeout=60).status_code)
 
     answers: list[int] = []
-    httpx.post(f"{primary.url}/subjects/deep/versions", json=deep("string")).raise_for_status()
+    httpx.post(f"{primary.url}/subjects/deep/versions", json=deep("string"), timeout=60).raise_for_status()
     paths = ("/subjects/deep/versions", "/compatibility/subjects/deep/versions/latest")
     threads = [threading.Thread(target=compare, args=(path,)) for path in paths]
     for each in threads:
@@ -97,7 +101,8 @@ def test_heartbeats_go_on_while_schemas_are_compared(cluster: Cluster) -> None:
     written = 0
     while len(answers) < len(threads):
         schema = {"schema": json.dumps({"type": "enum", "name": "E", "symbols": [f"S{written}"]})}
-        httpx.post(f"{primary.url}/subjects/beside-{written}/versions", json=schema).raise_for_status()
+        path = f"/subjects/beside-{written}/versions"
+        httpx.post(primary.url + path, json=schema, timeout=60).raise_for_status()
         written += 1
     for each in threads:
         each.join()

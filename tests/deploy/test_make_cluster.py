@@ -16,10 +16,11 @@ from tests.running import ROOT, until
 
 def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.local.cluster", "--nodes", "2", "--election", "zookeeper"]
+    settings = ["--id-batch", "7", "--confirm-timeout-s", "10"]
     told = tmp_path / "told.txt"
     with told.open("wb") as output:
         running = subprocess.Popen(
-            [*command, "--data", str(tmp_path / "data"), "--", "--id-batch", "7"],
+            [*command, "--data", str(tmp_path / "data"), "--", *settings],
             cwd=ROOT,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -38,7 +39,7 @@ def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
             assert httpx.get(f"{node}/schemas/ids/1", timeout=60).json()["schema"] == '"string"'
     finally:
         running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 0, told.read_text()
+        assert running.wait(120) == 0, told.read_text()
     assert not processes_with(tmp_path)
     assert [part.name for part in sorted((tmp_path / "data").iterdir())] == [
         *("kafka", "nginx", "node-1", "node-2", "zookeeper"),

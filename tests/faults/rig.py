@@ -7,7 +7,7 @@ import resource
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -61,10 +61,15 @@ class FaultyNode(Node):
         new.write_text(str(seconds))
         new.rename(self._shift)
 
+    def applied(self) -> int:
+        """The offset up to which its store holds the log; -1 where it does not say."""
+        return int(self.status().get("applied", -1))
+
     def limit_files(self, bytes_max: int) -> None:
         """Let no file of its processes grow beyond this: what a full disk does; -1 for no limit."""
         for pid in self.processes():
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
 
 
 class Rig:

@@ -96,14 +96,11 @@ def test_nothing_on_its_way_to_a_primary_that_is_killed_fails_or_is_done_twice(
 def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) -> None:
     """Return when the primary has done something of which nobody else has heard."""
 
-    def applied() -> int:
-        return int(secondary.status()["applied"])
-
     def done() -> bool:
         primary.peers.mute()
-        end = applied()
+        end = secondary.applied()
         with suppress(AssertionError):
-            until(lambda: applied() > end, TRY_S, "something done and not answered")
+            until(lambda: secondary.applied() > end, TRY_S, "something done and not answered")
             return True
         # All that was on its way had been done before the end was looked at.
         primary.peers.heal()

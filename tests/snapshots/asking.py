@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
 
+from registry import folders
 from tests.running import Registry, Served, until
 
 BUILT_S = 60.0
@@ -57,8 +61,18 @@ def until_begun(node: Served, id: str) -> None:
     until(lambda: snapshot(node, id)["state"] != "requested", BUILT_S, f"the build of {id} to begin")
 
 
+@contextmanager
+def held_up(data: Path) -> Iterator[None]:
+    """Whoever builds in this data folder while the block lasts waits, once it has claimed the request."""
+    lock = folders.hold(data / "building.lock")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
 def kill_builder(node: Served, id: str) -> int:
-    """Kill the process that builds a snapshot, as soon as there is one; how many tries it was."""
+    """Kill the process that builds a snapshot, which must be held up; how many tries it was."""
     entry = until_it_is("building", node, id)
     os.kill(int(entry["builder"].rpartition(":")[2]), signal.SIGKILL)
     attempts: int = entry["attempts"]

@@ -20,6 +20,7 @@ from tests.contract.kafka_topics import admin, make_topic
 from tests.running import ROOT, Registry, until
 from tests.snapshots.asking import (
     ask,
+    held_up,
     http,
     kill_builder,
     register,
@@ -116,23 +117,25 @@ def test_a_request_outlives_all_processes(start: Start, tmp_path: Path) -> None:
     assert ready["schemas"] == 0
 
 
-def test_a_builder_that_is_killed_is_followed_by_another(start: Start) -> None:
+def test_a_builder_that_is_killed_is_followed_by_another(start: Start, tmp_path: Path) -> None:
     node = start("data", "--readers", "1").wait()
     register(node, "s", "f")
-    entry = ask(node)
-    assert kill_builder(node, entry["id"]) == 1
+    with held_up(tmp_path / "data"):
+        entry = ask(node)
+        assert kill_builder(node, entry["id"]) == 1
     ready = until_it_is("ready", node, entry["id"])
     assert (ready["attempts"], ready["reason"]) == (2, "")
     assert manifest(ready).digest == int(ready["digest"], 16)
 
 
 @pytest.mark.long
-def test_a_node_that_is_killed_goes_on_with_its_build(start: Start) -> None:
+def test_a_node_that_is_killed_goes_on_with_its_build(start: Start, tmp_path: Path) -> None:
     """Its builder ends with it; nobody waits until that one has been silent for long."""
     node = start("data", "--readers", "1").wait()
-    entry = ask(node)
-    building = until_it_is("building", node, entry["id"])
-    node.kill()
+    with held_up(tmp_path / "data"):
+        entry = ask(node)
+        building = until_it_is("building", node, entry["id"])
+        node.kill()
     again = start("data", "--readers", "1").wait()
     ready = until_it_is("ready", again, entry["id"], timeout_s=30)
     assert ready["builder"] != building["builder"]
@@ -144,7 +147,7 @@ def test_what_cannot_be_built_is_said(start: Start, tmp_path: Path) -> None:
     entry = ask(node)
     failed = until_it_is("failed", node, entry["id"])
     assert "Not a directory" in failed["reason"]
-    assert failed["attempts"] == 1
+    assert failed["attempts"] in (1, 2, 3), "it is tried again soon"
     assert told(node)["ready"]
 
 
@@ -223,6 +226,14 @@ def _alter(kafka: Broker, topic: str, bytes_max: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     client = admin(kafka.address)
     client.incremental_alter_configs([resource])[resource].result(30)
+
+    def taken() -> bool:
+        # The broker answers before it goes by what it was told.
+        config = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
+        (found,) = config.values()
+        return bool(found.result(30)["max.message.bytes"].value == bytes_max)
+
+    until(taken, 30, "the broker to take the setting")
 
 
 def test_without_a_catalogue_all_else_goes_on(start: Start, kafka: Broker) -> None:
