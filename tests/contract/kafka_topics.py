@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.running import until
+
 COMPACT = {
     "cleanup.policy": "compact",
     "delete.retention.ms": str(7 * 86_400_000),
@@ -28,14 +30,18 @@ def make_topic(
     partitions: int = 1,
     replicas: int = 1,
 ) -> str:
-    """A new topic; its name."""
+    """A new topic, of which the broker knows; its name."""
     name = name or f"schemas-{secrets.token_hex(4)}"
     topic = NewTopic(name, partitions, replicas, config={**COMPACT, **(settings or {})})
     client = admin(servers)  # kept: with it its pending calls would go
     client.create_topics([topic])[name].result(30)
+    # The controller answers, and the broker hears of it after that.
+    until(lambda: name in client.list_topics(timeout=30).topics, 30, "the topic to be there")
     return name
 
 
 def delete_topic(servers: str, name: str) -> None:
+    """Delete a topic, which the broker then does not know any more."""
     client = admin(servers)
     client.delete_topics([name])[name].result(30)
+    until(lambda: name not in client.list_topics(timeout=30).topics, 30, "the topic to be gone")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local.broker import Broker
@@ -17,6 +18,7 @@ from registry.log.kafka.appending import CLAIM_IDLE_MAX_S
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import FORGETS_S, OddBroker, Opened
 from tests.contract.kafka_topics import admin, delete_topic, make_topic
+from tests.running import until
 
 BARRIER = [Entry(b"barrier", b"")]
 
@@ -48,6 +50,24 @@ def revive(log: KafkaLog, claim: Claim, sequence: int) -> None:
     """Let ``log`` go on with an old claim, as a process does that was frozen."""
     appender = log._appender
     appender._claim, appender._sequence = claim, sequence
+
+
+@contextmanager
+def soon_given_up(log: KafkaLog) -> Iterator[None]:
+    """Let appends, which cannot end well here, end soon; those before and after have time enough."""
+    appender = log._appender
+    usual_s, appender._timeout_s = appender._timeout_s, 1.0
+    yield
+    appender._timeout_s = usual_s
+
+
+def fenced(log: KafkaLog, value: bytes) -> str:
+    """Why an append is fenced; empty when it is not."""
+    try:
+        log.append(entry(value))
+    except Fenced as error:
+        return str(error)
+    return ""
 
 
 def test_a_log_that_was_not_claimed_takes_nothing(kafka: Broker, opened: Opened) -> None:
@@ -121,6 +141,16 @@ def too_small_for_another(address: str, topic: str) -> None:
     )
     client = admin(address)  # kept: with it its pending calls would go
     client.incremental_alter_configs([resource])[resource].result(30)
+    producer = Producer({"bootstrap.servers": address, "log_level": 0})
+
+    def obeyed() -> bool:
+        told: list[KafkaError | None] = []
+        producer.produce(topic, bytes(100), partition=0, on_delivery=lambda error, _: told.append(error))
+        assert producer.flush(30) == 0
+        return told[0] is not None and told[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
+
+    # The controller answers, and the broker goes by it after that.
+    until(obeyed, 30, "the limit to be obeyed")
 
 
 @pytest.mark.parametrize("refuse", [too_small_for_another, delete_topic])
@@ -136,10 +166,10 @@ def test_what_landed_is_not_said_to_be_refused_when_the_log_takes_no_more(
 
 
 def test_an_append_without_an_answer_until_its_time_is_up_is_unknown(odd: OddBroker, opened: Opened) -> None:
-    log = opened(odd.proxy.address, make_topic(odd.address), append_timeout_s=1.0)
+    log = opened(odd.proxy.address, make_topic(odd.address))
     take_over(log)
     odd.proxy.cut()
-    with pytest.raises(OutcomeUnknown):
+    with soon_given_up(log), pytest.raises(OutcomeUnknown):
         log.append(entry(b"unknown"))
     with pytest.raises(Fenced, match="claimed first"):
         log.append(entry(b"more"))
@@ -153,12 +183,15 @@ def test_an_append_without_an_answer_until_its_time_is_up_is_unknown(odd: OddBro
 def test_an_append_that_was_never_sent_is_refused_and_the_claim_stands(
     odd: OddBroker, opened: Opened
 ) -> None:
-    log = opened(odd.proxy.address, make_topic(odd.address), append_timeout_s=1.0)
+    log = opened(odd.proxy.address, make_topic(odd.address))
     take_over(log)
     odd.proxy.refuse()
     with pytest.raises(Unreachable):
         log.ask_end(0.5)
-    with pytest.raises(Unreachable, match="nothing was appended"):
+    # On a connection that it does not know to be broken it would be sent.
+    connections = log._connections._open
+    until(lambda: not any(each.connected() for each in list(connections.values())), 30, "them to break")
+    with soon_given_up(log), pytest.raises(Unreachable, match="nothing was appended"):
         log.append(entry(b"1"))
     odd.proxy.heal()
     assert log.append(entry(b"2")) == 1
@@ -192,17 +225,28 @@ def test_an_append_outlives_a_broker_that_restarts(odd: OddBroker, opened: Opene
 
 
 def test_a_producer_in_use_is_not_forgotten(forgetful: Broker, opened: Opened) -> None:
-    topic = make_topic(forgetful.address)
-    former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
-    old = take_over(former)
-    take_over(later)
-    until_later = time.monotonic() + 2 * FORGETS_S
-    while time.monotonic() < until_later:
-        later.append(entry(b"renewed"))
-        revive(former, old, 1)
-        with pytest.raises(Fenced, match="newer claim"):
-            former.append(entry(b"late"))
-    assert b"late" not in values(later)
+    def in_use() -> bool:
+        """Whether it was used without a pause in which the broker may forget it."""
+        topic = make_topic(forgetful.address)
+        former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+        claimed = time.monotonic()
+        old = take_over(former)
+        new = take_over(later)
+        if time.monotonic() - claimed > FORGETS_S:
+            return False
+        assert new.producer == old.producer
+        until_later = time.monotonic() + 2 * FORGETS_S
+        while (used := time.monotonic()) < until_later:
+            later.append(entry(b"renewed"))
+            revive(former, old, 1)
+            why = fenced(former, b"late")
+            if time.monotonic() - used > FORGETS_S:
+                return False
+            assert "newer claim" in why
+        assert b"late" not in values(later)
+        return True
+
+    until(in_use, 60, "a run without a long pause")
 
 
 def test_a_claim_that_the_broker_may_have_forgotten_is_not_used(kafka: Broker, opened: Opened) -> None:
@@ -265,18 +309,26 @@ def until_another_producer(log: KafkaLog, than: Claim) -> Claim:
 def test_the_claim_of_another_producer_is_fenced_by_a_record_in_its_name(
     forgetful: Broker, opened: Opened
 ) -> None:
-    topic = make_topic(forgetful.address)
-    former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
-    old = take_over(former)
-    until_another_producer(later, old)
-    revive(former, old, 1)
-    assert former.append(entry(b"late")) == 1, "the new producer says nothing about the former"
-    later.fence(old)
-    with pytest.raises(Fenced):
-        former.append(entry(b"later"))
-    later.fence(old)
-    later.append(BARRIER)
-    assert values(later) == [b"", b"late", None, b""], "a second fence changes nothing"
+    def remembered() -> bool:
+        """Whether there was no pause in which the broker may forget the fence."""
+        topic = make_topic(forgetful.address)
+        former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+        old = take_over(former)
+        until_another_producer(later, old)
+        revive(former, old, 1)
+        assert former.append(entry(b"late")) == 1, "the new producer says nothing about the former"
+        began = time.monotonic()
+        later.fence(old)
+        why = fenced(former, b"later")
+        later.fence(old)
+        if time.monotonic() - began > FORGETS_S:
+            return False
+        assert why
+        later.append(BARRIER)
+        assert values(later) == [b"", b"late", None, b""], "a second fence changes nothing"
+        return True
+
+    until(remembered, 60, "a run without a long pause")
 
 
 def test_a_used_up_epoch_ends_with_another_producer_and_a_fence(odd: OddBroker, opened: Opened) -> None:

@@ -85,9 +85,16 @@ def log_at(servers: str) -> KafkaLog:
 
 
 def asked(log: KafkaLog, port: int, request: Any) -> Any:
-    """What the broker on ``port`` answers by itself."""
-    asking = log._partition.ask_at("127.0.0.1", port, request)
-    return asyncio.run_coroutine_threadsafe(asking, log._loop).result(30)
+    """What the broker on ``port`` answers by itself; it may be busy, as leaders move."""
+
+    def answer() -> Any:
+        asking = log._partition.ask_at("127.0.0.1", port, request)
+        try:
+            return asyncio.run_coroutine_threadsafe(asking, log._loop).result(30)
+        except NoAnswer:
+            return None
+
+    return until(answer, MOVE_S, "the broker to answer")
 
 
 def leading(log: KafkaLog, broker: Broker) -> wire.Place | None:
