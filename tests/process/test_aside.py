@@ -235,7 +235,8 @@ def test_writes_go_on_while_comparisons_take_as_long_as_they_may(tmp_path: Path,
             assert reply.status == 200
             assert quick.send(get("/subjects")).reply().status == 200
             written += 1
-        assert written > 20, "writes waited for comparisons"
+        # At most five are written where they wait.
+        assert written > 8, "writes waited for comparisons"
         for each in slow:
             reply = each.reply()
             assert (reply.status, json.loads(reply.body)["error_code"]) == (422, 422)
@@ -302,7 +303,9 @@ def test_a_write_that_waited_too_long_for_a_comparison_is_known_not_to_be_writte
     running = Registry(tmp_path / "data", "--readers", "1", *bounds).wait()
     with httpx.Client(base_url=running.url, timeout=60) as client:
         target = "/subjects/long/versions"
-        client.post(target, json={"schemaType": "JSON", "schema": unions("string")}).raise_for_status()
+        first = {"schemaType": "JSON", "schema": unions("string")}
+        # A process beside that has yet to start may take longer than a request does here.
+        until(lambda: client.post(target, json=first).status_code == 200, 60, "the first version")
         reply = client.post(target, json={"schemaType": "JSON", "schema": unions("integer")})
         assert (reply.status_code, reply.json()["error_code"]) == (503, 503)
         assert client.get(target).json() == [1]

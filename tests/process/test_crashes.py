@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.process.test_lifecycle import children
-from tests.running import Registry, until
+from tests.process.test_lifecycle import alive, children
+from tests.running import PATIENT, Registry, until
 
 WRITERS = 6
 WRITES_BETWEEN_KILLS = 60
@@ -91,7 +91,10 @@ def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str) -> None:
             wanted = len(load.acknowledged) + chance.randrange(WRITES_BETWEEN_KILLS)
             until(lambda wanted=wanted: len(load.acknowledged) > wanted, 60, "more writes")
             if what == "all":
+                pids = children(registry)
                 registry.kill()
+                # A node that writes to its disk is not dead at once, and nobody else may write until it is.
+                until(lambda pids=pids: not any(map(alive, pids)), 30, "the children to end")
                 registry = load.registry = Registry(tmp_path / "data", "--readers", "2").wait()
             else:
                 for pid in victims(registry, what):
@@ -112,7 +115,7 @@ def check(registry: Registry, load: Load) -> None:
     ids = [schema_id for _, schema_id in load.acknowledged]
     assert len(set(ids)) == len(ids), "an id was given twice"
     assert all(order == sorted(order) for order in load.orders), "ids did not grow"
-    with httpx.Client() as client:
+    with httpx.Client(timeout=PATIENT) as client:
         for name, schema_id in load.acknowledged:
             found = client.get(f"{registry.url}/subjects/{name}/versions").json()
             assert found == [1], f"{name} has versions {found}"

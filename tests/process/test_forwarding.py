@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,11 +12,14 @@ import orjson
 import pytest
 
 from deploy.local.broker import Broker
-from tests.running import Registry, until
+from tests.running import PATIENT, Registry, until
 
 SECRET = "peers of this test only"
 STALE = '110 - "Response is Stale"'
 KIND = "application/vnd.schemaregistry.v1+json"
+
+QUICKLY = ("--confirm-timeout-s", "0.5")
+"""For nodes that a test cuts off from the log: each read that cannot be confirmed takes so long."""
 
 http = httpx.Client(timeout=40, verify=False)
 
@@ -34,6 +38,9 @@ class Cluster:
             name,
             "--replication-factor",
             "1",
+            # On a busy machine reads may take longer to be confirmed than they have by default.
+            "--confirm-timeout-s",
+            "10",
         )
         self.nodes: list[Registry] = []
 
@@ -78,14 +85,24 @@ def _closed_at_the_end() -> Iterator[None]:
 def cluster(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One with two readers, one with one, one without, so that each way to the primary is gone."""
     found = Cluster(tmp_path_factory.mktemp("cluster"), kafka, "forwarding")
+    yield from _started(found, "--peer-secret", SECRET, "--access-log", "true")
+
+
+@pytest.fixture
+def quick(kafka: Broker, tmp_path: Path) -> Iterator[Cluster]:
+    """The same, for a test that cuts it off from the log."""
+    yield from _started(Cluster(tmp_path, kafka, "quick"), "--peer-secret", SECRET, *QUICKLY)
+
+
+def _started(cluster: Cluster, *flags: str) -> Iterator[Cluster]:
     for readers in ("2", "1", "0"):
-        found.start("--readers", readers, "--peer-secret", SECRET, "--access-log", "true")
+        cluster.start("--readers", readers, *flags)
     try:
-        for node in found.nodes:
+        for node in cluster.nodes:
             node.wait()
-        yield found
+        yield cluster
     finally:
-        found.close()
+        cluster.close()
 
 
 def get(node: Registry, path: str, **headers: str) -> httpx.Response:
@@ -146,7 +163,7 @@ def test_refusals_and_other_writes_come_back_through_a_secondary_as_from_the_pri
     cluster: Cluster,
 ) -> None:
     node = cluster.secondaries()[0]
-    with httpx.Client(base_url=node.url, timeout=20, verify=False) as client:
+    with httpx.Client(base_url=node.url, timeout=PATIENT, verify=False) as client:
         register(node, "other", record("A"))
         refused = register(node, "other", '{"type":"record","name":"R","fields":[{"name":"f","type":"int"}]}')
         assert (refused.status_code, refused.json()["error_code"]) == (409, 40901)
@@ -198,14 +215,18 @@ def test_a_confluent_node_that_takes_a_secondary_for_the_primary_is_told_to_ask_
 
 
 def test_cut_off_from_the_log_what_is_there_is_read_and_nothing_is_said_to_be_missing(
-    cluster: Cluster, kafka: Broker
+    quick: Cluster, kafka: Broker
 ) -> None:
-    found = register(cluster.nodes[0], "cut", record("R")).json()["id"]
-    for node in cluster.nodes:
-        get(node, "/subjects/cut/versions/latest").raise_for_status()
+    found = register(quick.nodes[0], "cut", record("R")).json()["id"]
+    for node in quick.nodes:
+        until(
+            lambda node=node: get(node, "/subjects/cut/versions/latest").status_code == 200,
+            30,
+            "all to have it",
+        )
     kafka.freeze()
     try:
-        for node in cluster.nodes:
+        for node in quick.nodes:
             with httpx.Client(base_url=node.url, timeout=20, verify=False) as client:
                 latest = client.get("/subjects/cut/versions/latest")
                 assert (latest.status_code, latest.headers["warning"]) == (200, STALE)
@@ -219,13 +240,16 @@ def test_cut_off_from_the_log_what_is_there_is_read_and_nothing_is_said_to_be_mi
                     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
     finally:
         kafka.thaw()
-    for node in cluster.nodes:
-        until(
-            lambda node=node: "warning" not in get(node, "/subjects").headers,
-            30,
-            "reads to be confirmed again",
-        )
-        assert get(node, "/schemas/ids/999999").status_code == 404
+    # A broker that was frozen may answer, and then be fenced for a moment.
+    for node in quick.nodes:
+        until(lambda node=node: _confirms(node), 30, "reads to be confirmed again")
+
+
+def _confirms(node: Registry) -> bool:
+    return (
+        "warning" not in get(node, "/subjects").headers
+        and get(node, "/schemas/ids/999999").status_code == 404
+    )
 
 
 class Writing:
@@ -302,7 +326,7 @@ def test_a_primary_that_names_no_peer_endpoint_is_written_through_as_confluents(
         assert int(made.headers["x-registry-offset"]) > 0
         refused = http.delete(f"{node.url}/subjects/none")
         assert (refused.status_code, refused.json()["error_code"]) == (404, 40401)
-        with httpx.Client(base_url=node.url, timeout=20, verify=False) as client:
+        with httpx.Client(base_url=node.url, timeout=PATIENT, verify=False) as client:
             assert client.put("/config", json={"compatibility": "NONE"}).json() == {"compatibility": "NONE"}
             assert (
                 client.put("/mode/plain", json={"mode": "IMPORT"}, params={"force": "true"}).status_code
@@ -314,7 +338,8 @@ def test_a_primary_that_names_no_peer_endpoint_is_written_through_as_confluents(
             assert client.delete("/contexts/.none").status_code == 204
         primary.stop()
         gone = register(node, "plain", record("R"))
-        assert (gone.status_code, gone.json()["error_code"]) == (500, 50003)
+        # The node tells it when no time is left; from one that is a little late its reader hears nothing.
+        assert (gone.status_code, gone.json()["error_code"]) in {(500, 50003), (500, 50002)}
     finally:
         cluster.close()
 
@@ -326,7 +351,7 @@ def test_a_node_that_starts_without_its_log_serves_what_it_has(kafka: Broker, tm
         register(node, "away", record("a")).raise_for_status()
         node.stop()
         kafka.freeze()
-        again = Registry(node.data, *cluster.flags, "--readers", "1", port=node.port)
+        again = Registry(node.data, *cluster.flags, *QUICKLY, "--readers", "1", port=node.port)
         cluster.nodes = [again]
         reply = until(lambda: _answered(again, "/subjects/away/versions/latest"), 30, "the rows to be served")
         assert (reply.json()["version"], reply.headers["warning"]) == (1, STALE)
@@ -334,7 +359,7 @@ def test_a_node_that_starts_without_its_log_serves_what_it_has(kafka: Broker, tm
         assert get(again, "/health/ready").status_code == 503
         kafka.thaw()
         again.wait()
-        assert "warning" not in get(again, "/subjects/away/versions/latest").headers
+        until(lambda: _confirms(again), 30, "reads to be confirmed")
     finally:
         kafka.thaw()
         cluster.close()

@@ -37,8 +37,9 @@ class CountedLog(EmbeddedLog):
 
     def ask_end(self, timeout_s: float) -> int:
         self.asked += 1
-        self.was_asked.set()
         end = super().ask_end(timeout_s)
+        # Only now: what whoever waits for this appends is not in this answer.
+        self.was_asked.set()
         assert self.answering.wait(LONG_S)
         if self.away:
             raise Unreachable("nobody listens")

@@ -36,7 +36,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def start(broker: Broker, data: Path, topic: str, *flags: str, port: int | None = None) -> Registry:
     where = ("--kafka", broker.address, "--topic", topic, "--group", topic, "--readers", "1")
-    return Registry(data, *where, "--request-timeout-s", "5", *flags, port=port)
+    # On a busy machine reads may take longer to be confirmed than they have by default.
+    times = ("--request-timeout-s", "5", "--confirm-timeout-s", "10")
+    return Registry(data, *where, *times, *flags, port=port)
 
 
 def register(registry: Registry, subject: str) -> httpx.Response:
@@ -75,7 +77,8 @@ def test_a_store_is_served_while_the_brokers_are_away(own: Broker, tmp_path: Pat
     schema_id = register(registry, "s").json()["id"]
     assert registry.stop() == 0, registry.output
     own.stop()
-    registry = start(own, tmp_path / "data", topic, port=registry.port)
+    # As long as the brokers are away, each read that cannot be confirmed takes so long.
+    registry = start(own, tmp_path / "data", topic, "--confirm-timeout-s", "2", port=registry.port)
     try:
         until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
         assert get(registry, "/health/ready").status_code == 503
@@ -84,7 +87,9 @@ def test_a_store_is_served_while_the_brokers_are_away(own: Broker, tmp_path: Pat
             "never a 404 that nobody checked"
         )
         refused = register(registry, "t")
-        assert (refused.status_code, refused.json()["error_code"]) in {(500, 50004), (500, 50003)}
+        # The node tells it when no time is left; from one that is a little late its reader hears nothing.
+        told = {(500, 50004), (500, 50003), (500, 50002)}
+        assert (refused.status_code, refused.json()["error_code"]) in told
         own.start().wait()
         until(registry.ready, WAIT_S, "the node to be ready again")
         assert register(registry, "t").status_code == 200

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.process import freeze
 from tests.process.raw import RawClient
-from tests.process.test_lifecycle import children
-from tests.running import Registry, until
+from tests.process.test_lifecycle import alive, children
+from tests.running import PATIENT, Registry, until
 
 
 @pytest.fixture(params=["0", "2"], ids=["node alone", "two readers"])
@@ -27,7 +27,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registr
 
 def samples(registry: Registry) -> dict[str, float]:
     """Every sample by its name and labels."""
-    answer = httpx.get(f"{registry.url}/metrics")
+    answer = httpx.get(f"{registry.url}/metrics", timeout=PATIENT)
     assert answer.headers["content-type"].startswith("text/plain")
     return {
         sample.name + "".join(f" {value}" for _, value in sorted(sample.labels.items())): sample.value
@@ -36,11 +36,16 @@ def samples(registry: Registry) -> dict[str, float]:
     }
 
 
+def register(registry: Registry, subject: str) -> None:
+    url = f"{registry.url}/subjects/{subject}/versions"
+    httpx.post(url, json={"schema": '"string"'}, timeout=PATIENT).raise_for_status()
+
+
 def test_requests_of_all_processes_are_counted(registry: Registry, request: pytest.FixtureRequest) -> None:
-    httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'}).raise_for_status()
+    register(registry, "a")
     for _ in range(20):  # each on a connection of its own, so that both readers get some
-        httpx.get(f"{registry.url}/schemas/ids/1").raise_for_status()
-        httpx.get(f"{registry.url}/schemas/ids/2")
+        httpx.get(f"{registry.url}/schemas/ids/1", timeout=PATIENT).raise_for_status()
+        httpx.get(f"{registry.url}/schemas/ids/2", timeout=PATIENT)
     # Hypercorn, which serves for the node alone, tells nobody of what it cannot read.
     unreadable = 0 if "node alone" in request.node.name else 1
     with RawClient(registry.port) as client:
@@ -55,15 +60,15 @@ def test_requests_of_all_processes_are_counted(registry: Registry, request: pyte
             and found.get("registrar_http_requests_total none none 400", 0) == unreadable
         )
 
-    until(all_counted, 10, "the counts of both readers")
+    until(all_counted, 60, "the counts of both readers")
 
 
 def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
-    httpx.post(f"{registry.url}/subjects/a/versions", json={"schema": '"string"'}).raise_for_status()
-    httpx.post(f"{registry.url}/subjects/b/versions", json={"schema": '"string"'}).raise_for_status()
-    httpx.delete(f"{registry.url}/subjects/b").raise_for_status()
+    register(registry, "a")
+    register(registry, "b")
+    httpx.delete(f"{registry.url}/subjects/b", timeout=PATIENT).raise_for_status()
     found = samples(registry)
-    node = httpx.get(f"{registry.url}/node").json()
+    node = httpx.get(f"{registry.url}/node", timeout=PATIENT).json()
     assert found["registrar_log_end_offset"] == found["registrar_applied_offset"] == node["applied"] > 3
     assert found["registrar_quarantined_records"] == 0
     assert found["registrar_schemas_registered_total"] == 2
@@ -81,13 +86,13 @@ def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
 def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", "--readers", "1").wait()
     try:
-        httpx.get(f"{registry.url}/schemas/ids/7")
+        httpx.get(f"{registry.url}/schemas/ids/7", timeout=PATIENT)
         name = "registrar_http_requests_total GET /schemas/ids/{id} 404"
-        until(lambda: samples(registry)[name] == 1, 5, "the count")
-        for pid, module in children(registry).items():
-            if module == "registry.reader.run":
-                os.kill(pid, signal.SIGKILL)
-        until(registry.ready, 10, "the new reader")
+        until(lambda: samples(registry).get(name) == 1, 60, "the count")
+        (reader,) = (pid for pid, module in children(registry).items() if module == "registry.reader.run")
+        os.kill(reader, signal.SIGKILL)
+        until(lambda: not alive(reader), 60, "the reader to end")
+        until(registry.ready, 60, "the new reader")
         assert samples(registry)[name] == 1
     finally:
         registry.stop()
@@ -98,13 +103,13 @@ def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
     (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
     freeze(node)
     try:
-        answer = httpx.get(f"{registry.url}/health/ready", timeout=10)
+        answer = httpx.get(f"{registry.url}/health/ready", timeout=PATIENT)
         assert answer.status_code == 503
         assert ["the node does not answer" in reason for reason in answer.json()["reasons"]] == [True]
-        assert httpx.get(f"{registry.url}/health/live").status_code == 200
+        assert httpx.get(f"{registry.url}/health/live", timeout=PATIENT).status_code == 200
     finally:
         os.kill(node, signal.SIGCONT)
-    until(registry.ready, 10, "the node to answer")
+    until(registry.ready, 60, "the node to answer")
     assert registry.stop() == 0
 
 

@@ -142,6 +142,8 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
     assert not list(data.glob("reseeded-*"))
 
     flags = ("--kafka", kafka.address, "--topic", topic, "--group", topic, "--readers", "1")
+    # On a busy machine reads may take longer to be confirmed than they have by default.
+    flags += ("--confirm-timeout-s", "10")
     node = Registry(data, *flags).wait()
     try:
         for name, schema_id in ids.items():
