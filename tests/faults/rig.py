@@ -195,12 +195,12 @@ class Run:
 
         until(done, HEAL_S, f"a write through every node: {[node.status() for node in self.rig.nodes]}")
 
-    def failures(self, *, of: Sequence[Node], restarted: bool = False) -> list[str]:
+    def failures(self, *, of: Sequence[Node], restarted: bool = False, but: int = 0) -> list[str]:
         """What these nodes failed, as a client behind a front sees it.
 
         A front passes on to the next node what a closed port refused, what was answered with 503, and, where
         nodes were ``restarted``, what a connection lost that was just being closed. What no node took in the
-        end counts.
+        end counts. Answers with the error code ``but`` do not.
         """
         numbers = [number for number, node in enumerate(self.rig.nodes) if node in of]
         passed_on = {0, 503} if restarted else {503}
@@ -208,6 +208,7 @@ class Run:
             each
             for each in self.history.requests
             if each.failed and each.sent and each.status not in passed_on and each.node in numbers
+            if not but or each.code != but
         ]
         told = [
             f"{each.kind.value} of {each.subject} by node {each.node}, {each.began:.3f} to {each.ended:.3f}: "

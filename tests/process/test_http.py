@@ -32,8 +32,11 @@ def running(data: Path, *flags: str) -> Iterator[Registry]:
     registry = Registry(data, *flags).wait()
     known = f"{registry.url}/subjects/known/versions"
     httpx.post(known, content=STRING, timeout=PATIENT).raise_for_status()
-    yield registry
-    assert registry.stop() == 0, registry.output
+    try:
+        yield registry
+        assert registry.stop() == 0, registry.output
+    finally:
+        registry.kill()
     assert "Traceback" not in registry.output
 
 
@@ -320,6 +323,17 @@ def test_an_idle_connection_is_dropped(impatient: Registry) -> None:
     with RawClient(impatient.port) as client:
         client.send(get("/schemas/ids/1")).reply()
         assert client.seconds_until_closed() < SOON_S
+
+
+def test_an_idle_connection_of_a_reader_outlasts_a_silent_one(tmp_path: Path) -> None:
+    with (
+        running(tmp_path / "data", "--readers", "1", "--header-timeout-s", "3") as registry,
+        RawClient(registry.port) as idle,
+        RawClient(registry.port) as silent,
+    ):
+        idle.send(get("/schemas/ids/1")).reply()
+        silent.seconds_until_closed()
+        assert idle.send(get("/schemas/ids/1")).reply().status == 200
 
 
 def test_slow_headers_are_refused_after_a_time(impatient: Registry, alone: bool) -> None:
