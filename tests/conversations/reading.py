@@ -1,0 +1,152 @@
+"""Conversations read from text; README.md describes the format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
+_STATUS = re.compile(r"(\d{3})(?: (.*))?")
+_ERROR = re.compile(r"(\d{3,5}) (.+)")
+
+Headers = list[tuple[str, str]]
+Choice = dict[str, str]
+"""Settings by name, one value each."""
+
+
+@dataclass
+class Answer:
+    """An expected answer; without an error code, ``body`` says what the body is."""
+
+    status: int
+    code: int | None = None
+    message: str = ""
+    headers: Headers = field(default_factory=list)
+    body: str = ""
+
+
+@dataclass
+class Exchange:
+    """A request and the answer to it."""
+
+    place: str
+    """File and line."""
+    method: str
+    target: str
+    headers: Headers
+    body: str
+    encoding: str
+    answer: Answer
+
+
+@dataclass
+class Conversation:
+    """Exchanges with one registry, which is empty at first."""
+
+    title: str
+    settings: list[Choice]
+    """It is held once with each."""
+    exchanges: list[Exchange] = field(default_factory=list)
+
+
+def conversations(path: Path) -> Iterator[Conversation]:
+    """Read the conversations of a file. Raises ``ValueError`` that names the place of what cannot be read."""
+    common: dict[str, list[str]] = {}
+    found: Conversation | None = None
+    own: dict[str, list[str]] = {}
+    block: list[tuple[str, str]] | None = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        place = f"{path.name}:{number}"
+        if block is not None:
+            if line != "```":
+                block.append((place, line))
+                continue
+            if found is None:
+                raise ValueError(f"{place}: a block before the first conversation")
+            found.exchanges += _exchanges(block)
+            block = None
+        elif line == "```http":
+            block = []
+        elif line.startswith("## "):
+            if found is not None:
+                yield found
+            own = dict(common)
+            found = Conversation(line.removeprefix("## "), _choices(own))
+        elif line.startswith("Settings: "):
+            given = common if found is None else own
+            given |= _settings(place, line)
+            if found is not None:
+                found.settings = _choices(own)
+    if block is not None:
+        raise ValueError(f"{path.name}: the last block does not end")
+    if found is not None:
+        yield found
+
+
+def _settings(place: str, line: str) -> dict[str, list[str]]:
+    given: dict[str, list[str]] = {}
+    for each in line.removeprefix("Settings: ").split(";"):
+        name, equals, values = each.partition("=")
+        if not equals:
+            raise ValueError(f"{place}: not NAME = VALUE: {each.strip()}")
+        given[name.strip()] = [value.strip() for value in values.split("|")]
+    return given
+
+
+def _choices(given: dict[str, list[str]]) -> list[Choice]:
+    return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+
+def _exchanges(block: list[tuple[str, str]]) -> Iterator[Exchange]:
+    part: list[tuple[str, str]] = []
+    for place, line in [*block, ("", "")]:
+        if line.strip():
+            part.append((place, line))
+        elif part:
+            yield _exchange(part)
+            part = []
+
+
+def _exchange(lines: list[tuple[str, str]]) -> Exchange:
+    place, first = lines[0]
+    method, _, target = first.partition(" ")
+    if method not in METHODS or not target.startswith(("/", "http", "*")):
+        raise ValueError(f"{place}: not METHOD /TARGET: {first}")
+    rest = [line for _, line in lines[1:] if not line.startswith("released: ")]
+    at = next((number for number, line in enumerate(rest) if line.startswith("=> ")), None)
+    if at is None:
+        raise ValueError(f"{place}: no line begins with =>")
+    headers, body = _headers(rest[:at])
+    encoding = "utf-8"
+    if body and body[0].startswith("@encoding "):
+        encoding = body.pop(0).removeprefix("@encoding ")
+    return Exchange(place, method, target, headers, "\n".join(body), encoding, _answer(place, rest[at:]))
+
+
+def _headers(lines: list[str]) -> tuple[Headers, list[str]]:
+    """Split lines into the headers at their beginning and what follows."""
+    headers: Headers = []
+    for number, line in enumerate(lines):
+        match = _HEADER.fullmatch(line)
+        if match is None:
+            return headers, lines[number:]
+        headers.append((match[1], match[2]))
+    return headers, []
+
+
+def _answer(place: str, lines: list[str]) -> Answer:
+    match = _STATUS.fullmatch(lines[0].removeprefix("=> "))
+    if match is None:
+        raise ValueError(f"{place}: not => STATUS …: {lines[0]}")
+    status, said = int(match[1]), match[2] or ""
+    headers, more = _headers(lines[1:])
+    error = _ERROR.fullmatch(said)
+    if error is None:
+        return Answer(status, headers=headers, body="\n".join(filter(None, [said, *more])))
+    if more:
+        raise ValueError(f"{place}: a message is one line")
+    return Answer(status, int(error[1]), error[2], headers)
