@@ -29,7 +29,7 @@ from registry.domain.commands import (
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES
 
 from .host import Answer, Asked, Host, decided
-from .line import Line, Unsent
+from .line import Line, Reply, Unsent
 from .messages import Wanted
 from .plain import PlainPrimary
 from .signing import Signing
@@ -41,6 +41,7 @@ _TRY_S = 0.05
 """With less time left, nothing is sent any more: its outcome would most likely be unknown."""
 _IN_DOUBT = "The outcome of the write is unknown; it is safe to repeat it"
 _NOT_THERE = "The primary cannot be reached; nothing was written"
+_NOBODY = Reply(NotPrimary(), repeats=False)
 
 
 class Forwarding:
@@ -72,12 +73,13 @@ class Forwarding:
         if self._host.role != "primary" or asked.doubt:
             self._begin(asked, answer)
             return
+        repeats = self._host.repeats
 
         def told(outcome: Outcome) -> None:
             if isinstance(outcome, Done | Refused):
                 answer(outcome)
             else:
-                self._begin(asked, answer, outcome)
+                self._begin(asked, answer, Reply(outcome, repeats))
 
         if not self._submit(asked, told):
             answer(refused(TOO_MANY_WRITES()))
@@ -121,30 +123,30 @@ class Forwarding:
 
     # --- one command
 
-    def _begin(self, asked: Asked, answer: Answer, outcome: Outcome | None = None) -> None:
-        self._keep(self._loop.create_task(self._see_through(asked, answer, outcome)))
+    def _begin(self, asked: Asked, answer: Answer, reply: Reply | None = None) -> None:
+        self._keep(self._loop.create_task(self._see_through(asked, answer, reply)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _see_through(self, asked: Asked, answer: Answer, outcome: Outcome | None) -> None:
+    async def _see_through(self, asked: Asked, answer: Answer, reply: Reply | None) -> None:
         self._under_way += 1
         try:
-            answer(await self._decided(asked, outcome))
+            answer(await self._decided(asked, reply))
         finally:
             self._under_way -= 1
 
-    async def _decided(self, asked: Asked, outcome: Outcome | None) -> Outcome:
-        """Try until it is decided; ``outcome`` is what a first try brought."""
+    async def _decided(self, asked: Asked, reply: Reply | None) -> Outcome:
+        """Try until it is decided; ``reply`` is what a first try brought."""
         doubt = Doubt(asked.doubt)
         tries = 0
         while True:
             changed = self._changed
-            if outcome is None:
+            if reply is None:
                 asked = self._anew(asked, doubt)
-                outcome = await self._try(asked, doubt)
-            told = doubt.weigh(asked, outcome, repeats=self._repeats())
+                reply = await self._try(asked, doubt)
+            told = doubt.weigh(asked, reply)
             if told is not None:
                 return told
             if asked.forwarded and self._other_is_primary():
@@ -157,7 +159,7 @@ class Forwarding:
             if left <= (pause + _TRY_S if known else 0):
                 return doubt.unknown or self._in_vain()
             await _wait(changed, min(pause, left))
-            outcome = None
+            reply = None
 
     def _anew(self, asked: Asked, doubt: Doubt) -> Asked:
         """With a newer ticket of the same id, while it certainly was not done."""
@@ -167,11 +169,6 @@ class Forwarding:
         since = max(asked.ticket.since, self._host.applied(), heard)
         return asked._replace(ticket=Ticket(asked.ticket.id, since))
 
-    def _repeats(self) -> bool:
-        if self._host.role == "primary":
-            return self._host.repeats
-        return self._line is not None and self._line.repeats
-
     def _other_is_primary(self) -> bool:
         return self._host.role != "primary" and self._line is not None
 
@@ -179,24 +176,25 @@ class Forwarding:
         trouble = "" if self._line is None else self._line.trouble
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
-    async def _try(self, asked: Asked, doubt: Doubt) -> Outcome:
+    async def _try(self, asked: Asked, doubt: Doubt) -> Reply:
         if self._host.role == "primary":
-            if doubt.any and not (self._host.repeats or repeatable(asked.command)):
-                return doubt.unknown or Unknown(_IN_DOUBT)
-            return await self._own(asked)
+            repeats = self._host.repeats
+            if doubt.any and not (repeats or repeatable(asked.command)):
+                return Reply(doubt.unknown or Unknown(_IN_DOUBT), repeats)
+            return Reply(await self._own(asked), repeats)
         line = self._line
         if line is None or asked.forwarded:
-            return NotPrimary()
+            return _NOBODY
         left = asked.deadline - self._loop.time()
         wanted = Wanted(asked.command, left, asked.request_id, asked.ticket)
         try:
-            outcome = await line.ask(wanted, asked.deadline, doubt=doubt.any)
+            reply = await line.ask(wanted, asked.deadline, doubt=doubt.any)
         except Unsent:
-            return NotPrimary()
-        if isinstance(outcome, Done):
+            return _NOBODY
+        if isinstance(reply.outcome, Done):
             # It is done, whether or not this node hears of it in time; reads here do not answer without.
-            await self._host.reach_async(outcome.offset, asked.deadline - self._loop.time())
-        return outcome
+            await self._host.reach_async(reply.outcome.offset, asked.deadline - self._loop.time())
+        return reply
 
     async def _own(self, asked: Asked) -> Outcome:
         def offer(asked: Asked, answer: Answer) -> None:
@@ -220,14 +218,15 @@ class Doubt:
         """Whether there is a doubt."""
         return self.unknown is not None
 
-    def weigh(self, asked: Asked, outcome: Outcome, *, repeats: bool) -> Outcome | None:
-        """What to answer; ``None``: try again. ``repeats``: whoever decided keeps to tickets."""
+    def weigh(self, asked: Asked, reply: Reply) -> Outcome | None:
+        """Return what to answer; ``None``: try again."""
+        outcome = reply.outcome
         match outcome:
             case Done():
                 return outcome
             case Refused(code):
                 # Who keeps to tickets has looked whether it was done, unless it could not decide at all.
-                looked = repeats and not self._blind and not str(code).startswith("5")
+                looked = reply.repeats and not self._blind and not str(code).startswith("5")
                 return outcome if looked else self.unknown or outcome
             case Unknown():
                 self.unknown = outcome

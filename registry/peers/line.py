@@ -11,6 +11,7 @@ import logging
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -41,14 +42,36 @@ class Unsent(ConnectionError):
     """A command did not reach the primary: nothing was done."""
 
 
-class _Item(NamedTuple):
+class Reply(NamedTuple):
+    """An outcome, and what the node that it came from does with a command that is sent again."""
+
+    outcome: Outcome
+    # True if that node does a command only once, however often it is sent with its ticket.
+    repeats: bool
+
+
+@dataclass(eq=False, slots=True)
+class _Item:
     wanted: Wanted
     size: int
     deadline: float
-    outcome: asyncio.Future[Outcome]
+    reply: asyncio.Future[Reply]
     doubt: bool
     alone: bool = False
     """Whether it takes so long that no other command should wait for it."""
+    # As in Reply, of the connection over which it was sent last; the next connection may be to an older node.
+    repeats: bool = False
+
+    def settle(self, outcome: Outcome) -> None:
+        """Answer it, unless its time is over."""
+        if not self.reply.done():
+            self.reply.set_result(Reply(outcome, self.repeats))
+
+    def unsent(self, reason: str) -> None:
+        """Give it back to whoever asked."""
+        if not self.reply.done():
+            self.reply.set_exception(Unsent(reason))
+            self.reply.exception()  # seen, even if nobody waits any more
 
 
 class Line:
@@ -84,8 +107,6 @@ class Line:
         """Why there is no connection now; empty while there is one."""
         self.end = 0
         """Where the log ended, as the primary last said."""
-        self.repeats = False
-        """Whether the primary, as last met, does a command that is sent again with its ticket only once."""
 
     def start(self) -> None:
         """Keep a connection from now on."""
@@ -96,7 +117,7 @@ class Line:
         self._retired = True
         waiting, self._waiting = self._waiting, deque()
         for item in waiting:
-            _settle(item.outcome, Unsent("there is another primary now"))
+            item.unsent("there is another primary now")
         if under_way := self._under_way | self._long:
             await asyncio.wait(under_way, timeout=grace_s)
         if self._keeper is not None:
@@ -104,8 +125,8 @@ class Line:
         if self._peer is not None:
             self._peer.abort()
 
-    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Outcome:
-        """The primary's outcome; ``deadline`` is event-loop time. Raises :class:`Unsent`.
+    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Reply:
+        """Return the primary's reply; ``deadline`` is event-loop time. Raises :class:`Unsent`.
 
         A command whose answer does not come, in time or at all, is :class:`Unknown`. With ``doubt`` it may
         have been done before: one that does harm twice goes only to a primary that keeps to tickets.
@@ -113,13 +134,13 @@ class Line:
         if self._retired:
             raise Unsent("there is another primary now")
         size = len(getattr(wanted.command, "schema", ""))
-        outcome = await self._queued(_Item(wanted, size, deadline, self._loop.create_future(), doubt))
-        if isinstance(outcome, Later):
+        reply = await self._queued(_Item(wanted, size, deadline, self._loop.create_future(), doubt))
+        if isinstance(reply.outcome, Later):
             item = _Item(wanted, size, deadline, self._loop.create_future(), doubt, alone=True)
-            outcome = await self._queued(item)
-        return outcome
+            reply = await self._queued(item)
+        return reply
 
-    async def _queued(self, item: _Item) -> Outcome:
+    async def _queued(self, item: _Item) -> Reply:
         if item.alone:
             self._waiting.appendleft(item)
         else:
@@ -127,12 +148,13 @@ class Line:
         self._plan()
         try:
             async with asyncio.timeout_at(item.deadline):
-                return await item.outcome
+                return await item.reply
         except TimeoutError:
             if item in self._waiting:
                 self._waiting.remove(item)
                 raise Unsent(self.trouble or "the primary has too much to do") from None
-            return Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=self.repeats)
+            late = Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=item.repeats)
+            return Reply(late, item.repeats)
 
     # --- sending
 
@@ -169,15 +191,12 @@ class Line:
             self._waiting and not self._waiting[0].alone and len(items) < BATCH_MAX and size < BATCH_BYTES_MAX
         ):
             item = self._waiting.popleft()
-            if item.doubt and not (self.repeats or repeatable(item.wanted.command)):
-                _settle(item.outcome, Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
-                continue
             items.append(item)
             size += item.size
         return items
 
     async def _exchange(self, peer: Peer, items: list[_Item]) -> None:
-        items = _understood(peer, items)
+        items = _suited(peer, items)
         if not items:
             return
         now = self._loop.time()
@@ -206,14 +225,14 @@ class Line:
             )
             outcomes = [lost] * len(items)
         for item, outcome in zip(items, outcomes, strict=True):
-            _settle(item.outcome, outcome)
+            item.settle(outcome)
 
     def _take_back(self, items: list[_Item], error: NotSent) -> None:
         if not self._retired:
             self._waiting.extendleft(reversed(items))
             return
         for item in items:
-            _settle(item.outcome, Unsent(str(error)))
+            item.unsent(str(error))
 
     # --- keeping the connection
 
@@ -249,7 +268,7 @@ class Line:
         self.trouble = trouble
 
     async def _use(self, peer: Peer) -> None:
-        self._peer, self.trouble, self.repeats = peer, "", peer.standing.repeats
+        self._peer, self.trouble = peer, ""
         watch = self._loop.create_task(_watch(peer))
         try:
             self._plan()
@@ -263,12 +282,22 @@ class Line:
             watch.cancel()
 
 
-def _understood(peer: Peer, items: list[_Item]) -> list[_Item]:
-    """What an older primary understands; what it does not is refused, lest it refuse the whole batch."""
+def _suited(peer: Peer, items: list[_Item]) -> list[_Item]:
+    """Return what ``peer`` can be sent, and answer the rest.
+
+    An older node would refuse a whole batch for one command that it does not understand, and would do again
+    what was done before.
+    """
+    suited = []
     for item in items:
+        item.repeats = peer.standing.repeats
         if not peer.standing.can(item.wanted.command):
-            _settle(item.outcome, refused(FORWARD_FAILED(_TOO_NEW)))
-    return [item for item in items if peer.standing.can(item.wanted.command)]
+            item.settle(refused(FORWARD_FAILED(_TOO_NEW)))
+        elif item.doubt and not (item.repeats or repeatable(item.wanted.command)):
+            item.settle(Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
+        else:
+            suited.append(item)
+    return suited
 
 
 def _less(left_s: float) -> float:
@@ -281,13 +310,3 @@ async def _watch(peer: Peer) -> None:
         await peer.watch()
     except ConnectionError:
         return
-
-
-def _settle(outcome: asyncio.Future[Outcome], value: Outcome | Exception) -> None:
-    if outcome.done():
-        return
-    if isinstance(value, Exception):
-        outcome.set_exception(value)
-        outcome.exception()  # seen, even if nobody waits any more
-    else:
-        outcome.set_result(value)

@@ -46,7 +46,7 @@ from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, 
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 
 from .host import Host
-from .line import Unsent
+from .line import Reply, Unsent
 from .messages import Wanted
 from .plain_bodies import association_body, registration, tag_body
 
@@ -74,13 +74,15 @@ class PlainPrimary:
         self.identity = identity
         self.trouble = ""
         self.end = 0
-        self.repeats = False
-        """It knows of no tickets."""
         self._host = host
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
 
-    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Outcome:
+    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Reply:
         """As :meth:`.line.Line.ask`; returns once the effect is in the own store, too."""
+        # Confluent's nodes know of no tickets.
+        return Reply(await self._ask(wanted, deadline, doubt=doubt), repeats=False)
+
+    async def _ask(self, wanted: Wanted, deadline: float, *, doubt: bool) -> Outcome:
         if doubt and not repeatable(wanted.command):
             return Unknown(f"The primary knows of no earlier try; {_UNKNOWN}")
         if isinstance(wanted.command, RequestSnapshot):

@@ -128,7 +128,9 @@ class Link:
                 line.end_late()
 
     def _heard(self, state: State) -> None:
-        self._repeats = state.repeats
+        # A node that is starting does not say yet; it is run with the same settings as the one before.
+        if state.started:
+            self._repeats = state.repeats
         self._changed(state)
 
     def _lost(self) -> None:

@@ -28,6 +28,7 @@ from registry.domain.commands import (
 )
 from registry.peers.connection import connect
 from registry.peers.host import Asked, decided
+from registry.peers.line import _Item
 from registry.peers.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
 from registry.peers.security import Security
 from registry.peers.signing import Signing
@@ -279,6 +280,47 @@ async def test_a_deletion_of_unknown_outcome_is_not_sent_again_among_older_nodes
         nodes.elect(2)
         assert isinstance(await waiting, Unknown)
         assert not nodes.members[2].decided
+
+
+REFUSED = Refused(409, "another try may have been done")
+
+
+@pytest.mark.parametrize(("older", "answer"), [(0, Unknown), (2, Refused)])
+def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_comes(
+    older: int, answer: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a node that keeps to tickets has looked whether an earlier try was done."""
+    monkeypatch.setattr("registry.peers.forwarding.RETIRE_S", 30.0)
+
+    async def refuse_late() -> None:
+        async with group(3) as nodes:
+            nodes.members[older].repeats = False
+            nodes.members[0].answers = False
+            nodes.elect(0)
+            waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA), doubt=True))
+            await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+            nodes.elect(2)
+            await until_met(nodes.members[1])
+            nodes.members[0].unanswered.pop()(REFUSED)
+            assert isinstance(await waiting, answer)
+            assert not nodes.members[2].decided
+
+    asyncio.run(asyncio.wait_for(refuse_late(), 30))
+
+
+@running
+async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_node() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        primary, secondary = nodes.members
+        primary.long = {"s"}
+        line = line_of(secondary)
+        await until_met(secondary)
+        line._peer.standing = msgspec.structs.replace(line._peer.standing, repeats=False)
+        wanted = Wanted(DeleteSubject("s"), 5.0)
+        reply = await line._queued(_Item(wanted, 0, in_s(5), asyncio.Future(), doubt=True, alone=True))
+        assert isinstance(reply.outcome, Unknown)
+        assert not primary.unanswered
 
 
 @running
