@@ -6,7 +6,6 @@ beyond what anybody writes by hand, and keep a body of any permitted length to s
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from registry.domain.errors import UNPROCESSABLE
@@ -22,15 +21,21 @@ LARGE_BYTES = 256 * 1024
 """A body that is shorter holds too little to count what it holds."""
 BODY_ENTRIES_MAX = 200_000
 """Commas and brackets of a body, those in texts aside: so much is read in a fifth of a second."""
-_TEXTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""A text that does not end goes to the body's end, so that no byte is looked at twice."""
+# Texts for each of them, at the most: a key and its value.
+_QUOTES_MAX = 4 * BODY_ENTRIES_MAX
 
 
 def check_large(body: bytes) -> None:
     """Raise 422 for a JSON text that has too many entries to be read at once."""
-    bare = _TEXTS.sub(b"", body)
-    if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > BODY_ENTRIES_MAX:
+    if _entries(body) <= BODY_ENTRIES_MAX:
+        return
+    bare = body.replace(b"\\\\", b"").replace(b'\\"', b"")  # every quote left begins or ends a text
+    if bare.count(b'"') > _QUOTES_MAX or _entries(b"".join(bare.split(b'"')[::2])) > BODY_ENTRIES_MAX:
         raise _too_many("request", BODY_ENTRIES_MAX)
+
+
+def _entries(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def check_references(value: Any, member: str) -> None:

@@ -139,7 +139,8 @@ def _value(question: Question, read: Callable[[Source], Schema], budget: Budget)
 
 
 def _normal_text(source: Source, read: Callable[[Source], Schema]) -> str | None:
+    # Whatever one text makes a reader do, the search over all of them goes on.
     try:
         return read(source).normalized
-    except InvalidSchema:
+    except Exception:
         return None

@@ -15,8 +15,8 @@ from registry.aside.messages import Asked
 from registry.aside.process import answered
 from registry.aside.running import Running
 from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import Known, Question, facts
-from registry.domain.schemas import Dependency, InvalidSchema
+from registry.domain.questions import Known, Question, Source, answer, facts
+from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FORMATS = {"AVRO": "avro", "JSON": "json_schema", "PROTOBUF": "protobuf"}
@@ -125,3 +125,16 @@ def test_what_takes_too_long_is_given_up() -> None:
         process.end()
     assert told.known is None
     assert told.took_s >= 0
+
+
+def test_one_text_that_fails_leaves_the_others_their_answers() -> None:
+    texts = tuple(Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
+
+    def read(source: Source) -> Schema:
+        if source == texts[1]:
+            raise RecursionError
+        return Parser().read(source)
+
+    question = Question("normal_texts", texts[0], None, (("sources", texts),))
+
+    assert answer(question, read, Budget()).value == ['"int"', None, '"string"']

@@ -73,6 +73,10 @@ def field(rest: str) -> str:
         (field('"type":"double","default":1'), field('"type":"double","default":1.0')),
         (field('"type":"float","default":0.123456789'), field('"type":"float","default":0.12345679')),
         (field('"type":"float","default":1e300'), field('"type":"float","default":"Infinity"')),
+        (field(f'"type":"float","default":1{"0" * 400}'), field('"type":"float","default":"Infinity"')),
+        (field(f'"type":"float","default":-1{"0" * 400}'), field('"type":"float","default":"-Infinity"')),
+        (field(f'"type":"double","default":1{"0" * 400}'), field('"type":"double","default":"Infinity"')),
+        (field(f'"type":"double","default":1{"0" * 305}'), field('"type":"double","default":1.0E305')),
         (field('"type":"bytes","default":"\u00ff\u0100"'), field('"type":"bytes","default":"\u00ff?"')),
         (
             field('"type":{"type":"map","values":"double"},"default":{"b":1,"a":2}'),

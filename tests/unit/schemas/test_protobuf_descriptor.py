@@ -257,3 +257,35 @@ def test_only_descriptors_that_can_be_printed_are_schemas():
         parse(base64.b64encode(b"\x0a\x01\xff").decode())
     with pytest.raises(InvalidSchema, match="unexpected label: notbase64"):
         parse("notbase64")
+
+
+@pytest.mark.parametrize("name", ["x = 1; } message Evil { string y", "x y", "1x", "x;", "x\ny", "é", "x//"])
+@pytest.mark.parametrize(
+    "place", ["message", "field", "type", "oneof", "enum", "constant", "service", "rpc", "input", "package"]
+)
+def test_a_name_in_a_descriptor_is_one_word(place, name):
+    file = FileDescriptorProto(package="p", syntax="proto3")
+    message = file.message_type.add(name="M")
+    field = message.field.add(name="f", number=1, type=11, label=1, type_name=".p.M", oneof_index=0)
+    message.oneof_decl.add(name="o")
+    enum = file.enum_type.add(name="E")
+    service = file.service.add(name="S")
+    rpc = service.method.add(name="R", input_type=".p.M", output_type=".p.M")
+    places = {
+        "message": (message, "name"),
+        "field": (field, "name"),
+        "type": (field, "type_name"),
+        "oneof": (message.oneof_decl[0], "name"),
+        "enum": (enum, "name"),
+        "constant": (enum.value.add(name="C", number=0), "name"),
+        "service": (service, "name"),
+        "rpc": (rpc, "name"),
+        "input": (rpc, "input_type"),
+        "package": (file, "package"),
+    }
+    parse(base64.b64encode(file.SerializeToString()).decode())
+
+    setattr(*places[place], name)
+
+    with pytest.raises(InvalidSchema):
+        parse(base64.b64encode(file.SerializeToString()).decode())

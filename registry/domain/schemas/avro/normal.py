@@ -107,9 +107,9 @@ def _default(node: Node, value: Json) -> Walk[Json]:
             items.append(kept)
         return items
     if node.kind == "float" and type(value) in (int, float):
-        return _single(value)
+        return _single(_double(value))
     if node.kind == "double" and type(value) is int:
-        return float(value) if abs(value) < 2**1000 else value
+        return _double(value)
     if node.kind in ("bytes", "fixed") and type(value) is str:
         return value.encode("latin-1", "replace").decode("latin-1")
     return value
@@ -124,6 +124,14 @@ def _member(node: Node, key: str) -> Node:
     if type(node) is Record:
         return next((field.type for field in node.fields if field.name == key), _ANY)
     return _ANY
+
+
+def _double(value: float) -> float:
+    """Return what Java's ``doubleValue`` gives for a number: infinity for an integer beyond the range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _single(value: float) -> float:

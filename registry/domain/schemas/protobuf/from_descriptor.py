@@ -7,6 +7,7 @@ descriptor shows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import Message as AnyMessage
 
 from registry.domain.schemas.contract import InvalidSchema
+from registry.domain.schemas.json_text import clipped
 
 from .meta import meta_of
 from .model import (
@@ -64,6 +66,9 @@ _MESSAGE: Final = ("no_standard_descriptor_accessor", "deprecated", "map_entry")
 _FIELD: Final = ("ctype", "packed", "jstype", "deprecated")
 _ENUM: Final = ("allow_alias", "deprecated")
 _METHOD: Final = ("deprecated", "idempotency_level")
+# The names that the text shows without quotes: each must be one word, or it would read as something else.
+_NAMES: Final = frozenset({"name", "package", "type_name", "extendee", "input_type", "output_type"})
+_NAME: Final = re.compile(r"[A-Za-z_.\-][A-Za-z0-9_.\-]*+")
 _LABELS: Final = {1: "optional", 2: "required", 3: "repeated"}
 _TYPES: Final = {
     number: name.removeprefix("TYPE_").lower() for name, number in FieldDescriptorProto.Type.items()
@@ -92,10 +97,14 @@ def file_of(proto: FileDescriptorProto) -> File:
 
 
 def _check_texts(proto: AnyMessage) -> None:
-    """The library gives what is no UTF-8 as bytes. Extensions, if this process knows any, are read apart."""
+    """Raise :class:`InvalidSchema` for a text that is not UTF-8 and for a name that is not one word.
+
+    The library returns text that is not UTF-8 as bytes. Extensions that this process knows are read apart.
+    """
     todo = [proto]
     while todo:
-        for field, value in todo.pop().ListFields():
+        message = todo.pop()
+        for field, value in message.ListFields():
             if field.is_extension:
                 continue
             many: Any = [value] if isinstance(value, str | bytes | AnyMessage) else value
@@ -103,6 +112,13 @@ def _check_texts(proto: AnyMessage) -> None:
                 todo += many
             elif field.type == field.TYPE_STRING and not all(isinstance(each, str) for each in many):
                 raise InvalidSchema(f"The descriptor's {field.name} is no UTF-8")
+            elif value and _is_name(message, field.name) and not _NAME.fullmatch(value):
+                raise InvalidSchema(f"The descriptor's {field.name} is no name: {clipped(value)!r}")
+
+
+def _is_name(message: AnyMessage, field: str) -> bool:
+    # The file's own name is a path, which the text does not show.
+    return field in _NAMES and not (field == "name" and isinstance(message, FileDescriptorProto))
 
 
 def _options(options: AnyMessage, names: Sequence[str], meta: str = "") -> tuple[Option, ...]:
