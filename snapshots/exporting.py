@@ -106,9 +106,9 @@ def _path(subject: Subject) -> Path:
 
 def file_name(name: str) -> str:
     """What a name is called as a folder: different for different names, wherever case counts."""
-    quoted = quote(name, safe=" @+=,~!()'")
+    quoted = quote(name, safe=" @+=,~!()'") or _EMPTY
     if not name.strip("."):
-        return quoted.replace(".", "%2E") or _EMPTY
+        quoted = quoted.replace(".", "%2E")
     if len(quoted) > _NAME_BYTES_MAX:
         return f"{quoted[:_NAME_BYTES_MAX]}%{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     return quoted

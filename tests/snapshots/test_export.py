@@ -90,3 +90,11 @@ def test_names_of_folders_differ_and_are_names_everywhere(names: set[str]) -> No
         assert "/" not in each
         assert "\0" not in each
         assert len(each.encode()) < 256
+
+
+@given(st.lists(st.integers(0, 300), min_size=2, max_size=2, unique=True))
+def test_names_of_dots_alone_differ_and_fit(lengths: list[int]) -> None:
+    first, second = (file_name("." * length) for length in lengths)
+    assert first != second
+    assert "." not in first + second
+    assert max(len(first), len(second)) < 256
