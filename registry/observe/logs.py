@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 
@@ -20,6 +21,15 @@ _LIBRARIES = {
 }
 ACCESS = "registry.access"
 """The logger that gets one line for each request, if that is wanted."""
+# C0 and C1 controls and Unicode's line breaks: clients choose parts of log lines, and terminals obey these.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROLS_IN_TRACES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tabs and line feeds
+_CONTROLS_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")  # orjson escapes the others itself
+
+
+def _escaped(control: re.Match[str]) -> str:
+    named = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+    return named.get(control[0], f"\\u{ord(control[0]):04x}")
 
 
 class ConsoleFormat(logging.Formatter):
@@ -33,8 +43,10 @@ class ConsoleFormat(logging.Formatter):
         """The line, and after it the trace of an exception."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         text = f"{moment}.{record.msecs:03.0f} {record.levelname.lower():<7} {self._process:<9} "
-        text += record.getMessage().replace("\n", "\\n").replace("\r", "\\r")
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        text += _CONTROLS.sub(_escaped, record.getMessage())
+        if not record.exc_info:
+            return text
+        return f"{text}\n{_CONTROLS_IN_TRACES.sub(_escaped, self.formatException(record.exc_info))}"
 
 
 class JsonFormat(logging.Formatter):
@@ -57,7 +69,7 @@ class JsonFormat(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        return _CONTROLS_IN_JSON.sub(_escaped, orjson.dumps(line, default=str).decode())
 
 
 def start_logging(level: str, style: str, process: str) -> None:
