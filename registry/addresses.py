@@ -78,6 +78,16 @@ def _read_origins(value: object) -> str:
     return ",".join(origins)
 
 
+def _read_hosts(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    hosts = [each.strip() for each in value.split(",")]
+    for host in hosts:
+        if host != "*":
+            _read_address(f"{host}:1")
+    return ",".join(hosts)
+
+
 def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
     return lambda value: "" if value == "" else read(value)
 
@@ -99,6 +109,11 @@ ZOOKEEPER = Kind(
 )
 URL = Kind(
     _or_empty(read_url), "a URL without a path, as in http://registry-1.example:8081, or empty", quoted
+)
+HOSTS = Kind(
+    _or_empty(_read_hosts),
+    'names without ports as in "registry.example", several with commas between them, "*" for all, or empty',
+    quoted,
 )
 ORIGINS = Kind(
     _or_empty(_read_origins),

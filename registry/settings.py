@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from .addresses import (
     ADDRESS,
     ANY_HOST,
+    HOSTS,
     ORIGINS,
     PEER_ADDRESS,
     REACHED_ADDRESS,
@@ -30,6 +31,8 @@ from .rhythm import RHYTHM
 from .uris import has_secret
 
 PREFIX = "REGISTRAR_"
+# Each secret NAME may also be read from the file that the setting NAME_file names.
+SECRET_FILE = "_file"  # noqa: S105 (the end of a name)
 _LEVELS = (
     "NONE",
     "BACKWARD",
@@ -84,6 +87,10 @@ def _setting(default: Any, kind: Kind, group: str, does: str, shown: str | None 
 
 def _file(does: str) -> Any:
     return _setting("", FILE, "security", does)
+
+
+def _secret_file(name: str) -> Any:
+    return _file(f"File that holds {name}, which then is not given itself; a line end after it is dropped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,12 +202,14 @@ class Settings:
     peer_secret: str = _setting(
         "", _PEER_SECRET, "security", "Secret that nodes share, to know one another; the same on all of them"
     )
+    peer_secret_file: str = _secret_file("peer_secret")
     zookeeper_auth: str = _setting(
         "",
         _ZOOKEEPER_AUTH,
         "security",
         "User and password for ZooKeeper (digest), who then alone may use its nodes",
     )
+    zookeeper_auth_file: str = _secret_file("zookeeper_auth")
     peer_tls_certificate: str = _file("Certificate of this node's peer endpoint and client, PEM")
     peer_tls_key: str = _file("Key of that certificate, PEM")
     peer_tls_ca: str = _file("Certificates of those who sign the other nodes' certificates, PEM")
@@ -220,12 +229,14 @@ class Settings:
         "", text(r"[^\0]{0,255}", "at most 255 characters"), "security", "User at the brokers"
     )
     kafka_sasl_password: str = _setting("", _PASSWORD, "security", "Password at the brokers")
+    kafka_sasl_password_file: str = _secret_file("kafka_sasl_password")
     kafka_ssl_ca_location: str = _file(
         "Certificates of those who sign the brokers', PEM; empty: the system's"
     )
     kafka_ssl_certificate_location: str = _file("Certificate to show to the brokers, PEM")
     kafka_ssl_key_location: str = _file("Key of the certificate for the brokers, PEM")
     kafka_ssl_key_password: str = _setting("", _PASSWORD, "security", "Password of that key")
+    kafka_ssl_key_password_file: str = _secret_file("kafka_ssl_key_password")
     kafka_ssl_endpoint_identification_algorithm: str = _setting(
         "https", _NAME_CHECK, "security", "Whether a broker's certificate must name its host"
     )
@@ -348,6 +359,12 @@ class Settings:
     cors_origins: str = _setting(
         "", ORIGINS, "answers", "Origins whose pages may call this API from a browser"
     )
+    allowed_hosts: str = _setting(
+        "",
+        HOSTS,
+        "answers",
+        "Names that Host may have, against DNS rebinding; empty: on a loopback address its own, else all",
+    )
     log_level: str = _setting(
         "info", choice("debug", "info", "warning", "error"), "answers", "Least level of the log lines printed"
     )
@@ -402,7 +419,11 @@ class Settings:
     @property
     def security(self) -> dict[str, str]:
         """The Kafka client's TLS and SASL settings by Kafka's names, with underscores for their dots."""
-        return {kafka.replace(".", "_"): getattr(self, name) for kafka, name in SECURITY.items()}
+        return {
+            kafka.replace(".", "_"): getattr(self, name)
+            for kafka, name in SECURITY.items()
+            if not name.endswith(SECRET_FILE)
+        }
 
 
 SECURITY = {

@@ -19,6 +19,7 @@ from .answers import STANDARD_HEADERS, Answer, error_body, refusal, request_id, 
 from .aside import Aside
 from .backend import ApiSettings, Backend
 from .cors import Cors
+from .page_guard import PageGuard
 from .paths import Paths
 from .resource import STATE, Disconnected, Resource
 from .routes import operations
@@ -47,7 +48,9 @@ def create_app(
         Resource(path, each, backend, settings, aside)
         for path, each in groupby(table, lambda each: each.path)
     ]
-    return Starlette(routes=[Paths(resources)], middleware=[Middleware(Border, backend=backend, cors=cors)])
+    guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
+    border = Middleware(Border, backend=backend, cors=cors, guard=guard)
+    return Starlette(routes=[Paths(resources)], middleware=[border])
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -59,10 +62,11 @@ def route_of(scope: Mapping[str, Any]) -> str:
 class Border:
     """Outermost: decodes the target, adds the headers of every answer, and lets no exception out."""
 
-    def __init__(self, app: ASGIApp, backend: Backend, cors: Cors) -> None:
+    def __init__(self, app: ASGIApp, backend: Backend, cors: Cors, guard: PageGuard) -> None:
         self._app = app
         self._backend = backend
         self._cors = cors
+        self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -83,6 +87,7 @@ class Border:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         try:
+            self._guard.check(scope["method"], scope["headers"])
             wanted = target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
             scope[STATE]["target"] = target.in_context(scope["method"], wanted)
         except RegistryError as error:

@@ -75,3 +75,5 @@ class ApiSettings:
     """What is found is answered without asking the log whether it is still so."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may use the API from a browser; ``*`` stands for all."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that the header ``Host`` may have; none allows all."""

@@ -53,6 +53,7 @@ OPERATIONS = (
         summary="Compare two schemas at every level at once",
         handler=explain_two,
         takes="ExplainRequest",
+        needs_json=True,
         gives="ExplainResponse",
         parameters=(CONTEXT,),
         errors=(e.INVALID_SCHEMA, *BODY_ERRORS),

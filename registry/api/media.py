@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from registry.domain.errors import BAD_REQUEST, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
+from registry.domain.errors import BAD_REQUEST, JSON_NEEDED, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
 
 PRODUCED = (
     b"application/vnd.schemaregistry.v1+json",
@@ -48,8 +48,21 @@ def negotiated(accept: bytes, *, plain: bool = False) -> bytes:
 
 def check_consumed(content_type: bytes | None) -> None:
     """Raise 415 for a body of a type that is not taken; none at all, or a blank one, is fine."""
-    if content_type and content_type.split(b";", 1)[0].strip().lower() not in _TAKEN:
+    if content_type and _type_of(content_type) not in _TAKEN:
         raise UNSUPPORTED_MEDIA_TYPE()
+
+
+def check_json(content_type: bytes | None, *, has_body: bool) -> None:
+    """Raise 415 unless a body is called JSON, for resources that Confluent's clients do not know.
+
+    Pages of other sites can send bodies of any other type, and of none, without asking first.
+    """
+    if (content_type or has_body) and _type_of(content_type) not in PRODUCED:
+        raise JSON_NEEDED()
+
+
+def _type_of(content_type: bytes | None) -> bytes:
+    return (content_type or b"").split(b";", 1)[0].strip().lower()
 
 
 def _media_range(item: bytes) -> tuple[bytes, float]:

@@ -82,6 +82,8 @@ class Operation:
     """It answers in text for people too, where that is what the client accepts."""
     own: bool = False
     """A resource of this registry alone: it answers plain JSON and negotiates nothing."""
+    needs_json: bool = False
+    """A body must be called JSON, which pages of other sites cannot do without asking first."""
     tag: str = ""
 
 

@@ -85,8 +85,11 @@ class Resource:
                 answer = Answer(headers=(self._allow,))
             else:
                 headers = Headers(scope=scope)
+                content_type = _bytes(headers.get("content-type"))
+                if operation.needs_json:
+                    media.check_json(content_type, has_body=_has_body(headers))
                 if not operation.own:
-                    media.check_consumed(_bytes(headers.get("content-type")))
+                    media.check_consumed(content_type)
                     kind = media.negotiated(b",".join(_all(headers, "accept")), plain=operation.plain)
                 plain = kind == media.PLAIN
                 kind = media.PRODUCED[0] if plain else kind  # what is refused is refused in JSON
@@ -247,6 +250,10 @@ async def _read(receive: Receive, limit: int) -> bytes:
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
+
+
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0").strip("0") != "" or "transfer-encoding" in headers
 
 
 def _placed(answer: Answer, place: str) -> Answer:

@@ -68,4 +68,7 @@ def _tagged(tag: str, group: Iterable[Operation]) -> list[Operation]:
 
 
 def _own(group: Iterable[Operation]) -> list[Operation]:
-    return [replace(operation, tag="Registrar", own=True) for operation in group]
+    return [
+        replace(operation, tag="Registrar", own=True, needs_json=operation.method != "GET")
+        for operation in group
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from registry.api.backend import ApiSettings
+from registry.api.page_guard import hosts_of
 from registry.config import Settings
 from registry.domain.scope import Defaults
 from registry.http1.limits import Limits
@@ -33,12 +34,17 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         cluster=bool(settings.kafka),
         local_reads=settings.reads == "local",
         cors_origins=origins(settings),
+        allowed_hosts=hosts_of(_words(settings.allowed_hosts), settings.host, settings.advertise),
     )
 
 
 def origins(settings: Settings) -> tuple[str, ...]:
     """The origins whose pages may use the API."""
-    return tuple(each.strip() for each in settings.cors_origins.split(",") if each.strip())
+    return _words(settings.cors_origins)
+
+
+def _words(listed: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in listed.split(",") if each.strip())
 
 
 def limits(settings: Settings) -> Limits:

@@ -19,6 +19,7 @@ from registry.api.answers import STANDARD_HEADERS
 from registry.api.by_id import hot
 from registry.api.latest import is_latest, latest
 from registry.api.media import PRODUCED, check_consumed, negotiated
+from registry.api.page_guard import FROM_PAGES, HOST, PageGuard
 from registry.api.resource import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
@@ -33,9 +34,8 @@ SUBJECTS = b"/subjects/"
 _GZIP_BYTES_MIN = 16 * 1024
 """From here on compressing, which the application does, saves more time on the way than it takes."""
 STANDARD_KIND = PRODUCED[0]
-_LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"})
-_READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id"}) | _LEFT
-_ORIGIN = frozenset({b"origin"})
+_LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"}) | FROM_PAGES
+_READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id", HOST}) | _LEFT
 _STALE = lines([STALE])
 _log = logging.getLogger(__name__)
 
@@ -68,14 +68,13 @@ class Quick:
         cache_max_age_s: int,
         confirming: Confirming | None = None,
         local_reads: bool = False,
-        cors: bool = False,
+        guard: PageGuard | None = None,
     ) -> None:
-        """``confirming``: in a cluster only. ``cors``: requests of pages are left to the application."""
+        """``confirming``: in a cluster only. ``guard``: the application refuses foreign hosts by it."""
         self._rows = rows
         self._confirming = confirming
         self._local_reads = local_reads
-        self._left = _LEFT | _ORIGIN if cors else _LEFT
-        self._read = _READ | self._left
+        self._guard = guard or PageGuard()
         self._bodies = Bodies()
         self._headers: list[Header] = []
         self._asked: _Given | None = self._ask([])
@@ -174,10 +173,12 @@ class Quick:
         accept, gzip = b"", False
         content_type = request_id = None
         for name, value in headers:
-            if name not in self._read:
+            if name not in _READ:
                 continue
-            if name in self._left:
+            if name in _LEFT or (name == HOST and not self._guard.allows_host(value)):
                 return None
+            if name == HOST:
+                continue
             if name == b"accept":
                 if accept:
                     return None

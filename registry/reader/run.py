@@ -11,6 +11,7 @@ from registry import VERSION
 from registry.api.answers import standing
 from registry.api.app import create_app, route_of
 from registry.api.cors import Cors
+from registry.api.page_guard import PageGuard
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server
 from registry.listening import listen
@@ -68,14 +69,15 @@ async def _run(parent: Parent) -> int:
     async def metrics() -> bytes:
         return await backend.link.metrics(observed.tally(server.connections, pulse.lag_s()))
 
-    app = create_app(backend, api_settings(settings, VERSION), metrics=metrics)
+    of_api = api_settings(settings, VERSION)
+    app = create_app(backend, of_api, metrics=metrics)
     cors = Cors(origins(settings))
     quick = Quick(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
         confirming=backend.confirming if cluster else None,
         local_reads=settings.reads == "local",
-        cors=bool(settings.cors_origins),
+        guard=PageGuard(of_api.allowed_hosts, of_api.cors_origins),
     )
     server = Server(
         app,

@@ -28,8 +28,7 @@ def test_asking_says_where_to_look() -> None:
 def test_a_body_is_not_looked_at() -> None:
     with Api() as api:
         for body in (b"", b"{", b"\xff" * 100, {"offset": 5}):
-            for kind in ("application/json", "text/plain", "nonsense"):
-                assert api.post(PATH, body, content_type=kind).status == 202
+            assert api.post(PATH, body, content_type="application/json").status == 202
 
 
 def test_one_that_is_not_there() -> None:

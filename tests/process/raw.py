@@ -65,10 +65,10 @@ class RawClient:
 
 def get(target: str, *headers: str) -> bytes:
     """A GET request."""
-    return "\r\n".join((f"GET {target} HTTP/1.1", "Host: registry", *headers, "", "")).encode()
+    return "\r\n".join((f"GET {target} HTTP/1.1", "Host: localhost", *headers, "", "")).encode()
 
 
 def post(target: str, body: bytes, *headers: str) -> bytes:
     """A POST request with its length."""
-    lines = (f"POST {target} HTTP/1.1", "Host: registry", f"Content-Length: {len(body)}", *headers, "", "")
+    lines = (f"POST {target} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers, "", "")
     return "\r\n".join(lines).encode() + body

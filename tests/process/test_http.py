@@ -108,7 +108,8 @@ def test_a_client_that_has_closed_its_side_is_answered(client: RawClient) -> Non
 
 
 def test_chunked_bodies_are_served(client: RawClient) -> None:
-    head = b"POST /subjects/chunked/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    path = b"/subjects/chunked/versions"
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunks = b"".join(b"%x;note=1\r\n%s\r\n" % (1, STRING[i : i + 1]) for i in range(len(STRING)))
     assert client.send(head + chunks + b"0\r\nTrailer: x\r\n\r\n").reply().status == 200
     assert client.send(get("/subjects/chunked/versions")).reply().body == b"[1]"
@@ -151,7 +152,7 @@ def test_a_request_in_pieces_is_served(client: RawClient) -> None:
 def test_a_first_line_means_the_same_before_headers_that_came_already(
     client: RawClient, served: Registry, line: bytes
 ) -> None:
-    headers = b"\r\nHost: x\r\nAccept: application/json\r\n\r\n"
+    headers = b"\r\nHost: localhost\r\nAccept: application/json\r\n\r\n"
     with RawClient(served.port) as other:
         expected = other.send(line + headers).reply()
     for _ in range(2):
@@ -225,7 +226,7 @@ def test_what_the_server_itself_refuses_has_the_headers_of_every_answer(
 
 
 def test_a_refusal_before_the_body_carries_the_request_id(client: RawClient) -> None:
-    head = "POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n"
+    head = "POST /subjects/no/versions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n"
     reply = client.send(f"{head}X-Request-ID: mine\r\n\r\n".encode()).reply()
     assert (reply.status, reply.headers["x-request-id"]) == (413, "mine")
 
@@ -267,7 +268,7 @@ def test_a_client_that_begins_with_http2_is_served_by_the_node_and_refused_by_re
         post("/subjects/no/versions", b"").replace(b"Length: 0", b"Length: -1"),
         post("/subjects/no/versions", b"").replace(b"Length: 0", b"Length: 1, 2"),
         post("/subjects/no/versions", STRING, "Transfer-Encoding: chunked"),
-        b"POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /subjects/no/versions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )  # fmt: skip
 def test_broken_requests_are_refused_in_the_documented_shape(
@@ -298,7 +299,7 @@ def test_a_body_cut_short_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("told", [True, False], ids=["said beforehand", "found on the way"])
 def test_a_body_over_the_limit_is_refused_before_it_is_read(client: RawClient, told: bool) -> None:
     head = "Content-Length: 1000000000" if told else "Transfer-Encoding: chunked"
-    client.send(f"POST /subjects/no/versions HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
+    client.send(f"POST /subjects/no/versions HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
     if not told:
         client.send(b"%x\r\n%s\r\n" % (70_000, b"x" * 70_000))
     reply = client.reply()
@@ -338,7 +339,7 @@ def test_an_idle_connection_of_a_reader_outlasts_a_silent_one(tmp_path: Path) ->
 
 def test_slow_headers_are_refused_after_a_time(impatient: Registry, alone: bool) -> None:
     with RawClient(impatient.port) as client:
-        client.send(b"GET /subjects HTTP/1.1\r\nHost: a\r\nX-")
+        client.send(b"GET /subjects HTTP/1.1\r\nHost: localhost\r\nX-")
         if alone:
             assert client.rest() == b""
         else:
@@ -347,7 +348,7 @@ def test_slow_headers_are_refused_after_a_time(impatient: Registry, alone: bool)
 
 def test_a_body_that_nobody_wants_ends_the_connection(client: RawClient) -> None:
     """Neither side waits for the other: the answer comes, and what is still sent is thrown away."""
-    head = b"GET /subjects/known/versions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"GET /subjects/known/versions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     client.send(head + b"".join(b"1\r\nx\r\n" for _ in range(1000)) + b"0\r\n\r\n")
     assert client.reply().body == b"[1]"
 
@@ -415,3 +416,18 @@ def test_one_answer_is_one_line_where_that_is_wanted(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in registry.output.splitlines() if line.startswith("{")]
     found = [line for line in lines if line.get("target") == "/subjects?prefix=%2F"]
     assert [(line["method"], line["status"], line["process"]) for line in found] == [("GET", 200, "reader")]
+
+
+@pytest.mark.parametrize(
+    "target", ["/schemas/ids/1", "/subjects/known/versions/latest", "/subjects", "/node"]
+)
+def test_a_name_that_only_resolves_to_this_machine_is_refused(client: RawClient, target: str) -> None:
+    good = get(target)
+    assert client.send(good).reply().status == 200
+    refused(client.send(good.replace(b"localhost", b"evil.example")).reply(), 403)
+    assert client.send(good).reply().status == 200
+
+
+def test_a_page_of_another_site_cannot_repeat_a_registration(client: RawClient) -> None:
+    origin = "Origin: https://evil.example"
+    refused(client.send(post("/subjects/known/versions", STRING, origin)).reply(), 403)

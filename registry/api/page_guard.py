@@ -1,0 +1,94 @@
+"""Protection from web pages that reach the registry through a user's browser.
+
+Two attacks need no bug in the registry. A page of another site can send writes that browsers call simple,
+such as a form or a POST without a type (cross-site request forgery). And a page whose host name is made to
+resolve to this machine is, to the browser, a page of this server (DNS rebinding). Browsers tell enough to
+refuse both: ``Origin`` and ``Sec-Fetch-Site``, which pages cannot forge, and ``Host``, which names the page's
+own host. Clients other than browsers send neither of the first two, and name a host that somebody configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from urllib.parse import urlsplit
+
+from registry.domain.errors import FORBIDDEN
+
+Header = tuple[bytes, bytes]
+
+# Headers that only browsers send, or that decide whether a host is allowed.
+FROM_PAGES = frozenset({b"origin", b"sec-fetch-site"})
+HOST = b"host"
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_ANY = "*"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITE = frozenset({b"same-origin", b"none"})
+
+
+class PageGuard:
+    """Refuses requests to foreign hosts, and writes from pages of foreign origins."""
+
+    def __init__(self, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
+        """``hosts``: names that ``Host`` may have, without ports; none or ``*`` allows all.
+
+        ``origins``: whose pages may write, as browsers send them; ``*`` allows all.
+        """
+        self._hosts = frozenset() if _ANY in hosts else frozenset(each.lower() for each in hosts)
+        self._origins = frozenset(each.encode() for each in origins)
+        self._any_origin = _ANY in origins
+
+    def allows_host(self, value: bytes) -> bool:
+        """Return whether a request may be addressed to ``value``, the header ``Host``."""
+        return not self._hosts or _name_of(value) in self._hosts
+
+    def check(self, method: str, headers: Iterable[Header]) -> None:
+        """Raise 403 for a request that no page may send."""
+        given = dict(headers)
+        host = given.get(HOST)
+        if host is not None and not self.allows_host(host):
+            raise FORBIDDEN(
+                f"The host {_name_of(host)[:255]!r} is not allowed here; add it to the setting allowed_hosts"
+            )
+        if method not in _SAFE and self._is_foreign(given):
+            origin = given.get(b"origin", b"another site")[:255].decode("latin-1")
+            raise FORBIDDEN(f"Pages of {origin} may not write; add the origin to the setting cors_origins")
+
+    def _is_foreign(self, given: dict[bytes, bytes]) -> bool:
+        origin, site = given.get(b"origin"), given.get(b"sec-fetch-site")
+        if self._any_origin or (origin is not None and origin in self._origins):
+            return False
+        if site is not None:
+            return site.strip().lower() not in _OWN_SITE
+        # Browsers omit Sec-Fetch-Site on plain HTTP. A page cannot add X-Forwarded-Host without asking first.
+        return origin is not None and _host_of(origin) not in (
+            given.get(HOST),
+            given.get(b"x-forwarded-host"),
+        )
+
+
+def _host_of(origin: bytes) -> bytes:
+    return origin.partition(b"://")[2]
+
+
+def _name_of(host: bytes) -> str:
+    """Return the name in ``Host`` without its port, in lower case; an IPv6 address keeps its brackets."""
+    text = host.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text.partition("]")[0] + "]"
+    return text.partition(":")[0].removesuffix(".")
+
+
+def hosts_of(allowed: Collection[str], listen_host: str, advertised: str) -> tuple[str, ...]:
+    """Return the hosts that requests may name: the setting's, or loopback's where nobody else can call.
+
+    ``listen_host``: an IPv6 address without brackets. ``advertised``: a URL with a port, or empty.
+    """
+    if allowed or not _is_loopback(listen_host):
+        return tuple(allowed)
+    other = urlsplit(advertised).netloc.rpartition(":")[0]
+    return tuple(filter(None, (*LOOPBACK_NAMES, listen_host, other)))
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach what listens on ``host``."""
+    return host in ("localhost", "::1") or host.startswith("127.")
