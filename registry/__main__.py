@@ -142,6 +142,8 @@ def _help(setting: Setting) -> str:
         f"{setting.does}. Allowed: {setting.kind.allowed}. Default: {setting.default}. "
         f"Environment: {setting.variable}"
     )
+    if setting.kind.secret:
+        words += f". Other users can see arguments: prefer the environment or {setting.flag}-file"
     return words.replace("%", "%%")
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .agreement import disagreements
 from .allowed import HIDDEN, quoted
-from .settings import PREFIX, SECURITY, Loaded, Setting, Settings, table
+from .settings import PREFIX, SECRET_FILE, SECURITY, Loaded, Setting, Settings, table
 from .uris import with_secrets_hidden
 
 __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]
@@ -28,6 +28,8 @@ _TABLE = "kafka"
 _SNAPSHOTS = "snapshots"
 _LOCATION = "location"
 """The name in the table ``[snapshots]`` of the setting that is called like the table."""
+
+_SECRET_CHARACTERS_MAX = 64 * 1024  # more is no secret but a wrong file
 
 # Kubernetes sets these for a service named "registrar"; they are not meant for us.
 _SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
@@ -90,12 +92,42 @@ def load(
         except ValueError:
             said = given._replace(value=HIDDEN) if setting.kind.secret else given
             problems.append(f"{said} is not allowed; allowed: {setting.kind.allowed}")
+    for setting in known.values():
+        if setting.kind.secret and values.get(setting.name + SECRET_FILE):
+            _read_secret(setting, values, origins, problems)
     loaded = Loaded(Settings(**values), origins)
     # Settings that are wrong by themselves are no ground for saying that they do not go together.
     problems = problems or disagreements(loaded)
     if problems:
         raise SettingsError(problems)
     return loaded
+
+
+def _read_secret(
+    setting: Setting, values: dict[str, Any], origins: dict[str, str], problems: list[str]
+) -> None:
+    """Take a secret from the file that its companion setting names."""
+    file = f"{setting.name}{SECRET_FILE}"
+    told = f"{file} = {quoted(values[file])} ({origins[file]})"
+    if values.get(setting.name):
+        problems.append(f"{setting.name} ({origins[setting.name]}) and {told}: give only one of them")
+        return
+    try:
+        values[setting.name] = setting.kind.read(_secret_in(Path(values[file])))
+        origins[setting.name] = f"{file} ({origins[file]})"
+    except OSError as error:
+        problems.append(f"the file of {told} cannot be read: {error.strerror or error}")
+    except ValueError:
+        problems.append(f"the content of the file of {told} is not allowed; allowed: {setting.kind.allowed}")
+
+
+def _secret_in(file: Path) -> str:
+    with file.open(encoding="utf-8", newline="") as opened:
+        text = opened.read(_SECRET_CHARACTERS_MAX + 1)
+    secret = text.removesuffix("\n").removesuffix("\r")
+    if not secret or len(secret) > _SECRET_CHARACTERS_MAX:
+        raise ValueError
+    return secret
 
 
 def _all_given(

@@ -438,3 +438,56 @@ def test_a_reseed_needs_a_topic_and_a_store(
     )
     assert main(["log", "reseed", "--kafka", "127.0.0.1:1", "--dry-run"]) == 1
     assert capsys.readouterr().err == "registrar: there is no store in data/store\n"
+
+
+def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sixteen characters\n")
+    loaded = load({**KAFKA, "peer_secret_file": str(secret)})
+    assert loaded.settings.peer_secret == "sixteen characters"
+    assert loaded.origins["peer_secret"] == "peer_secret_file (flag --peer-secret-file)"
+    assert "sixteen characters" not in as_toml(loaded)
+
+
+def test_every_secret_may_come_from_a_file() -> None:
+    named = {setting.name for setting in table()}
+    assert {f"{setting.name}_file" for setting in table() if setting.kind.secret} <= named
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"short\n", b"\xff" * 20, b"a" * 70_000])
+def test_a_file_without_a_secret_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(content)
+    said = problem(flags={**KAFKA, "peer_secret_file": str(secret)})
+    assert "at least 16 characters" in said
+    assert "short" not in said
+
+
+def test_a_secret_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    said = problem(flags={**KAFKA, "peer_secret_file": str(tmp_path / "none")})
+    assert "No such file" in said
+    assert str(tmp_path / "none") in said
+
+
+def test_a_secret_is_given_once(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sixteen characters")
+    given = {**KAFKA, "peer_secret_file": str(secret)}
+    said = problem(flags=given, environment={"REGISTRAR_PEER_SECRET": "another of sixteen"})
+    assert "give only one of them" in said
+    assert "another of sixteen" not in said
+
+
+def test_the_files_of_secrets_are_no_settings_of_the_kafka_client(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("password")
+    flags = {
+        **KAFKA,
+        "kafka_security_protocol": "SASL_PLAINTEXT",
+        "kafka_sasl_mechanism": "PLAIN",
+        "kafka_sasl_username": "user",
+        "kafka_sasl_password_file": str(secret),
+    }
+    security = load(flags).settings.security
+    assert security["sasl_password"] == "password"
+    assert not any(name.endswith("_file") for name in security)
