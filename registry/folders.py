@@ -28,6 +28,27 @@ def hold(file: Path) -> int:
     return fd
 
 
+def replace(file: Path, data: bytes, new: Path) -> None:
+    """Give ``file`` the content ``data``, at once and for good, readable for this user alone.
+
+    ``new``: where it is written first, in the same folder; gone afterwards. Raises :class:`OSError`.
+    """
+    try:
+        with open(new, "wb", opener=_private) as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        new.rename(file)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    sync(file.parent)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def sync(folder: Path) -> None:
     """Bring what was made and renamed in ``folder`` to disk."""
     fd = os.open(folder, os.O_RDONLY)

@@ -11,11 +11,9 @@ import contextlib
 import logging
 import os
 import pickle
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -29,6 +27,7 @@ from .config import Settings
 from .listening import listen
 from .modules import module_command
 from .observe.logs import start_logging
+from .runtime_folder import runtime_folder
 
 STOP_READERS_S = 3.0
 STOP_NODE_S = 1.7
@@ -52,12 +51,11 @@ def serve(settings: Settings) -> int:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"the folder {settings.data} cannot be used: {error.strerror or error}")
-    folder = Path(tempfile.mkdtemp(prefix="registrar-"))
     try:
-        with reserved:
+        with runtime_folder() as folder, reserved:
             return asyncio.run(_Supervisor(settings, _endpoint(folder)).run())
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    except _Refused as error:
+        return _refuse(str(error))
 
 
 class _Refused(Exception):

@@ -25,6 +25,7 @@ ALLOWED = {
     "registry.agreement": ("registry.settings",),
     "registry.accepting": (),
     "registry.config": ("registry.agreement", "registry.allowed", "registry.settings", "registry.uris"),
+    "registry.runtime_folder": ("registry.folders",),
     "registry.uris": (),
     "registry.domain": ("registry.domain",),
     "registry.lmdbfile": ("registry.modules",),

@@ -25,10 +25,7 @@ def node_id(data: Path) -> str:
     if _ID.fullmatch(kept):
         return kept
     made = secrets.token_hex(8)
-    new = path.with_suffix(".new")
-    new.write_text(made + "\n", encoding="ascii")
-    new.rename(path)
-    folders.sync(data)
+    folders.replace(path, f"{made}\n".encode(), path.with_suffix(".new"))
     return made
 
 

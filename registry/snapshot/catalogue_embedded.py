@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from registry.folders import sync
+from registry import folders
 
 from .catalogue import CatalogueError, Entry, follows, is_name
 
@@ -79,7 +79,7 @@ class EmbeddedCatalogue:
             return
         with self._alone():
             (self._folder / (id + _ENTRY)).unlink(missing_ok=True)
-            sync(self._folder)
+            folders.sync(self._folder)
 
     def marked(self, log: str) -> int:
         """See :meth:`.catalogue.Catalogue.marked`."""
@@ -114,13 +114,7 @@ class EmbeddedCatalogue:
                 os.close(lock)
 
     def _write(self, name: str, data: bytes) -> None:
-        new = self._folder / f"{name}.new"
-        with new.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.rename(self._folder / name)
-        sync(self._folder)
+        folders.replace(self._folder / name, data, self._folder / f"{name}.new")
 
     def _read(self, id: str) -> Entry | None:
         try:

@@ -35,17 +35,8 @@ class Disk:
         file = self._folder / path
         new = file.with_name(f"{_UNFINISHED}{os.getpid()}-{file.name}")
         with _told(path):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with new.open("wb") as out:
-                    out.write(data)
-                    out.flush()
-                    os.fsync(out.fileno())
-                new.rename(file)
-            except BaseException:
-                new.unlink(missing_ok=True)
-                raise
-            kept_folders.sync(file.parent)
+            _make_private(file.parent)
+            kept_folders.replace(file, data, new)
 
     def names(self, path: str, *, folders: bool) -> list[str]:
         """The folders or files within a folder."""
@@ -73,6 +64,13 @@ class Disk:
                 shutil.rmtree(self._folder / path)
             except FileNotFoundError:
                 return
+
+
+def _make_private(folder: Path) -> None:
+    """Make ``folder`` and what is missing above it for this user alone; mkdir's mode is that of the last."""
+    missing = [folder, *folder.parents]
+    for each in reversed([path for path in missing if not path.exists()]):
+        each.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def test_what_is_under_way_is_finished(registry: Registry) -> None:
 
 def test_a_request_that_hangs_does_not_hold_the_stop(registry: Registry) -> None:
     with RawClient(registry.port) as client:
-        client.send(b"POST /subjects/x/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        client.send(b"POST /subjects/x/versions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
         began = time.monotonic()
         registry.process.send_signal(signal.SIGTERM)
         assert registry.process.wait(10) == 0
@@ -140,7 +140,7 @@ def test_a_node_alone_closes_its_store_though_a_request_hangs(tmp_path: Path) ->
 def _closes_its_store(data: Path) -> bool:
     """Whether it was done in time: the parent kills who is not."""
     registry = Registry(data, "--readers", "0").wait()
-    head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+    head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
     with RawClient(registry.port) as client:
         assert client.send(head + b"Expect: 100-continue\r\n\r\n").reply().status == 100
         began = time.monotonic()
@@ -158,7 +158,7 @@ def test_a_second_signal_kills(tmp_path: Path) -> None:
 def _killed_by_a_second_signal(data: Path) -> bool:
     """Whether the second found anybody who had yet to stop, and ended him."""
     registry = Registry(data, "--readers", "2").wait()
-    head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n"
+    head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
     try:
         with RawClient(registry.port) as client:
             assert client.send(head + b"Expect: 100-continue\r\n\r\n").reply().status == 100
@@ -277,3 +277,39 @@ def test_a_file_that_may_not_be_read_refuses_the_start_and_is_no_damage(tmp_path
     assert "Permission denied" in refused.output
     assert "damaged" not in refused.output
     assert "Traceback" not in refused.output
+
+
+def test_what_a_killed_parent_left_is_removed_by_the_next_start(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    environment = {"TMPDIR": str(shared)}
+
+    def folders() -> set[str]:
+        return {each.name for each in shared.glob("registrar-*")}
+
+    first = Registry(tmp_path / "first", "--readers", "0", environment=environment).wait()
+    (left,) = folders()
+    first.kill()
+    assert folders() == {left}
+    (shared / "registrar-of-another").mkdir()  # without a lock: it is not known whose it is
+    second = Registry(tmp_path / "second", "--readers", "0", environment=environment).wait()
+    third = Registry(tmp_path / "third", "--readers", "0", environment=environment).wait()
+    assert left not in folders()
+    assert len(folders()) == 3, "a folder that is used stays"
+    assert (second.stop(), third.stop()) == (0, 0)
+    assert folders() == {"registrar-of-another"}
+
+
+def test_what_a_node_keeps_is_its_users_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    registry = Registry(data, "--readers", "0").wait()
+    try:
+        httpx.post(f"{registry.url}/admin/snapshots", timeout=PATIENT).raise_for_status()
+        location = data / "snapshots"
+        until(lambda: list(location.glob("*/manifest.json")), 60.0, "a snapshot")
+    finally:
+        registry.kill()
+    kept = [data, *data.rglob("*")]
+    assert {location, data / "node-id"} <= set(kept)
+    others = [str(each) for each in kept if each.stat().st_mode & 0o077]
+    assert not others, others
