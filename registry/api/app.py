@@ -122,4 +122,7 @@ class _Sender:
             headers.append((b"x-registry-offset", b"%d" % offset))
             headers += self._cors
             message = {**message, "headers": headers}
-        await self._send(message)
+        try:
+            await self._send(message)
+        except OSError as error:  # ASGI's way to say that the client has gone
+            raise Disconnected from error

@@ -51,7 +51,7 @@ _UNCONFIRMED = "The log cannot be asked for news; what is not here may be there"
 
 
 class Disconnected(Exception):
-    """The client went away before its request was complete; nobody waits for an answer."""
+    """The client went away before its request was complete, or while its answer was sent."""
 
 
 class Resource:

@@ -7,6 +7,8 @@ Granian 2.8 left half-closed connections without an answer (19 of 20 tried), its
 time-out for headers and idleness. Here targets stay as they were sent, broken requests are refused in the
 registry's own shape, and what slow and greedy clients can hold is bounded.
 
+Answers may be streamed: see ``exchange``.
+
 ``connection`` reads requests and keeps their order, ``exchange`` runs the ASGI application for one of them,
 ``answers`` prints, ``server`` listens, watches the clocks and stops.
 """

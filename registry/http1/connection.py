@@ -359,10 +359,9 @@ class Connection(asyncio.Protocol):
 
     # --- writing for an exchange
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Send; what the client does not read is kept, and :meth:`drained` waits."""
-        if not self.closed:
-            self._transport.write(data)
+        self._transport.write(data)
 
     async def drained(self) -> None:
         """Wait until the client has read enough; at once when it is gone."""

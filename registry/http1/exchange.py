@@ -1,10 +1,21 @@
-"""One request through the ASGI application."""
+"""One request through the ASGI application.
+
+The application may stream an answer's body: it sends ``http.response.body`` with ``more_body`` as often as it
+likes, and each ``send`` returns once the client has read enough of what was sent before. So about one slice
+(``_SLICE_BYTES``) of an answer waits in the transport. A body that is given at once is cut into slices and
+waits in the same way. Without a ``content-length`` a streamed body is chunked for HTTP/1.1, and ends with the
+connection for HTTP/1.0. Other connections have their turn after every slice.
+
+When the client has gone, ``send`` raises :class:`ClientGone` (an ``OSError``, as ASGI 2.4 demands). It ends a
+producer at its next slice, or at once if the producer was waiting for the client to read.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
@@ -23,7 +34,13 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 _BODILESS = {204, 304}
+# What is written at once: copied into the kernel while other connections wait.
+_SLICE_BYTES = 64 * 1024
 _log = logging.getLogger(__name__)
+
+
+class ClientGone(ConnectionResetError):
+    """The client has closed its connection; nobody will read the rest of the answer."""
 
 
 class Exchange:
@@ -52,9 +69,11 @@ class Exchange:
         scope = self._scope()
         try:
             await self._server.app(scope, self._receive, self._send)
+        except ClientGone:
+            pass
         except Exception:
             _log.exception("unexpected error in %s %s", self._request.method.decode(), scope["path"])
-        if not self._done:
+        if not (self._done or self._connection.closed):
             await self._fail()
         seconds, route = time.perf_counter() - self._began, self._server.route_of(scope)
         self._server.observe(self._request, self._status, seconds, self._bytes, route)
@@ -65,7 +84,7 @@ class Exchange:
         path = unquote_to_bytes(request.path) if b"%" in request.path else request.path
         return {
             "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": request.version,
             "method": request.method.decode("ascii"),
             "scheme": "http",
@@ -95,13 +114,32 @@ class Exchange:
         body, more = message.get("body", b""), message.get("more_body", False)
         self._bytes += len(body)
         out = b"" if self._head_sent else self._head(len(body), more)
-        if self._chunked:
-            out += (b"%x\r\n%s\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
-        elif not self._silent:
-            out += body
-        self._connection.write(out)
+        if not (more or self._chunked or len(body) > _SLICE_BYTES):
+            self._write(out if self._silent else out + body)
+        else:
+            await self._stream(out, b"" if self._silent else body)
+            if self._chunked and not more:
+                self._write(b"0\r\n\r\n")
         self._done = not more
         await self._connection.drained()
+
+    async def _stream(self, head: bytes, body: bytes) -> None:
+        """Write ``body`` in slices as fast as the client reads."""
+        if head:
+            self._write(head)
+        for piece in _slices(body):
+            if self._chunked:
+                self._write(b"".join((b"%x\r\n" % len(piece), piece, b"\r\n")))
+            else:
+                self._write(piece)
+            # Without a pause, a client that reads fast would have the event loop to itself.
+            await asyncio.sleep(0)
+            await self._connection.drained()
+
+    def _write(self, data: bytes | memoryview) -> None:
+        if self._connection.closed:
+            raise ClientGone
+        self._connection.write(data)
 
     def _head(self, length: int, more: bool) -> bytes:
         request = self._request
@@ -132,3 +170,9 @@ class Exchange:
         headers = [kind, *self._server.standing(self._request.headers)]
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": answer.body})
+
+
+def _slices(body: bytes) -> Iterator[memoryview]:
+    whole = memoryview(body)
+    for start in range(0, len(whole), _SLICE_BYTES):
+        yield whole[start : start + _SLICE_BYTES]
