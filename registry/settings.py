@@ -173,7 +173,7 @@ class Settings:
         3600.0,
         seconds(1, 30 * _DAY),
         "cluster",
-        "Time without writes after which the primary appends a no-op, lest brokers forget the fence",
+        "Time without writes after which the primary renews the fence; sooner where brokers forget it sooner",
     )
     reads: str = _setting(
         "confirmed",

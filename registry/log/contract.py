@@ -35,6 +35,10 @@ class ForeignLog(LogError):
     """The log is not the one that was followed: deleted, made anew, or cut. The text says what was found."""
 
 
+class UnsafeFence(LogError):
+    """The log would not keep former primaries from writing for long enough, so nobody may claim it."""
+
+
 class OutcomeUnknown(LogError):
     """The append may or may not have happened. The claim is void: claim again, and read what is there."""
 
@@ -49,6 +53,15 @@ class Claim(NamedTuple):
     producer: int
     epoch: int
     """The producer's epoch, not the registry's (which is the offset of the barrier)."""
+
+
+class Fencing(NamedTuple):
+    """How long the log keeps earlier claims from writing."""
+
+    # An append is needed at least this often, in seconds; None: never.
+    renew_s: float | None = None
+    # Why nobody may claim the log (UnsafeFence); empty if anybody may.
+    unsafe: str = ""
 
 
 class Fetched(NamedTuple):
@@ -93,6 +106,11 @@ class Log(Protocol):
         """For how long a deletion's record stays at least; ``None``: for a follower that was away, always."""
         ...
 
+    @property
+    def fencing(self) -> Fencing:
+        """How long earlier claims stay fenced, as of the last look. Never blocks."""
+        ...
+
     def end(self) -> int:
         """The offset that the next record will get, as last heard. Never blocks, never goes back."""
         ...
@@ -117,7 +135,7 @@ class Log(Protocol):
     def claim(self) -> Claim | None:
         """Claim the log. ``None``: nobody else can append, so that no barrier is needed.
 
-        Raises :class:`LogError`; its text names a permission that is missing.
+        Raises :class:`UnsafeFence`, :class:`LogError`; its text names a permission that is missing.
         """
         ...
 

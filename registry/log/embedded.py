@@ -28,7 +28,17 @@ from registry.domain.records import Entry
 from . import format as layout
 from .check import check
 from .compaction import Bounds, Compaction
-from .contract import NO_NOTES, Claim, DamagedLog, Fetched, LogError, Noted, OutcomeUnknown, RecordTooLarge
+from .contract import (
+    NO_NOTES,
+    Claim,
+    DamagedLog,
+    Fencing,
+    Fetched,
+    LogError,
+    Noted,
+    OutcomeUnknown,
+    RecordTooLarge,
+)
 from .embedded_reading import fetched
 
 MAP_BYTES = 64 << 30
@@ -94,6 +104,11 @@ class EmbeddedLog:
     def identity(self) -> str:
         """Random, given when the log was made."""
         return self._identity
+
+    @property
+    def fencing(self) -> Fencing:
+        """See :class:`.contract.Log`: nobody else can append."""
+        return Fencing()
 
     @property
     def tombstone_retention_ms(self) -> None:

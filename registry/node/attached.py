@@ -15,6 +15,7 @@ from registry.domain.records import Entry
 from registry.log.contract import (
     NO_NOTES,
     Claim,
+    Fencing,
     Fetched,
     ForeignLog,
     Log,
@@ -91,6 +92,12 @@ class AttachedLog:
         """See :class:`.contract.Log`; ``None`` while there is no log."""
         log = self._log
         return None if log is None else log.tombstone_retention_ms
+
+    @property
+    def fencing(self) -> Fencing:
+        """See :class:`.contract.Log`."""
+        log = self._log
+        return Fencing() if log is None else log.fencing
 
     def end(self) -> int:
         """See :class:`.contract.Log`; while there was no log, what the store held."""

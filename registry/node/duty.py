@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from registry.log.contract import Fenced, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
 from registry.store.layout import DamagedStore, StoreError
 
 from .membership import Membership
@@ -17,6 +17,7 @@ from .writer import Writer
 _RETRY_S = 0.5
 _AGAIN_S = 0.05
 """After a claim that another one overtook: that one's node is about to lose the election, or this one is."""
+_LOOK_S = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -25,6 +26,7 @@ class Duty:
 
     ``confirm`` asks the election whether this node is elected; ``claim`` claims the log and returns the
     epoch. ``renew_s``: after so much time without an append the fence is renewed; ``None`` where none stands.
+    The log may ask for it sooner.
     ``refused`` is called with the reason when the brokers deny what a claim needs, at the first one.
     ``wrote`` is called after each batch.
     """
@@ -37,6 +39,7 @@ class Duty:
         started: threading.Event,
         confirm: Callable[[], bool],
         claim: Callable[[], int],
+        fencing: Callable[[], Fencing],
         renew_s: float | None,
         refused: Callable[[str], None],
         wrote: Callable[[], None] = lambda: None,
@@ -46,6 +49,7 @@ class Duty:
         self._started = started
         self._confirm = confirm
         self._claim = claim
+        self._fencing = fencing
         self._renew_s = renew_s
         self._refused = refused
         self._wrote = wrote
@@ -78,11 +82,13 @@ class Duty:
         """One batch, or a look at the fence while there is none."""
         writer = self._writer
         try:
-            if writer.wait(self._until_renewal()):
+            renew_s = self._renewal_s()
+            # Never for long: how often the log needs it may change.
+            if writer.wait(None if renew_s is None else min(_LOOK_S, max(0.0, renew_s - writer.idle_s()))):
                 writer.step()
                 self._told = ""
                 self._wrote()
-            elif self._renew_s is not None and writer.idle_s() >= self._renew_s:
+            elif renew_s is not None and (writer.idle_s() >= renew_s or self._fencing().unsafe):
                 writer.renew()
         except (Fenced, OutcomeUnknown) as error:
             if self._renew_s is None:
@@ -97,8 +103,9 @@ class Duty:
         except StoreError as error:
             self._pause(str(error), _RETRY_S)
 
-    def _until_renewal(self) -> float | None:
-        return None if self._renew_s is None else max(0.0, self._renew_s - self._writer.idle_s())
+    def _renewal_s(self) -> float | None:
+        needed_s = self._fencing().renew_s
+        return self._renew_s if self._renew_s is None or needed_s is None else min(self._renew_s, needed_s)
 
     def claim_once(self) -> None:
         """Try to become primary."""

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from registry.config import Settings
 from registry.domain import rows
-from registry.log.contract import Log, LogError
+from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.store.lmdb import Store
 
@@ -25,12 +25,18 @@ _VERIFY_RECORDS = 200
 _COUNT_RECORDS = 500
 _COUNT_AT_ONCE_ROWS_MAX = 20_000
 _COUNT_EVERY_S = 30.0
+_UNSAFE_EVERY_S = 5.0
 _log = logging.getLogger(__name__)
 
 
 @runtime_checkable
 class Topic(Protocol):
     """A log that is a topic, whose settings others may change."""
+
+    @property
+    def fencing(self) -> Fencing:
+        """See :class:`Log`."""
+        ...
 
     def check_topic(self) -> list[str]:
         """What is not as it should be, for people. Raises :class:`LogError`."""
@@ -76,7 +82,7 @@ class Housekeeping:
                 compact_at = now + _COMPACT_EVERY_S
             if now >= topic_at:
                 self._check_topic()
-                topic_at = now + self._topic_every_s
+                topic_at = now + self._topic_look_s()
             if now >= count_at and self._count(_COUNT_RECORDS):
                 count_at = now + _COUNT_EVERY_S
             if now >= verify_at:
@@ -112,6 +118,11 @@ class Housekeeping:
             if warning not in self._warned:
                 _log.warning("%s", warning)
         self._warned = warnings
+
+    def _topic_look_s(self) -> float:
+        """Return the time until the next look: soon, while nobody may become primary for what was found."""
+        unsafe = self._topic is not None and self._topic.fencing.unsafe
+        return min(_UNSAFE_EVERY_S, self._topic_every_s) if unsafe else self._topic_every_s
 
     def _verify(self) -> bool:
         """Check some records' checksums and some rows' hashes; whether all have been seen."""

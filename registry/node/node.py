@@ -134,7 +134,8 @@ class Node:
         self._ready_to_claim = threading.Event()
         self._duty = Duty(
             self.writer, self.membership, started=self._ready_to_claim, confirm=self._electing.confirm,
-            claim=self._claim, renew_s=None if self.alone else settings.fence_renew_s, refused=refused,
+            claim=self._claim, fencing=lambda: self.log.fencing,
+            renew_s=None if self.alone else settings.fence_renew_s, refused=refused,
             wrote=self._counting.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
         self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
@@ -301,7 +302,7 @@ class Node:
 
     def _cannot_write(self) -> str:
         """Why this node could not write, were it the primary; empty when it could."""
-        return self.following.trouble or self._duty.trouble
+        return self.following.trouble or self._duty.trouble or self.log.fencing.unsafe
 
     def _claim(self) -> int:
         epoch = claim_log(

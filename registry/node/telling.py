@@ -46,7 +46,7 @@ def status(node: Node) -> NodeStatus:
         node=node.identity.node,
         primary="" if primary is None else primary.url,
         newest_snapshot="" if newest is None else newest.id,
-        election=role.reason,
+        election=role.reason and (node.log.fencing.unsafe or role.reason),
         start=None if node.starting is None else node.starting.snapshot,
     )
 

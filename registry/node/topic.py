@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from registry.config import Settings
 from registry.log.kafka.connection import Security
+from registry.log.kafka.expiration import LEAST_S
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
 
@@ -22,6 +23,8 @@ def open_topic(
         transactional_id=settings.transactional_id,
         append_timeout_s=append_timeout_s,
         fencing=settings.fencing == "on",
+        # The fence must outlast a hand-over.
+        fence_least_s=max(LEAST_S, 4 * settings.session_timeout_s),
         wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
         start_timeout_s=start_timeout_s,
     )

@@ -13,14 +13,15 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local.broker import Broker
 from registry.domain.records import Entry
-from registry.log.contract import Claim, Fenced, Log, OutcomeUnknown, Unreachable
-from registry.log.kafka.appending import CLAIM_IDLE_MAX_S
+from registry.log.contract import Claim, Fenced, Fencing, Log, OutcomeUnknown, Unreachable, UnsafeFence
+from registry.log.kafka.expiration import DEFAULT_S
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import FORGETS_S, OddBroker, Opened
 from tests.contract.kafka_topics import admin, delete_topic, make_topic
 from tests.running import until
 
 BARRIER = [Entry(b"barrier", b"")]
+IDLE_MAX_S = DEFAULT_S / 2
 
 
 def values(log: Log) -> list[bytes | None]:
@@ -49,7 +50,7 @@ def take_over(log: KafkaLog) -> Claim:
 def revive(log: KafkaLog, claim: Claim, sequence: int) -> None:
     """Let ``log`` go on with an old claim, as a process does that was frozen."""
     appender = log._appender
-    appender._claim, appender._sequence = claim, sequence
+    appender._claim, appender._sequence, appender._used = claim, sequence, appender._clock()
 
 
 @contextmanager
@@ -228,7 +229,7 @@ def test_a_producer_in_use_is_not_forgotten(forgetful: Broker, opened: Opened) -
     def in_use() -> bool:
         """Whether it was used without a pause in which the broker may forget it."""
         topic = make_topic(forgetful.address)
-        former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+        former, later = (opened(forgetful.address, topic, fence_least_s=0.0) for _ in range(2))
         claimed = time.monotonic()
         old = take_over(former)
         new = take_over(later)
@@ -254,10 +255,10 @@ def test_a_claim_that_the_broker_may_have_forgotten_is_not_used(kafka: Broker, o
     now = [0.0]
     log._appender._clock = lambda: now[0]
     take_over(log)
-    now[0] += CLAIM_IDLE_MAX_S - 1
+    now[0] += IDLE_MAX_S - 1
     log.append(entry(b"1"))
-    now[0] += CLAIM_IDLE_MAX_S + 1
-    with pytest.raises(Fenced, match="not used for 12 hours"):
+    now[0] += IDLE_MAX_S + 1
+    with pytest.raises(Fenced, match="not used for 43201 s"):
         log.append(entry(b"2"))
     take_over(log)
     assert values(log) == [b"", b"1", b""]
@@ -270,7 +271,7 @@ def test_a_claim_is_as_old_as_its_last_request_whenever_the_answer_is_read(
     now = [0.0]
 
     def frozen(*_: object) -> None:
-        now[0] += CLAIM_IDLE_MAX_S + 1
+        now[0] += IDLE_MAX_S + 1
 
     appender = log._appender
     appender._clock = lambda: now[0]
@@ -278,7 +279,7 @@ def test_a_claim_is_as_old_as_its_last_request_whenever_the_answer_is_read(
     taken, appender._taken = appender._taken, frozen
     log.append(entry(b"1"))
     appender._taken = taken
-    with pytest.raises(Fenced, match="not used for 12 hours"):
+    with pytest.raises(Fenced, match="not used for 43201 s"):
         log.append(entry(b"2"))
 
     init = appender._init
@@ -290,9 +291,57 @@ def test_a_claim_is_as_old_as_its_last_request_whenever_the_answer_is_read(
 
     appender._init = and_frozen  # type: ignore[method-assign]
     log.claim()
-    with pytest.raises(Fenced, match="not used for 12 hours"):
+    with pytest.raises(Fenced, match="not used for 43201 s"):
         log.append(entry(b"3"))
     appender._init = init  # type: ignore[method-assign]
+    take_over(log)
+    assert values(log) == [b"", b"1", b""]
+
+
+def test_a_log_whose_brokers_forget_the_fence_too_soon_is_read_and_not_claimed(
+    forgetful: Broker, opened: Opened
+) -> None:
+    topic = make_topic(forgetful.address)
+    log = opened(forgetful.address, topic)
+    with pytest.raises(UnsafeFence, match="=2000") as refused:
+        log.claim()
+    assert log.fencing == Fencing(FORGETS_S / 4, str(refused.value))
+    assert str(refused.value) in log.check_topic()
+    with pytest.raises(Fenced):
+        log.append(entry(b"1"))
+    take_over(opened(forgetful.address, topic, fence_least_s=FORGETS_S))
+    assert values(log) == [b""]
+
+
+def expire_producers(broker: Broker, after_ms: int | None) -> None:
+    """Change the setting while it runs; ``None``: as it was."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker.node_id))
+    operation = AlterConfigOpType.DELETE if after_ms is None else AlterConfigOpType.SET
+    entry = ConfigEntry("producer.id.expiration.ms", str(after_ms or 0), incremental_operation=operation)
+    resource.add_incremental_config(entry)
+    client = admin(broker.address)  # kept: with it its pending calls would go
+    client.incremental_alter_configs([resource])[resource].result(30)
+
+
+def test_a_fence_that_brokers_come_to_forget_sooner_ends_the_claim_until_they_do_not(
+    odd: OddBroker, opened: Opened
+) -> None:
+    log = opened(odd.address, make_topic(odd.address))
+    take_over(log)
+    assert log.fencing == Fencing(DEFAULT_S / 4)
+    expire_producers(odd, 3_600_000)
+    until(lambda: log.check_topic() and log.fencing == Fencing(900.0), 30, "the new setting to be read")
+    log.append(entry(b"1"))
+    try:
+        expire_producers(odd, 4_000)
+        until(lambda: any("=4000" in each for each in log.check_topic()), 30, "the new setting to be read")
+        with pytest.raises(Fenced, match="=4000"):
+            log.append(entry(b"2"))
+        with pytest.raises(UnsafeFence, match="=4000"):
+            log.claim()
+    finally:
+        expire_producers(odd, None)
+    until(lambda: log.check_topic() and not log.fencing.unsafe, 30, "the setting as it was")
     take_over(log)
     assert values(log) == [b"", b"1", b""]
 
@@ -312,7 +361,7 @@ def test_the_claim_of_another_producer_is_fenced_by_a_record_in_its_name(
     def remembered() -> bool:
         """Whether there was no pause in which the broker may forget the fence."""
         topic = make_topic(forgetful.address)
-        former, later = opened(forgetful.address, topic), opened(forgetful.address, topic)
+        former, later = (opened(forgetful.address, topic, fence_least_s=0.0) for _ in range(2))
         old = take_over(former)
         until_another_producer(later, old)
         revive(former, old, 1)

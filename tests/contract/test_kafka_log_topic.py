@@ -17,7 +17,8 @@ from confluent_kafka.admin import (
 
 from deploy.local.broker import Broker
 from registry.domain.records import Entry
-from registry.log.contract import Claim, ForeignLog, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import Claim, Fencing, ForeignLog, LogError, OutcomeUnknown, Unreachable
+from registry.log.kafka.expiration import DEFAULT_S
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
 from tests.contract.conftest import LIMITED_USER, OddBroker, Opened
@@ -197,6 +198,18 @@ def test_a_permission_that_is_missing_is_named(odd: OddBroker, opened: Opened) -
     until(lambda: "needs DescribeConfigs" in log.check_topic()[0], 30, "the topic's settings to be hidden")
     rule(odd, ResourceType.TOPIC, topic, AclOperation.DESCRIBE)
     refused(lambda: log.ask_end(30), f"needs Describe on topic {topic}")
+
+
+def test_who_may_not_read_how_long_the_fence_lasts_is_told_and_takes_it_for_a_day(
+    odd: OddBroker, opened: Opened
+) -> None:
+    rule(odd, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, AclPermissionType.ALLOW)
+    log = opened(odd.secure, make_topic(odd.address), odd.security())
+    hidden = "cannot be read (this client needs DescribeConfigs on cluster)"
+    until(lambda: hidden in log.check_topic()[-1], 30, "the brokers' settings to be hidden")
+    log.claim()
+    assert log.append(ONE) == 0
+    assert log.fencing == Fencing(DEFAULT_S / 4)
 
 
 def test_who_may_not_make_the_topic_is_told(odd: OddBroker, opened: Opened) -> None:

@@ -119,6 +119,7 @@ class Running:
             started=started,
             confirm=self._elector.confirm,
             claim=self._claim,
+            fencing=lambda: self.log.fencing,
             renew_s=RENEW_S,
             refused=lambda _: None,
         )

@@ -16,6 +16,7 @@ from registry.log.contract import (
     NO_NOTES,
     Claim,
     Fenced,
+    Fencing,
     Fetched,
     LogError,
     Noted,
@@ -64,6 +65,7 @@ class NodeLog:
     identity = "simulated"
     record_bytes_max = 900_000
     tombstone_retention_ms = None
+    fencing = Fencing()
 
     def __init__(self, world: World, partition: Partition, process: Process, line: Line) -> None:
         self._world = world

@@ -17,21 +17,21 @@ from registry.log.contract import (
     NOTE_BYTES,
     Claim,
     Fenced,
+    Fencing,
     LogError,
     OutcomeUnknown,
     RecordTooLarge,
+    UnsafeFence,
 )
 
-from . import batches
+from . import batches, expiration
 from .batches import NOBODY
 from .claiming import init_producer, until
+from .expiration import Expiration
 from .partition import Partition
 from .settling import BadTime, Settling
 from .stamping import Stamps, boot_s, wall_ms
 
-CLAIM_IDLE_MAX_S = 12 * 3600.0
-"""A claim unused for longer is void: brokers forget idle producers (``producer.id.expiration.ms``, 1 day) and
-then take even an older one's batches, so that none may be sent."""
 _EPOCH_LAST = (1 << 15) - 1
 
 
@@ -39,8 +39,9 @@ class Appender:
     """The writing side of ``partition``; all calls are made on its event loop.
 
     ``timeout_s``: for one append, claim or fence. ``fencing``: without it nothing is claimed, batches carry
-    no producer, and one without an answer is never sent again. ``taken`` hears of batches that the log holds
-    as they were sent, each with its offset.
+    no producer, and one without an answer is never sent again. ``fence_least_s``: where brokers forget
+    producers sooner, nothing is claimed. ``taken`` hears of batches that the log holds as they were sent,
+    each with its offset.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Appender:
         timeout_s: float,
         batch_bytes_max: int,
         fencing: bool,
+        fence_least_s: float,
         taken: Callable[[int, bytes], None],
         now_ms: Callable[[], int] = wall_ms,
         clock: Callable[[], float] = boot_s,
@@ -60,6 +62,8 @@ class Appender:
         self._transactional_id = transactional_id
         self._timeout_s = timeout_s
         self._fencing = fencing
+        self._fence_least_s = fence_least_s
+        self._expiration = Expiration()
         self._taken = taken
         self._stamps = Stamps(now_ms, clock)
         self._clock = clock
@@ -75,6 +79,32 @@ class Appender:
         """The most bytes of a key and a value together."""
         return self.batch_bytes_max - batches.RECORD_BYTES - batches.HEADER_MORE_BYTES - NOTE_BYTES
 
+    @property
+    def fencing(self) -> Fencing:
+        """See :meth:`.contract.Log.fencing`."""
+        if not self._fencing:
+            return Fencing()
+        found = self._expiration
+        return Fencing(found.seconds / expiration.RENEWALS, expiration.unsafe(found, self._fence_least_s))
+
+    async def look(self, timeout_s: float) -> list[str]:
+        """Look how long the brokers remember idle producers; return what should be otherwise, for people.
+
+        A claim that they do not keep safe any more is given up. Raises :class:`.contract.Unreachable`.
+        """
+        if not self._fencing:
+            return []
+        deadline = time.monotonic() + timeout_s
+        self._expiration = await until(deadline, self._read_expiration)
+        if unsafe := self.fencing.unsafe:
+            self._forfeit(unsafe)
+            return [unsafe]
+        warning = expiration.warning(self._expiration)
+        return [warning] if warning else []
+
+    async def _read_expiration(self) -> Expiration:
+        return await expiration.read(self._partition)
+
     async def claim(self) -> Claim:
         """See :meth:`.contract.Log.claim`."""
         async with self._writing:
@@ -82,6 +112,9 @@ class Appender:
             deadline = time.monotonic() + self._timeout_s
             await until(deadline, self._partition.refresh)
             self._floor = await self._partition.ask_end(max(0.001, deadline - time.monotonic()))
+            await self.look(max(0.001, deadline - time.monotonic()))
+            if unsafe := self.fencing.unsafe:
+                raise UnsafeFence(unsafe)
             asked = self._clock()
             claim = await until(deadline, self._init) if self._fencing else NOBODY
             self._claim, self._sequence, self._used = claim, 0 if self._fencing else -1, asked
@@ -183,8 +216,9 @@ class Appender:
         )
 
     def _check_age(self) -> None:
-        if self._fencing and self._clock() - self._used > CLAIM_IDLE_MAX_S:
-            raise Fenced(f"the claim was not used for {CLAIM_IDLE_MAX_S / 3600:g} hours")
+        idle_s = self._clock() - self._used
+        if self._fencing and idle_s > self._expiration.seconds / 2:
+            raise Fenced(f"the claim was not used for {idle_s:.0f} s, and the brokers may have forgotten it")
 
     def _forfeit(self, why: str) -> None:
         self._claim, self._void = None, why

@@ -9,8 +9,18 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from registry.domain.records import Entry
-from registry.log.contract import NO_NOTES, Claim, Fetched, LogError, Noted, OutcomeUnknown, Unreachable
+from registry.log.contract import (
+    NO_NOTES,
+    Claim,
+    Fencing,
+    Fetched,
+    LogError,
+    Noted,
+    OutcomeUnknown,
+    Unreachable,
+)
 
+from . import expiration
 from .appending import Appender
 from .claiming import until
 from .connection import Connections, Security
@@ -32,7 +42,8 @@ class KafkaLog:
     ``transactional_id`` is the same for all nodes of a cluster: claims of one end those of others.
     ``append_timeout_s``: for one append, claim or fence. ``fencing=False`` is for brokers that deny
     ``InitProducerId``: nothing then keeps a former primary from writing, a claim is ``Claim(-1, -1)``, and an
-    append without an answer is :class:`.contract.OutcomeUnknown` at once.
+    append without an answer is :class:`.contract.OutcomeUnknown` at once. ``fence_least_s``: where brokers
+    forget idle producers sooner, a claim raises :class:`.contract.UnsafeFence`.
     ``wanted`` says whether a missing topic is made, and how. ``now_ms`` gives records their time, ms since
     the epoch.
 
@@ -49,6 +60,7 @@ class KafkaLog:
         transactional_id: str,
         append_timeout_s: float,
         fencing: bool = True,
+        fence_least_s: float = expiration.LEAST_S,
         wanted: Wanted = Wanted(),  # noqa: B008 (it is immutable)
         start_timeout_s: float = _START_TIMEOUT_S,
         now_ms: Callable[[], int] = wall_ms,
@@ -72,10 +84,12 @@ class KafkaLog:
                 timeout_s=append_timeout_s,
                 batch_bytes_max=self._topic.batch_bytes_max,
                 fencing=fencing,
+                fence_least_s=fence_least_s,
                 taken=self._prefetch.put,
                 now_ms=now_ms,
             )
             self._append_timeout_s = append_timeout_s
+            self._do(self._appender.look(start_timeout_s), start_timeout_s)
             self._do(self._partition.ask_end(start_timeout_s), start_timeout_s)
             self._reading = self._do(self._start_reading(), start_timeout_s)
         except BaseException:
@@ -104,6 +118,11 @@ class KafkaLog:
     def compaction_lag_ms(self) -> int:
         """The topic's ``min.compaction.lag.ms``, as of the last look at the topic."""
         return self._topic.lag_ms
+
+    @property
+    def fencing(self) -> Fencing:
+        """See :meth:`.contract.Log.fencing`, as of the last claim or look at the topic."""
+        return self._appender.fencing
 
     def end(self) -> int:
         """See :meth:`.contract.Log.end`: from fetches, appends and questions."""
@@ -149,7 +168,7 @@ class KafkaLog:
         """
         self._topic = self._do(self._look_at_topic(), 4 * TRY_S)
         self._appender.batch_bytes_max = self._topic.batch_bytes_max
-        return self._topic.warnings
+        return [*self._topic.warnings, *self._do(self._appender.look(TRY_S), 4 * TRY_S)]
 
     async def _look_at_topic(self) -> Found:
         deadline = self._loop.time() + TRY_S
