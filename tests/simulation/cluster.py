@@ -31,6 +31,7 @@ from registry.node.waiting import Answer
 from registry.node.writer import Writer, Writing
 from registry.peers.forwarding import Doubt
 from registry.peers.host import Asked
+from registry.peers.line import Reply
 
 from .authority import Authority, Elector
 from .memory_store import MemoryStore, MemoryView
@@ -226,7 +227,7 @@ class Cluster:
                 since = max(asked.ticket.since, entry.store.applied)
                 asked = asked._replace(ticket=Ticket(asked.ticket.id, since))
             outcome = self._through(entry, asked) or NotPrimary()
-            told = doubt.weigh(asked, outcome, repeats=True)
+            told = doubt.weigh(asked, Reply(outcome, repeats=True))
             if told is not None:
                 self.settled += doubt.any and not isinstance(told, Unknown)
                 return told
