@@ -287,6 +287,12 @@ class Settings:
     queue_max: int = _setting(
         10_000, whole(1, 1_000_000), "limits", "Writes that may wait; one more is refused with 503"
     )
+    queue_bytes_max: int = _setting(
+        256 * _MIB,
+        size(_MIB, 64 * _GIB),
+        "limits",
+        "Bytes of the writes that may wait, in each process; a large write beyond is refused with 503",
+    )
 
     store_map_bytes: int = _setting(
         64 * _GIB, size(16 * _MIB, 2**46), "storage", "Largest size of the store; the file is sparse"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from registry.aside.pool import SLOW, STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
@@ -31,20 +32,22 @@ class Aside:
     def __init__(self, pool: Pool) -> None:
         self.parser = Parser()
         self._pool = pool
+        self._turn = asyncio.Lock()
 
-    async def do(self, work: Callable[[], _T], timeout_s: float) -> _T:
+    async def do(self, work: Callable[[], _T], timeout_s: float, *, large: bool = False) -> _T:
         """What ``work`` gives or raises, within ``timeout_s``.
 
-        422 where comparing takes longer than the budget; 503 when too much waits, or the machine is too busy.
+        ``large`` work keeps the loop for long even where it parses nothing: it is done one at a time, and
+        others get as much of the loop. 422 where comparing takes longer than the budget; 503 when too much waits, or the machine is too busy.
         """
         spent_s, known = 0.0, dict[Question, Known]()
         until = time.monotonic() + timeout_s - min(SPARE_S, timeout_s / 10)
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
-                    self.parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
+                    begin = partial(self._begin, work, known)
                     try:
-                        return work()
+                        return await self._in_turn(begin) if large else begin()
                     except TooMuchText as too_much:
                         question = too_much.question
                         answered = await self._asked(too_much, spent_s, until)
@@ -55,6 +58,19 @@ class Aside:
                     spent_s += answered.took_s
         except TimeoutError:
             raise UNAVAILABLE(SLOW) from None
+
+    def _begin(self, work: Callable[[], _T], known: Mapping[Question, Known]) -> _T:
+        self.parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
+        return work()
+
+    async def _in_turn(self, begin: Callable[[], _T]) -> _T:
+        async with self._turn:
+            began = time.perf_counter()
+            try:
+                return begin()
+            finally:
+                # What came meanwhile takes several turns of the loop until it is answered.
+                await asyncio.sleep(time.perf_counter() - began)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from registry.domain import scope as scopes
+from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
@@ -165,7 +166,8 @@ class Resource:
 
     async def _handled(self, operation: Operation, call: Call) -> Answer | Command:
         work = partial(self._handle, operation, call)
-        return await self._aside.do(work, self._settings.request_timeout_s)
+        large = len(call.body) > LARGE_BYTES
+        return await self._aside.do(work, self._settings.request_timeout_s, large=large)
 
     def _handle(self, operation: Operation, call: Call) -> Answer | Command:
         assert operation.handler is not None

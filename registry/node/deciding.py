@@ -31,13 +31,13 @@ from registry.log.contract import NOTE_BYTES
 
 from .memory import Memory
 
-BATCH_BYTES_MAX = 16 << 20
+# Records of one batch, the last command's excepted: what comes after them is decided with the next batch.
+BATCH_BYTES_MAX = 8 << 20
 BRIEF_BYTES_MAX = 64 << 10
 """Of what a note says of a reply: the deletion of some ten thousand versions."""
 RECORD_BYTES = 64
 """More than what a record takes in the log beside its key and value."""
 _UNEXPECTED = ErrorKind(500, "Internal Server Error")
-_TOO_MUCH = ErrorKind(503, "Too many large writes at once")
 _log = logging.getLogger(__name__)
 
 
@@ -81,6 +81,7 @@ class Batch(NamedTuple):
 
     entries: list[Entry]
     plans: list[Plan]
+    """Of the first commands that were given; those after them did not fit."""
     notes: dict[int, bytes]
     """By their entry's index: of the last record of each command that has a ticket."""
 
@@ -106,7 +107,10 @@ class Decider:
         self._parser = Parser()
 
     def decide(self, view: View, given: Iterable[Given], *, base: int, now: int, bytes_max: int) -> Batch:
-        """``base``: an offset that no row of ``view`` reaches. ``bytes_max``: of a record's key and value."""
+        """Decide as many of the commands as one batch takes, at least the first one.
+
+        ``base``: an offset that no row of ``view`` reaches. ``bytes_max``: of a record's key and value.
+        """
         batch = Batch([], [], {})
         size = 0
         overlay = OverlayView(view)
@@ -115,8 +119,7 @@ class Decider:
             if self._postpones:
                 self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
             if size > BATCH_BYTES_MAX:
-                batch.plans.append(refused(_TOO_MUCH()))
-                continue
+                break
             ids = self.ids.saved()
             try:
                 before = None if ticket is None else self._before(overlay, command, ticket, here)

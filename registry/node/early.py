@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from registry.api.status import NodeStatus
 from registry.config import Settings
+from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED
 
@@ -45,8 +46,8 @@ QUICK_S = 1.0
 HOLD_S = 5.0
 """How long a write waits for the node, which then is mostly there; after that it is refused."""
 
+# Writes of one reader that wait for the node; more are refused at once.
 HELD_MAX = 1000
-"""Writes of one reader that wait for the node; more are refused at once."""
 
 
 class Early:
@@ -55,6 +56,7 @@ class Early:
     def __init__(self, settings: Settings, starting: Starting) -> None:
         self._settings = settings
         self._server: asyncio.AbstractServer | None = None
+        self.held_bytes_max = settings.queue_bytes_max
         self.starting = starting
         self.calls: set[EarlyCall] = set()
         self.serving: Serving | None = None
@@ -90,6 +92,7 @@ class EarlyCall(Framed):
         self._early = early
         self._loop = asyncio.get_running_loop()
         self._writes: dict[int, tuple[Submit, float, asyncio.TimerHandle]] = {}
+        self._room = Room(HELD_MAX, early.held_bytes_max)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Say at once that there is no node yet."""
@@ -110,7 +113,8 @@ class EarlyCall(Framed):
                 self.tell(Status(number, self._early.starting.status()))
             case Confirm(number):
                 self.tell(Confirmed(number, False))
-            case Submit() if len(self._writes) < HELD_MAX:
+            case Submit(command=command) if self._room.fits(size := size_of(command)):
+                self._room.add(size)
                 deadline = self._loop.time() + said.remaining_s
                 timer = self._loop.call_later(min(HOLD_S, said.remaining_s), self._refuse, said.number)
                 self._writes[said.number] = said, deadline, timer
@@ -124,12 +128,13 @@ class EarlyCall(Framed):
                 pass  # what is reported is the whole count, and comes again
 
     def _refuse(self, number: int) -> None:
-        del self._writes[number]
+        said, _, _ = self._writes.pop(number)
+        self._room.remove(size_of(said.command))
         self.tell(Decided(number, refused(NOT_STARTED())))
 
     def hand_over(self, endpoint: Endpoint) -> None:
         """From here on the node's own end of the line hears and answers."""
-        call = endpoint.take(self.transport, self._pending)
+        call = endpoint.take(self)
         for submit, deadline, timer in self._writes.values():
             timer.cancel()
             call.heard(encode(replace(submit, remaining_s=deadline - self._loop.time())))

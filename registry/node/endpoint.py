@@ -60,13 +60,9 @@ class Endpoint:
         self.node.when_started(self._tell_state)
         self._watching = self.loop.create_task(self._watch())
 
-    def take(self, transport: asyncio.Transport, begun: bytearray) -> ReaderCall:
-        """Go on with a reader that is on the line; ``begun`` is what it has sent of its next message."""
-        call = ReaderCall(self)
-        transport.set_protocol(call)
-        call.connection_made(transport)
-        call.data_received(bytes(begun))
-        return call
+    def take(self, call: Framed) -> ReaderCall:
+        """Go on with a reader that is on the line."""
+        return ReaderCall(self).take_over(call)
 
     def state(self) -> State:
         """What readers must know to serve."""

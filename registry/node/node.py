@@ -105,7 +105,7 @@ class Node:
             self.log,
             self.store,
             Writing(
-                defaults(settings), settings.id_batch, settings.queue_max,
+                defaults(settings), settings.id_batch, settings.queue_max, settings.queue_bytes_max,
                 patience_s=max(0.5, settings.request_timeout_s - 1.0),
             ),
             follow=self.following.reach,

@@ -7,6 +7,7 @@ import ssl
 
 from registry.addresses import ANY_HOST
 from registry.config import Settings
+from registry.domain.admission import Room
 from registry.listening import listen
 from registry.peers.peers import Peers
 from registry.peers.security import Security
@@ -39,6 +40,7 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
             node=node.identity.node,
             url=node.identity.url,
             body_bytes_max=settings.body_bytes_max,
+            room=Room(settings.queue_max, settings.queue_bytes_max),
             access_log=settings.access_log,
         )
         listener = listen(host, port, shared=False)

@@ -59,6 +59,8 @@ from .waiting import Answer, Deliver, Queue, Waiting
 
 COMMANDS_MAX = 1000
 """Of one batch."""
+# Of one batch, too: a small command waits for two batches at most, so they are kept short.
+TAKEN_BYTES_MAX = 4 << 20
 ASK_S = 5.0
 """How long the log may take to say where it ends."""
 LOOK_S = 0.25
@@ -89,6 +91,7 @@ class Writing(NamedTuple):
     defaults: Defaults
     id_batch: int
     queue_max: int
+    queue_bytes_max: int = 256 << 20
     patience_s: float = 30.0
     """How long a command may wait for a log that is out of reach."""
 
@@ -134,7 +137,10 @@ class Writer:
         self._now = now
         self._clock = clock
         self._decider = Decider(writing.defaults, writing.id_batch, memory, postpones=pool is not None)
-        self._queue = Queue(deliver, clock, commands_max=writing.queue_max, patience_s=writing.patience_s)
+        self._queue = Queue(
+            deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
+            patience_s=writing.patience_s,
+        )  # fmt: skip
         self._barrier: int | None = None
         self._away = False
         self._one_by_one = 0
@@ -164,7 +170,7 @@ class Writer:
         *,
         later: bool = False,
     ) -> bool:
-        """Queue a command; ``False`` when too many wait, and ``answer`` will not be called.
+        """Queue a command; ``False`` when too much waits, and ``answer`` will not be called.
 
         ``wait_s``: how long it may wait for a log that is out of reach, if less than usual. ``ticket``: makes
         it the same command as another one with the same; it may be answered with :class:`Forgotten`.
@@ -267,12 +273,12 @@ class Writer:
 
     def _take(self) -> list[Waiting]:
         if not self._one_by_one:
-            return self._queue.take(COMMANDS_MAX)
+            return self._queue.take(COMMANDS_MAX, TAKEN_BYTES_MAX)
         self._one_by_one -= 1
-        return self._queue.take(1)
+        return self._queue.take(1, TAKEN_BYTES_MAX)
 
-    def _write(self, waiting: Sequence[Waiting]) -> list[Outcome | Postponed] | None:
-        """The outcomes of a batch; ``None``: decide it again."""
+    def _write(self, waiting: list[Waiting]) -> list[Outcome | Postponed] | None:
+        """The outcomes of a batch; ``None``: decide it again. ``waiting`` loses what did not fit."""
         ids = self._decider.ids.saved()
         try:
             self._look_for_log()
@@ -310,14 +316,21 @@ class Writer:
             self._log.ask_end(LOOK_S)
             self._away = False
 
-    def _decide(self, waiting: Sequence[Waiting], base: int) -> Batch:
-        """``base`` was the applied offset before: the rows hold the log at least so far."""
+    def _decide(self, waiting: list[Waiting], base: int) -> Batch:
+        """Decide what fits one batch; the rest of ``waiting`` is put back.
+
+        ``base`` was the applied offset before: the rows hold the log at least so far.
+        """
         with self._store.view() as view:
             self._see_own_barrier(view)
             given = [Given(each.command, each.ticket, each.known) for each in waiting]
-            return self._decider.decide(
+            batch = self._decider.decide(
                 view, given, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
             )
+        if rest := waiting[len(batch.plans) :]:
+            self._queue.put_back(rest, "")
+            del waiting[len(batch.plans) :]
+        return batch
 
     def _see_own_barrier(self, view: View) -> None:
         if self._barrier is None:

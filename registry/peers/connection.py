@@ -184,9 +184,10 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _go_on(self) -> None:
-        for number, exchange in list(self._exchanges.items()):
-            if exchange.unsent:
-                self._send(number, exchange)
+        # The shortest first: what is small does not wait for the window that something large would use up.
+        unsent = [(len(each.unsent), number) for number, each in self._exchanges.items() if each.unsent]
+        for _, number in sorted(unsent):
+            self._send(number, self._exchanges[number])
 
     def _send(self, number: int, exchange: _Exchange) -> None:
         """Send as much of a body as the other side takes now."""

@@ -13,6 +13,7 @@ import os
 import ssl
 
 from election.contract import Identity
+from registry.domain.admission import Room, size_of
 from registry.domain.commands import (
     TICKET_BYTES,
     Done,
@@ -47,8 +48,16 @@ _NOBODY = Reply(NotPrimary(), repeats=False)
 class Forwarding:
     """Made on the node's event loop and used there."""
 
-    def __init__(self, host: Host, signing: Signing, tls: ssl.SSLContext | None, *, node: str) -> None:
-        """``node``: the own id."""
+    def __init__(
+        self,
+        host: Host,
+        signing: Signing,
+        tls: ssl.SSLContext | None,
+        *,
+        node: str,
+        room: Room,
+    ) -> None:
+        """``node``: the own id; ``room``: for commands that wait for another node, or for a primary."""
         self._host = host
         self._signing = signing
         self._tls = tls
@@ -58,6 +67,7 @@ class Forwarding:
         self._line: Line | PlainPrimary | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way = 0
+        self._room = room
         self._stopped = False
         host.when_role_changes(self._role_changed)
         self._role_changed()
@@ -71,7 +81,10 @@ class Forwarding:
         if asked.ticket is None:
             asked = asked._replace(ticket=Ticket(os.urandom(TICKET_BYTES), self._host.applied()))
         if self._host.role != "primary" or asked.doubt:
-            self._begin(asked, answer)
+            if self._room.fits(size_of(asked.command)):
+                self._begin(asked, answer)
+            else:
+                answer(Unknown(_IN_DOUBT, repeats=True) if asked.doubt else refused(TOO_MANY_WRITES()))
             return
         repeats = self._host.repeats
 
@@ -124,6 +137,7 @@ class Forwarding:
     # --- one command
 
     def _begin(self, asked: Asked, answer: Answer, reply: Reply | None = None) -> None:
+        self._room.add(size_of(asked.command))
         self._keep(self._loop.create_task(self._see_through(asked, answer, reply)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
@@ -136,6 +150,7 @@ class Forwarding:
             answer(await self._decided(asked, reply))
         finally:
             self._under_way -= 1
+            self._room.remove(size_of(asked.command))
 
     async def _decided(self, asked: Asked, reply: Reply | None) -> Outcome:
         """Try until it is decided; ``reply`` is what a first try brought."""

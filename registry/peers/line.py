@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from election.contract import Identity
+from registry.domain.admission import is_large, size_of
 from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, refused, repeatable
 from registry.domain.errors import FORWARD_FAILED
 
@@ -27,6 +29,8 @@ from .signing import Signing
 
 UNDER_WAY_MAX = 2
 """Batches of one line that wait for their answer at once; more of them are smaller, and cost more."""
+# The same for batches of large commands, which have batches of their own: a batch is answered as a whole.
+LARGE_UNDER_WAY_MAX = 1
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
 LIFE_EVERY_S = 3.0
@@ -74,6 +78,17 @@ class _Item:
             self.reply.exception()  # seen, even if nobody waits any more
 
 
+class _Lane:
+    """Commands that go together, and the batches of them that are under way."""
+
+    def __init__(self, batches_max: float, commands_max: int) -> None:
+        """``commands_max``: of one batch."""
+        self.batches_max = batches_max
+        self.commands_max = commands_max
+        self.waiting: deque[_Item] = deque()
+        self.under_way: set[asyncio.Task[None]] = set()
+
+
 class Line:
     """To the primary ``identity``, from :meth:`start` to :meth:`retire`.
 
@@ -97,9 +112,10 @@ class Line:
         self._refused = refused
         self._loop = asyncio.get_running_loop()
         self._peer: Peer | None = None
-        self._waiting: deque[_Item] = deque()
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._long: set[asyncio.Task[None]] = set()
+        self._small = _Lane(UNDER_WAY_MAX, BATCH_MAX)
+        self._large = _Lane(LARGE_UNDER_WAY_MAX, BATCH_MAX)
+        self._long = _Lane(math.inf, 1)
+        self._lanes = (self._long, self._small, self._large)
         self._sending = False
         self._retired = False
         self._keeper: asyncio.Task[None] | None = None
@@ -115,10 +131,13 @@ class Line:
     async def retire(self, grace_s: float) -> None:
         """Take no more, give back what was not sent, wait ``grace_s`` for answers, then hang up."""
         self._retired = True
-        waiting, self._waiting = self._waiting, deque()
-        for item in waiting:
-            item.unsent("there is another primary now")
-        if under_way := self._under_way | self._long:
+        under_way: set[asyncio.Task[None]] = set()
+        for lane in self._lanes:
+            for item in lane.waiting:
+                item.unsent("there is another primary now")
+            lane.waiting.clear()
+            under_way |= lane.under_way
+        if under_way:
             await asyncio.wait(under_way, timeout=grace_s)
         if self._keeper is not None:
             self._keeper.cancel()
@@ -133,7 +152,7 @@ class Line:
         """
         if self._retired:
             raise Unsent("there is another primary now")
-        size = len(getattr(wanted.command, "schema", ""))
+        size = size_of(wanted.command)
         reply = await self._queued(_Item(wanted, size, deadline, self._loop.create_future(), doubt))
         if isinstance(reply.outcome, Later):
             item = _Item(wanted, size, deadline, self._loop.create_future(), doubt, alone=True)
@@ -141,39 +160,37 @@ class Line:
         return reply
 
     async def _queued(self, item: _Item) -> Reply:
-        if item.alone:
-            self._waiting.appendleft(item)
-        else:
-            self._waiting.append(item)
+        lane = self._lane_of(item)
+        lane.waiting.append(item)
         self._plan()
         try:
             async with asyncio.timeout_at(item.deadline):
                 return await item.reply
         except TimeoutError:
-            if item in self._waiting:
-                self._waiting.remove(item)
+            if item in lane.waiting:
+                lane.waiting.remove(item)
                 raise Unsent(self.trouble or "the primary has too much to do") from None
             late = Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=item.repeats)
             return Reply(late, item.repeats)
+
+    def _lane_of(self, item: _Item) -> _Lane:
+        if item.alone:
+            return self._long
+        return self._large if is_large(item.size) else self._small
 
     # --- sending
 
     def _plan(self) -> None:
         """Send at the end of this turn of the event loop, so that what comes in it goes together."""
-        if not self._sending and self._waiting:
+        if not self._sending and any(lane.waiting for lane in self._lanes):
             self._sending = True
             self._loop.call_soon(self._send)
 
     def _send(self) -> None:
         self._sending = False
-        while self._peer is not None and self._waiting:
-            if self._waiting[0].alone:
-                self._begin(self._peer, [self._waiting.popleft()], self._long)
-            elif len(self._under_way) < UNDER_WAY_MAX:
-                if items := self._take():
-                    self._begin(self._peer, items, self._under_way)
-            else:
-                break
+        for lane in self._lanes:
+            while self._peer is not None and lane.waiting and len(lane.under_way) < lane.batches_max:
+                self._begin(self._peer, self._take(lane), lane.under_way)
 
     def _begin(self, peer: Peer, items: list[_Item], under_way: set[asyncio.Task[None]]) -> None:
         def exchanged(task: asyncio.Task[None]) -> None:
@@ -184,13 +201,11 @@ class Line:
         under_way.add(task)
         task.add_done_callback(exchanged)
 
-    def _take(self) -> list[_Item]:
+    def _take(self, lane: _Lane) -> list[_Item]:
         items: list[_Item] = []
         size = 0
-        while (
-            self._waiting and not self._waiting[0].alone and len(items) < BATCH_MAX and size < BATCH_BYTES_MAX
-        ):
-            item = self._waiting.popleft()
+        while lane.waiting and len(items) < lane.commands_max and size < BATCH_BYTES_MAX:
+            item = lane.waiting.popleft()
             items.append(item)
             size += item.size
         return items
@@ -229,7 +244,7 @@ class Line:
 
     def _take_back(self, items: list[_Item], error: NotSent) -> None:
         if not self._retired:
-            self._waiting.extendleft(reversed(items))
+            self._lane_of(items[0]).waiting.extendleft(reversed(items))
             return
         for item in items:
             item.unsent(str(error))

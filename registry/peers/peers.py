@@ -6,6 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
+from registry.domain.admission import Room
 
 from .forwarding import Forwarding
 from .host import Host
@@ -30,9 +31,13 @@ class Peers:
         node: str,
         url: str,
         body_bytes_max: int,
+        room: Room,
         access_log: bool = False,
     ) -> None:
-        """``node``: the own id; ``url``: the own public URL; ``body_bytes_max``: of a client's request."""
+        """``node``: the own id; ``url``: the own public URL; ``body_bytes_max``: of a client's request.
+
+        ``room``: for commands that wait for another node, or for a primary.
+        """
         self._host = host
         self._security = security
         self._signing = security.signing()
@@ -43,7 +48,7 @@ class Peers:
         self._batch_bytes_max = 2 * body_bytes_max + _BATCH_MORE_BYTES
         self._access_log = access_log
         self._server: PeerServer | None = None
-        self.forwarding = Forwarding(host, self._signing, self._asking, node=node)
+        self.forwarding = Forwarding(host, self._signing, self._asking, node=node, room=room)
 
     async def start(self, listener: socket.socket) -> None:
         """Serve the peer endpoint on ``listener``, a bound socket."""

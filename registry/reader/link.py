@@ -12,12 +12,14 @@ import itertools
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from registry.api.status import NodeStatus
+from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import TICKET_BYTES, Command, Outcome, Refused, Ticket, repeatable
 from registry.domain.errors import (
     FORWARD_FAILED,
@@ -42,6 +44,7 @@ from registry.node.messages import (
     Status,
     Submit,
     decode_from_node,
+    encode,
 )
 from registry.observe.requests import Tally
 from registry.snapshot.catalogue import Entry
@@ -56,11 +59,16 @@ _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _LOST = f"The node went away before it answered; {_UNKNOWN}"
+_NOT_SENT = "The node has too much to do; nothing was written"
 _LATE = f"The node did not answer in time; {_UNKNOWN}"
 
 
 class NodeLost(RegistryError):
     """The line broke before the answer was there."""
+
+
+class NotSent(Exception):
+    """The line broke before a large message began."""
 
 
 class Link:
@@ -74,18 +82,19 @@ class Link:
         wait_s: float,
         confirm_s: float,
         calls_max: int,
+        bytes_max: int = 256 << 20,
         changed: Callable[[State], None],
         applied: Callable[[], int] = lambda: 0,
     ) -> None:
         """``timeout_s``: for a write; ``wait_s``: for a node that is away; ``confirm_s``: for news.
 
-        ``applied``: an offset that the log has reached.
+        ``calls_max``, ``bytes_max``: what may wait. ``applied``: an offset that the log has reached.
         """
         self._path = path
         self._timeout_s = timeout_s
         self._wait_s = min(wait_s, timeout_s)
         self._confirm_s = confirm_s
-        self._calls_max = calls_max
+        self._room = Room(calls_max, bytes_max)
         self._changed = changed
         self._applied = applied
         self._repeats = False
@@ -93,7 +102,6 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._line: _Line | None = None
         self._joined = asyncio.Event()
-        self._waiting = 0
         self._keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -143,6 +151,7 @@ class Link:
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         """The node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
+        size = size_of(command)
         ticket = Ticket(os.urandom(TICKET_BYTES), self._applied())
         lost: NodeLost | None = None
 
@@ -153,7 +162,7 @@ class Link:
         while True:
             repeats = self._repeats
             try:
-                answer = await self._call(message, deadline - self._loop.time(), self._wait_s)
+                answer = await self._call(message, deadline - self._loop.time(), self._wait_s, size)
             except NodeLost as error:
                 if not (repeats or repeatable(command)) or self._loop.time() >= deadline:
                     raise
@@ -229,16 +238,25 @@ class Link:
         if self._line is not None:
             self._line.tell(Report(tally))
 
-    async def _call(self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float) -> Any:
-        if self._waiting >= self._calls_max:
+    async def _call(
+        self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float, size: int = 0
+    ) -> Any:
+        if not self._room.fits(size):
             raise TOO_MANY_WRITES()
-        self._waiting += 1
+        self._room.add(size)
+        deadline = self._loop.time() + timeout_s
         try:
-            line = self._line or await self._next_line(wait_s)
-            number = next(self._numbers)
-            return await line.call(number, message(number), self._loop.time() + timeout_s)
+            while True:
+                line = self._line or await self._next_line(min(wait_s, deadline - self._loop.time()))
+                number = next(self._numbers)
+                if not is_large(size):
+                    return await line.call(number, message(number), deadline)
+                try:
+                    return await line.call_large(number, partial(message, number), deadline)
+                except NotSent:
+                    continue
         finally:
-            self._waiting -= 1
+            self._room.remove(size)
 
     async def _next_line(self, wait_s: float) -> _Line:
         try:
@@ -260,6 +278,7 @@ class _Line(Framed):
         self._loop = asyncio.get_running_loop()
         self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
         self._outbox: list[msgspec.Struct] = []
+        self._unsent: set[int] = set()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     def call(self, number: int, message: msgspec.Struct, deadline: float) -> asyncio.Future[Any]:
@@ -274,11 +293,27 @@ class _Line(Framed):
             self._loop.call_soon(self._send)
         return answer
 
+    def call_large(
+        self, number: int, message: Callable[[], msgspec.Struct], deadline: float
+    ) -> asyncio.Future[Any]:
+        """Do the same for a message that is made when its turn comes; :class:`NotSent` if it does not."""
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._calls[number] = (answer, deadline)
+        self._unsent.add(number)
+
+        def packed() -> bytes | None:
+            self._unsent.discard(number)
+            return None if answer.done() else encode(message())
+
+        self.tell_large(packed)
+        return answer
+
     def end_late(self) -> None:
         """End the calls whose deadline has passed; an answer that still comes is ignored."""
         now = self._loop.time()
         for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
-            _fail(self._calls.pop(number)[0], OUTCOME_UNKNOWN(_LATE))
+            late = FORWARD_FAILED(_NOT_SENT) if number in self._unsent else OUTCOME_UNKNOWN(_LATE)
+            _fail(self._calls.pop(number)[0], late)
 
     def _send(self) -> None:
         outbox, self._outbox = self._outbox, []
@@ -298,13 +333,14 @@ class _Line(Framed):
         """What waits for an answer may or may not have been done."""
         self._lost()
         calls, self._calls = self._calls, {}
-        for waiting, _ in calls.values():
-            _fail(waiting, NodeLost(OUTCOME_UNKNOWN.code, _LOST))
+        for number, (waiting, _) in calls.items():
+            lost = NotSent() if number in self._unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST)
+            _fail(waiting, lost)
         if not self.ended.done():
             self.ended.set_result(None)
 
 
-def _fail(waiting: asyncio.Future[Any], error: RegistryError) -> None:
+def _fail(waiting: asyncio.Future[Any], error: Exception) -> None:
     if not waiting.done():
         waiting.set_exception(error)
         waiting.exception()  # seen, even if the caller has gone

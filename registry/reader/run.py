@@ -61,6 +61,7 @@ async def _run(parent: Parent) -> int:
         wait_s=NODE_WAIT_S,
         confirm_s=settings.confirm_timeout_s,
         calls_max=settings.queue_max,
+        bytes_max=settings.queue_bytes_max,
         changed=backend.changed,
         applied=backend.applied,
     )

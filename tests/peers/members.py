@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from election.contract import Identity
+from registry.domain.admission import Room
 from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Outcome, Refused, Ticket
 from registry.domain.decide import decide
 from registry.domain.errors import RegistryError
@@ -146,7 +147,8 @@ async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
         member = Member(f"n{number}", found.log)
         security = securities[number % len(securities)] if securities else Security()
         url = f"http://127.0.0.1:{8081 + number}"
-        member.peers = Peers(member, security, node=member.name, url=url, body_bytes_max=2**20)
+        room = Room(1000, 2**26)
+        member.peers = Peers(member, security, node=member.name, url=url, body_bytes_max=2**20, room=room)
         listener = listen("127.0.0.1", 0, shared=False)
         await member.peers.start(listener)
         peer = f"127.0.0.1:{listener.getsockname()[1]}"

@@ -57,11 +57,8 @@ class NodesEnd(Line):
         super().__init__()
         self.asked: list[msgspec.Struct] = []
 
-    def take(self, transport: asyncio.Transport, begun: bytearray) -> NodesEnd:
-        transport.set_protocol(self)
-        self.connection_made(transport)
-        self.data_received(bytes(begun))
-        return self
+    def take(self, call: Framed) -> NodesEnd:
+        return self.take_over(call)
 
     def heard(self, message: bytes) -> None:
         self.asked.append(decode_from_reader(message))
