@@ -4,8 +4,10 @@
                                  [--flags=…] [--folder /tmp]
 
 Without Kafka one node with one reader; with it a cluster of two nodes, the load going through the primary or,
-with ``--secondary``, through the other one. All large bodies are sent at once by a process of their own, small
-schemas are registered and read beside them every 50 ms, until the last large one is answered. ``--fields`` makes the large schemas of so many fields, else of one long comment.
+with ``--secondary``, through the other one. All large bodies are sent at once by a process of their own.
+Small schemas are registered and read besides, one every 50 ms each, until the last large one is answered; so
+a time in which nothing is answered counts for all that came in it. ``--fields`` gives the large schemas so
+many fields, instead of one long comment.
 """
 
 from __future__ import annotations
@@ -90,7 +92,7 @@ class Bystander:
 
 
 def _ask(port: int, method: str, name: str, said: Connection) -> None:
-    """Ask every ``EVERY_S``, also while answers are missing: so what stands still counts for what it costs."""
+    """Ask every ``EVERY_S``, also while answers are missing."""
     asyncio.run(_ask_on_time(port, method, name, said))
 
 

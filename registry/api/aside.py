@@ -38,7 +38,8 @@ class Aside:
         """What ``work`` gives or raises, within ``timeout_s``.
 
         ``large`` work keeps the loop for long even where it parses nothing: it is done one at a time, and
-        others get as much of the loop. 422 where comparing takes longer than the budget; 503 when too much waits, or the machine is too busy.
+        others get as much of the loop. 422 where comparing takes longer than the budget; 503 when too much
+        waits, or the machine is too busy.
         """
         spent_s, known = 0.0, dict[Question, Known]()
         until = time.monotonic() + timeout_s - min(SPARE_S, timeout_s / 10)

@@ -24,6 +24,9 @@ from registry.peers.security import Security
 
 Log = list[Record]
 
+# Of commands that wait at a member for another one.
+ROOM_BYTES = 2**22
+
 
 class Member:
     """A node: its rows are what it has applied of the log."""
@@ -47,6 +50,8 @@ class Member:
         self.unanswered: list[Answer] = []
         self.long: set[str] = set()
         """Subjects about which it takes as long as the test wants."""
+        self.held: set[str] = set()
+        """Subjects about which nothing is answered."""
         self.full = False
         self.peers: Peers
         self._calls: list[Callable[[], None]] = []
@@ -69,7 +74,7 @@ class Member:
             else:
                 self.unanswered.append(answer)
             return True
-        if not self.answers:
+        if not self.answers or getattr(command, "subject", None) in self.held:
             self.unanswered.append(answer)
             self.decided.append(command)
             self.tickets.append(ticket)
@@ -147,7 +152,7 @@ async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
         member = Member(f"n{number}", found.log)
         security = securities[number % len(securities)] if securities else Security()
         url = f"http://127.0.0.1:{8081 + number}"
-        room = Room(1000, 2**26)
+        room = Room(10_000, ROOM_BYTES)
         member.peers = Peers(member, security, node=member.name, url=url, body_bytes_max=2**20, room=room)
         listener = listen("127.0.0.1", 0, shared=False)
         await member.peers.start(listener)

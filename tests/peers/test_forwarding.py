@@ -13,6 +13,7 @@ import msgspec
 import orjson
 import pytest
 
+from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import (
     TICKET_BYTES,
     Command,
@@ -33,7 +34,7 @@ from registry.peers.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
 from registry.peers.security import Security
 from registry.peers.signing import Signing
 from tests.peers.certificates import Authority
-from tests.peers.members import Group, Member, group
+from tests.peers.members import ROOM_BYTES, Group, Member, group
 from tests.running import free_port, until_async
 
 SCHEMA = '{"type":"record","name":"R","fields":[]}'
@@ -555,3 +556,36 @@ async def test_no_write_waits_for_others_that_take_long_to_decide() -> None:
         for answer in primary.unanswered:
             answer(Refused(422, "too long"))
         assert {await each for each in long} == {Refused(422, "too long")}
+
+
+@running
+async def test_no_small_write_waits_for_large_ones() -> None:
+    async with group(2) as nodes:
+        nodes.members[0].held = {"large"}
+        nodes.elect(0)
+        await until_met(nodes.members[1])
+        text = SCHEMA.replace('"R"', f'"{"R" * LARGE_BYTES}"')
+        large = [asyncio.ensure_future(submit(nodes.members[1], Register("large", text))) for _ in range(3)]
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert not any(each.done() for each in large)
+        nodes.members[0].held = set()
+        for each in large:
+            each.cancel()
+
+
+@running
+async def test_a_large_write_too_many_is_refused_and_small_ones_are_not() -> None:
+    async with group(2) as nodes:
+        nodes.members[0].held = {"large"}
+        nodes.elect(0)
+        await until_met(nodes.members[1])
+        text = "x" * (ROOM_BYTES // 2)
+        first, second = (
+            asyncio.ensure_future(submit(nodes.members[1], Register("large", text))) for _ in range(2)
+        )
+        outcome = await second
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 503
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert not first.done()
+        first.cancel()

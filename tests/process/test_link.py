@@ -9,7 +9,7 @@ import pytest
 
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
 from registry.domain.errors import RegistryError
-from registry.node.messages import Decided, Framed, State, Submit, decode_from_reader
+from registry.node.messages import PIECE_BYTES, Decided, Framed, State, Submit, decode_from_reader
 from registry.reader.link import Link
 from tests.running import until_async
 
@@ -90,3 +90,77 @@ def test_a_node_that_is_lost_again_while_it_starts_is_asked_until_it_answers(tmp
     done = Done(b"[1]", 1)
     assert submitted(tmp_path / "node", DeleteSubject("s"), done, Restarted) == done
     assert len(Node.asked) == 4
+
+
+class Kept(Framed):
+    """Keeps what it hears; ends the first line with the first message that comes after the node's."""
+
+    heard_of: list[tuple[str, bool]]
+    """The subject of each command, and whether it may have been done before."""
+
+    def heard(self, message: bytes) -> None:
+        said = decode_from_reader(message)
+        if isinstance(said, Submit):
+            assert isinstance(said.command, Register)
+            self.heard_of.append((said.command.subject, said.doubt))
+            if said.command.subject == "end" and not said.doubt:
+                self.transport.close()
+            else:
+                self.tell(Decided(said.number, Done(said.command.schema.encode(), 1)))
+
+
+def heard_of(path: Path, *commands: Register) -> list[tuple[str, bool]]:
+    """What a node hears of commands that are sent at once, each of which is answered with its schema."""
+    Kept.heard_of = []
+
+    async def submit() -> None:
+        server = await asyncio.get_running_loop().create_unix_server(Kept, path)
+        link = Link(path, timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=lambda _: None)
+        link.start()
+        try:
+            outcomes = await asyncio.gather(*(link.submit(each) for each in commands))
+        finally:
+            link.stop()
+            server.close()
+        for command, outcome in zip(commands, outcomes, strict=True):
+            assert outcome == Done(command.schema.encode(), 1)
+
+    asyncio.run(asyncio.wait_for(submit(), 30))
+    return Kept.heard_of
+
+
+def test_a_small_command_does_not_wait_for_large_ones_before_it(tmp_path: Path) -> None:
+    large = "x" * (40 * PIECE_BYTES)
+    commands = [Register("large", large), Register("other", large), Register("small", "{}")]
+    heard = heard_of(tmp_path / "node", *commands)
+    assert heard == [("small", False), ("large", False), ("other", False)]
+
+
+def test_only_what_may_have_been_sent_is_in_doubt_when_the_line_breaks(tmp_path: Path) -> None:
+    large = "x" * (40 * PIECE_BYTES)
+    commands = [Register("large", large), Register("unsent", large), Register("end", "{}")]
+    heard = heard_of(tmp_path / "node", *commands)
+    assert heard == [("end", False), ("end", True), ("large", True), ("unsent", False)]
+
+
+def test_large_commands_too_many_are_refused_and_small_ones_are_not(tmp_path: Path) -> None:
+    large = "x" * (10 * PIECE_BYTES)
+
+    async def submit() -> None:
+        # Nobody listens: what is taken waits.
+        link = Link(
+            tmp_path / "node", timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, bytes_max=20 * PIECE_BYTES,
+            changed=lambda _: None,
+        )  # fmt: skip
+        waiting = [
+            asyncio.ensure_future(link.submit(Register(name, text)))
+            for name, text in (("large", large), ("too many", large), ("small", "{}"))
+        ]
+        with pytest.raises(RegistryError, match="Too many writes"):
+            await waiting[1]
+        assert not waiting[0].done()
+        assert not waiting[2].done()
+        for each in waiting:
+            each.cancel()
+
+    asyncio.run(submit())

@@ -1,0 +1,40 @@
+"""Handlers of large bodies take turns, and leave the event loop to others between them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from registry.api.aside import Aside
+from registry.aside.pool import Pool
+
+HOPS = 10
+WORK_S = 0.02
+
+
+def test_others_get_the_loop_between_large_bodies() -> None:
+    events: list[str] = []
+
+    async def trial() -> None:
+        loop = asyncio.get_running_loop()
+        pool = Pool()
+        aside = Aside(pool)
+
+        def hop(left: int) -> None:
+            if left:
+                loop.call_soon(hop, left - 1)
+            else:
+                events.append("bystander")
+
+        def large() -> None:
+            events.append("large")
+            until = time.perf_counter() + WORK_S
+            while time.perf_counter() < until:
+                pass
+            loop.call_soon(hop, HOPS)
+
+        await asyncio.gather(*(aside.do(large, 60.0, large=True) for _ in range(3)))
+        pool.close()
+
+    asyncio.run(trial())
+    assert events == ["large", "bystander"] * 3

@@ -1,0 +1,93 @@
+"""Commands that wait for the writer: which come next, and how many may wait."""
+
+from __future__ import annotations
+
+from registry.domain.admission import LARGE_BYTES
+from registry.domain.commands import NotPrimary, Outcome, Register
+from registry.node.waiting import Queue, Waiting
+
+LARGE = 2 * LARGE_BYTES
+
+
+class Trial:
+    def __init__(self, bytes_max: int = 1 << 30) -> None:
+        self.told: list[Outcome] = []
+        self.queue = Queue(
+            lambda answers: self.told.extend(outcome for _, outcome in answers),
+            lambda: 0.0,
+            commands_max=100,
+            bytes_max=bytes_max,
+            patience_s=1.0,
+        )
+        self.queue.open()
+
+    def offer(self, subject: str, size: int = 0) -> bool:
+        return self.queue.offer(Register(subject, "x" * size), self.told.append, None)
+
+    def take(self, bytes_max: float, count: int = 100) -> list[str]:
+        return names(self.queue.take(count, bytes_max))
+
+
+def names(taken: list[Waiting]) -> list[str]:
+    found = []
+    for each in taken:
+        assert isinstance(each.command, Register)
+        found.append(each.command.subject)
+    return found
+
+
+def test_small_commands_do_not_wait_for_all_the_large_ones_before_them() -> None:
+    trial = Trial()
+    for number in range(3):
+        trial.offer(f"large{number}", LARGE)
+    trial.offer("small0")
+    trial.offer("small1")
+    assert trial.take(LARGE) == ["large0", "small0", "small1"]
+    assert trial.take(LARGE) == ["large1"]
+
+
+def test_large_commands_do_not_wait_for_all_the_small_ones() -> None:
+    trial = Trial()
+    for number in range(10):
+        trial.offer(f"small{number}", LARGE_BYTES // 2)
+    trial.offer("large", LARGE)
+    assert trial.take(LARGE_BYTES) == ["large", "small0", "small1"]
+    trial.offer("large", LARGE)
+    assert trial.take(LARGE_BYTES)[0] == "large"
+
+
+def test_large_commands_go_together_while_they_fit() -> None:
+    trial = Trial()
+    for number in range(3):
+        trial.offer(f"large{number}", LARGE)
+    assert trial.take(2 * LARGE) == ["large0", "large1"]
+    assert trial.take(2 * LARGE) == ["large2"]
+
+
+def test_what_is_put_back_is_taken_first() -> None:
+    trial = Trial()
+    for number in range(2):
+        trial.offer(f"large{number}", LARGE)
+        trial.offer(f"small{number}")
+    taken = trial.queue.take(100, 1)
+    trial.queue.put_back(taken, "")
+    assert trial.take(1) == names(taken) == ["large0", "small0"]
+    assert trial.take(1) == ["large1", "small1"]
+
+
+def test_a_small_command_may_wait_where_no_large_one_may() -> None:
+    trial = Trial(bytes_max=8 * LARGE)
+    while trial.offer("large", LARGE):
+        pass
+    assert trial.offer("small")
+    trial.take(1)
+    assert trial.offer("large", LARGE), "there is room again"
+
+
+def test_all_that_wait_are_told_when_the_queue_is_shut() -> None:
+    trial = Trial()
+    trial.offer("large", LARGE)
+    trial.offer("small")
+    trial.queue.shut()
+    assert trial.told == [NotPrimary(), NotPrimary()]
+    assert len(trial.queue) == 0
