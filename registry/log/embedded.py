@@ -82,6 +82,9 @@ class EmbeddedLog:
         self._appended = threading.Condition()
         self._closed = False
         self._doubt = ""
+        self.trouble = ""
+        """Why nothing can be appended; empty again once there is room for what was refused."""
+        self._refused_bytes = 0
         self._verified = 0
         self._lock_fd = _lock(path)
         try:
@@ -176,6 +179,8 @@ class EmbeddedLog:
             if entries:
                 self._commit(entries, state)
                 self._state = state
+                if self.trouble and _size(entries) >= self._refused_bytes:
+                    self.trouble = ""
         with self._appended:
             self._appended.notify_all()
         return end
@@ -191,7 +196,7 @@ class EmbeddedLog:
                     offset += 1
                 txn.put(layout.META_STATE, state.pack(), db=self._tables[3])
         except lmdb.Error as error:
-            self._failed(error, state)
+            self._failed(error, entries, state)
 
     def _stored(self) -> layout.State | None:
         """The state that the environment says; ``None`` when it says nothing."""
@@ -201,7 +206,7 @@ class EmbeddedLog:
         except (lmdb.Error, ValueError):
             return None
 
-    def _failed(self, error: lmdb.Error, wanted: layout.State) -> NoReturn:
+    def _failed(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
         """Raise what a failed commit means: what the environment now says decides.
 
         In doubt the log takes nothing more: only opening it again shows what is on disk.
@@ -216,7 +221,27 @@ class EmbeddedLog:
             why = f"the disk under the log in {self._path} is full"
         else:
             why = f"the log in {self._path} cannot be written: {error}"
+        self.trouble = why
+        self._refused_bytes = min(_size(entries), self.record_bytes_max)
         raise LogError(f"{why}; nothing was appended") from error
+
+    def look_for_room(self) -> None:
+        """End the :attr:`trouble` if there is room again for what was refused.
+
+        A row of that size is written and deleted again, which leaves its pages to the next append.
+        """
+        with self._writing:
+            if not self.trouble or self._doubt or self._closed:
+                return
+            meta = self._tables[3]
+            try:
+                with self._env.begin(meta, write=True) as txn:
+                    txn.put(layout.META_ROOM, bytes(self._refused_bytes))
+                with self._env.begin(meta, write=True) as txn:
+                    txn.delete(layout.META_ROOM)
+            except lmdb.Error:
+                return
+            self.trouble = ""
 
     def _free_bytes(self) -> int:
         room = os.statvfs(self._path)
@@ -292,6 +317,10 @@ class EmbeddedLog:
             "empty log."
         )
         return DamagedLog(f"{text} {self._advice()}".rstrip())
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    return sum(len(entry.key) + len(entry.value or b"") for entry in entries)
 
 
 def _absent(path: Path) -> bool:

@@ -39,7 +39,7 @@ class EmbeddedLogReader:
     def ask_end(self, timeout_s: float) -> int:
         """The offset that the next record will get."""
         try:
-            with self._env.begin(self._meta) as txn:
+            with self._begin(self._meta) as txn:
                 return layout.State.unpack(txn.get(layout.META_STATE) or b"").end
         except (lmdb.Error, ValueError) as error:
             raise DamagedLog(f"the log in {self._path} is damaged: {error}") from error
@@ -47,7 +47,7 @@ class EmbeddedLogReader:
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :meth:`.contract.Log.read`."""
         try:
-            with self._env.begin(self._records) as txn:
+            with self._begin(self._records) as txn:
                 return fetched(txn, offset, records_max, bytes_max)
         except layout.BadRecord as bad:
             raise DamagedLog(
@@ -62,6 +62,14 @@ class EmbeddedLogReader:
         if end < offset:
             raise ForeignLog(f"the log in {self._path} ends at {end}, before offset {offset}")
         return end > offset
+
+    def _begin(self, table: Any) -> lmdb.Transaction[bytes]:
+        """Begin to read, with a larger map if a node with a larger one has written since."""
+        try:
+            return self._env.begin(table)
+        except lmdb.MapResizedError:
+            self._env.set_mapsize(0)  # allowed because the only thread has no transaction open
+            return self._env.begin(table)
 
     def close(self) -> None:
         """Release the log."""

@@ -6,7 +6,8 @@ table    key                  value
 records  offset               header (checksum, time, key length, tombstone?), key, value
 keys     hash(record key)     offset of the key's last record, as far as compaction has looked
 graves   offset               hash(record key) of a tombstone that compaction still has to take
-meta     ``format`` …         format, identity, and the state: end, count, cleaned
+meta     ``format`` …         format, identity, the state (end, count, cleaned), and ``room``:
+                              filling, written and deleted to find out if a full disk has room again
 ======== ==================== =============================================================
 
 Numbers in keys are eight bytes, big-endian. LMDB keeps no checksum of its pages, so that every record
@@ -26,7 +27,7 @@ from registry.domain.records import Entry, Record
 FORMAT = b"registrar-log 1"
 RECORDS, KEYS, GRAVES, META = b"records", b"keys", b"graves", b"meta"
 TABLES = 4
-META_FORMAT, META_IDENTITY, META_STATE = b"format", b"identity", b"state"
+META_FORMAT, META_IDENTITY, META_STATE, META_ROOM = b"format", b"identity", b"state", b"room"
 
 _HEAD = struct.Struct(">IqI")
 _HEAD_BYTES = _HEAD.size

@@ -38,6 +38,8 @@ from .messages import (
 from .starting import Starting
 
 if TYPE_CHECKING:
+    from registry.api.backend import Backend
+
     from .endpoint import Endpoint
     from .serving import Serving
 
@@ -61,6 +63,8 @@ class Early:
         self.calls: set[EarlyCall] = set()
         self.serving: Serving | None = None
         """The public port, on a host without readers."""
+        self.backend: EarlyBackend | None = None
+        """What answers there."""
 
     async def start(self, path: Path) -> None:
         """Listen where the node will. Raises :class:`OSError`."""
@@ -70,7 +74,8 @@ class Early:
             from .serving import Serving  # noqa: PLC0415 (where there are no readers)
 
             self.serving = Serving(self._settings)
-            await self.serving.over(EarlyBackend(self.starting), metrics=_no_metrics)
+            self.backend = EarlyBackend(self.starting)
+            await self.serving.over(self.backend, metrics=_no_metrics)
 
     def hand_over(self, endpoint: Endpoint) -> None:
         """Have the node's endpoint, which listens by now, go on with those who are on the line."""
@@ -145,14 +150,29 @@ class EarlyBackend:
 
     def __init__(self, starting: Starting) -> None:
         self._starting = starting
+        self._next: asyncio.Future[Backend] = asyncio.get_running_loop().create_future()
+        self._waiting = 0
+
+    def hand_over(self, backend: Backend) -> None:
+        """Have the node's own backend go on with what waits."""
+        self._next.set_result(backend)
 
     def view(self) -> NoReturn:
         """There are no rows yet."""
         raise NOT_STARTED()
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Refused."""
-        raise NOT_STARTED()
+        """Wait for the node, and refuse where that takes long or too many wait."""
+        if self._waiting >= HELD_MAX:
+            raise NOT_STARTED()
+        self._waiting += 1
+        try:
+            backend = await asyncio.wait_for(asyncio.shield(self._next), HOLD_S)
+        except TimeoutError:
+            raise NOT_STARTED() from None
+        finally:
+            self._waiting -= 1
+        return await backend.submit(command, request_id=request_id, forwarded=forwarded)
 
     async def confirm(self) -> bool:
         """Never."""

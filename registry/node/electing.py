@@ -14,6 +14,8 @@ from registry.observe.pulse import Pulse
 
 _ANSWER_S = 10.0
 _LOOK_S = 0.25
+OWN_S = 1.0
+"""How long a node that cannot write for a reason of its own waits for that to pass before it resigns."""
 REST_S = 3.0
 """How long another node has at least to be elected instead of one that cannot write."""
 _T = TypeVar("_T")
@@ -34,7 +36,9 @@ class Electing:
 
     The election knows that a node lives, not that it reaches its log. So a node that was elected and has had
     ``trouble`` (why it cannot write; empty when it can) for ``patience_s`` resigns, and may be elected again
-    when the trouble is over. One that is ``reading`` the log yet resigns at once: that may take long.
+    when the trouble is over. One whose trouble is its ``own`` (a store that cannot be written), so that
+    another node most likely can write, resigns after ``OWN_S`` if that is sooner. One that is ``reading``
+    the log yet resigns at once: that may take long.
     """
 
     def __init__(
@@ -43,12 +47,14 @@ class Electing:
         heard: Callable[[Event], None],
         *,
         trouble: Callable[[], str] = lambda: "",
+        own: Callable[[], bool] = lambda: False,
         reading: Callable[[], bool] = lambda: False,
         patience_s: float = math.inf,
     ) -> None:
         self._make = make
         self._heard = heard
         self._trouble = trouble
+        self._own = own
         self._reading = reading
         self._patience_s = patience_s
         self._won = False
@@ -112,7 +118,9 @@ class Electing:
         return "the log is not read up to its end yet" if self._reading() else self._trouble()
 
     def _patience(self) -> float:
-        return min(_LOOK_S, self._patience_s) if self._reading() else self._patience_s
+        if self._reading():
+            return min(_LOOK_S, self._patience_s)
+        return min(OWN_S, self._patience_s) if self._own() else self._patience_s
 
     async def _listen(self, election: Election) -> None:
         async for event in election.events():

@@ -17,6 +17,7 @@ from registry.domain.fold import apply
 from registry.domain.records import BARRIER_KEY, Record
 from registry.domain.views import OverlayView
 from registry.log.contract import Fetched, Log
+from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 
 from .claiming import Barrier, newest_barrier, read_barrier
@@ -128,6 +129,10 @@ class Follower:
             self._stop_folding()
             self._far_behind = None
             return False
+        except StoreError:
+            # What was folded and not committed must be folded again: later batches rest on it.
+            self._stop_folding()
+            raise
         return True
 
     def _step_here(self, records_max: int) -> None:

@@ -14,7 +14,7 @@ from registry.log.contract import DamagedLog, ForeignLog, Log, LogError, Unreach
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
-from .absence import Absence, StaleStore
+from .absence import Absence, Moment, StaleStore
 from .follower import Follower
 
 ASK_S = 2.0
@@ -32,7 +32,8 @@ class Following:
     """Drives the follower.
 
     ``caught_up`` is called once, when the log was read up to its end as of the start; ``advanced`` after
-    every step that went on, by the thread that made it. Without ``absence`` nobody else writes: then the
+    every step that went on, and ``stuck`` when the store cannot be written, by the thread that made the step.
+    Without ``absence`` nobody else writes: then the
     log's troubles are this process's end, else they are waited out.
     """
 
@@ -44,6 +45,7 @@ class Following:
         *,
         caught_up: Callable[[], None],
         advanced: Callable[[], None] = lambda: None,
+        stuck: Callable[[], None] = lambda: None,
         absence: Absence | None = None,
     ) -> None:
         self._log = log
@@ -51,6 +53,7 @@ class Following:
         self._follower = follower
         self._caught_up = caught_up
         self._advanced = advanced
+        self._stuck = stuck
         self._absence = absence
         self._stepping = threading.Lock()
         self._moved = threading.Condition()
@@ -72,6 +75,11 @@ class Following:
     def trouble(self) -> str:
         """Why the store does not go on, while it does not."""
         return self._store_trouble or self._log_trouble
+
+    @property
+    def store_trouble(self) -> str:
+        """Why the store cannot be written; empty again once what failed to be written was written."""
+        return self._store_trouble
 
     def reach(self, offset: int) -> None:
         """Return when the store holds the log up to ``offset``, which must not lie beyond its end.
@@ -105,8 +113,15 @@ class Following:
             # While the log is out of reach, what is there is served; that it is in reach ends this node.
             self._log.ask_end(ASK_S)
             raise StaleStore(self._absence.too_long())
-        went = self._follower.step()
+        try:
+            went = self._follower.step()
+        except DamagedStore:
+            raise
+        except StoreError as error:
+            self._store_failed(error)
+            raise
         if went:
+            self._store_written()
             self._advanced()
             with self._moved:
                 self._moved.notify_all()
@@ -130,7 +145,6 @@ class Following:
                     # A node that starts at the log's end has nothing to wait for.
                     if not (went or resting) and (self.started or self._store.applied < end):
                         self._log.wait(self._follower.position, _WAIT_S)
-                self._stored(None)
                 if not self.started:
                     if self._store.applied >= end:
                         self._start(behind, time.monotonic() - began)
@@ -141,8 +155,7 @@ class Following:
                 self._look()
             except (DamagedStore, StaleStore, DamagedLog):
                 raise
-            except StoreError as error:
-                self._stored(error)
+            except StoreError:
                 self._stopping.wait(_RETRY_S)
             except LogError as error:
                 if self._stopping.is_set():
@@ -161,21 +174,37 @@ class Following:
         now = time.monotonic()
         if self._absence is None:
             return
-        if now - self._asked_at < self._absence.look_every_s and not self._log_trouble:
+        if now - self._asked_at < self._absence.look_every_s and not self.trouble:
             return
         self._asked_at = now
         asked = self._absence.moment()
         end = self._log.ask_end(ASK_S)
         self.heard(None)
         if self._store.applied >= end:
-            self._absence.at_end(asked)
+            self._mark_at_end(self._absence, asked)
 
-    def _stored(self, error: StoreError | None) -> None:
-        """The store has taken what there was, or not."""
-        before, self._store_trouble = self._store_trouble, "" if error is None else str(error)
-        if self._store_trouble not in ("", before):
+    def _mark_at_end(self, absence: Absence, asked: Moment) -> None:
+        """Note that the store is at the log's end; on an idle log the only write that shows a full disk."""
+        with self._stepping:
+            try:
+                absence.at_end(asked)
+            except DamagedStore:
+                raise
+            except StoreError as error:
+                self._store_failed(error)
+                raise
+            self._store_written()
+
+    def _store_failed(self, error: StoreError) -> None:
+        before, self._store_trouble = self._store_trouble, str(error)
+        if self._store_trouble != before:
             _log.error("%s; trying again", error)
-        elif before and error is None:
+        if not before:
+            self._stuck()
+
+    def _store_written(self) -> None:
+        if self._store_trouble:
+            self._store_trouble = ""
             _log.info("the store can be written again")
 
     def heard(self, error: LogError | None) -> None:

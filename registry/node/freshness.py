@@ -24,7 +24,8 @@ class Freshness:
     """Made by the thread of the event loop.
 
     ``nudge`` is called when somebody waits for what the store does not hold yet, ``heard`` after each
-    question, with the error when there was no answer.
+    question, with the error when there was no answer. ``stuck`` tells if the store cannot be written: then
+    nobody waits for it.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Freshness:
         ask_s: float,
         nudge: Callable[[], None],
         heard: Callable[[LogError | None], None],
+        stuck: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._log = log
@@ -42,6 +44,7 @@ class Freshness:
         self._ask_s = ask_s
         self._nudge = nudge
         self._heard = heard
+        self._stuck = stuck
         self._waiting: list[_Waiting] = []
         self._given_up = 0
         self._numbers = itertools.count()
@@ -55,11 +58,13 @@ class Freshness:
         """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
         if self._store.applied >= offset:
             return True
+        if self._stuck():
+            return False
         reached: asyncio.Future[bool] = self._loop.create_future()
         self._when_applied(offset, reached)
         await asyncio.wait((reached,), timeout=timeout_s)
         if reached.done():
-            return True
+            return reached.result()
         reached.cancel()
         self._forget_one()
         return False
@@ -80,6 +85,10 @@ class Freshness:
         if self._store.applied >= self._least and not self._releasing:
             self._releasing = True
             self._soon(self._release)
+
+    def stop_waiting(self) -> None:
+        """Answer all that wait for the store, because it cannot be written; from any thread."""
+        self._soon(self._give_up_all)
 
     def run(self) -> None:
         """Ask the log for all that wait, until :meth:`stop`."""
@@ -109,6 +118,8 @@ class Freshness:
             asking.set_result(False)
         elif self._store.applied >= end:
             asking.set_result(True)
+        elif self._stuck():
+            asking.set_result(False)
         else:
             self._when_applied(end, asking)
             if not asking.done():
@@ -118,6 +129,13 @@ class Freshness:
         if not asking.done():
             asking.set_result(False)
             self._forget_one()
+
+    def _give_up_all(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._given_up, self._least = 0, math.inf
+        for _, _, reached in waiting:
+            if not reached.done():
+                reached.set_result(False)
 
     def _when_applied(self, offset: int, reached: asyncio.Future[bool]) -> None:
         heapq.heappush(self._waiting, (offset, next(self._numbers), reached))

@@ -19,6 +19,7 @@ from .proving import prove
 _STEP_S = 0.05
 _READERS_EVERY_S = 60.0
 _COMPACT_EVERY_S = 60.0
+_ROOM_EVERY_S = 1.0
 _VERIFY_EVERY_S = 6 * 3600.0
 _COMPACT_RECORDS = 500
 _VERIFY_RECORDS = 200
@@ -65,7 +66,7 @@ class Housekeeping:
 
     def run(self) -> None:
         """Keep house until :meth:`stop`. Raises the damage it finds."""
-        readers_at = compact_at = verify_at = count_at = topic_at = time.monotonic()
+        readers_at = compact_at = verify_at = count_at = topic_at = room_at = time.monotonic()
         verifying, proven = True, False
         while not self._stopping.wait(_STEP_S if verifying else 1.0):
             now = time.monotonic()
@@ -80,6 +81,9 @@ class Housekeeping:
                 proven = True
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
+            if self._own is not None and now >= room_at:
+                self._own.look_for_room()
+                room_at = now + _ROOM_EVERY_S
             if now >= topic_at:
                 self._check_topic()
                 topic_at = now + self._topic_look_s()

@@ -93,11 +93,12 @@ class Node:
         self.follower = Follower(self.log, self.store, barrier=self._barrier_applied, memory=self._memory)
         self.following = Following(
             self.log, self.store, self.follower,
-            caught_up=self._caught_up, advanced=self._advanced, absence=absence,
+            caught_up=self._caught_up, advanced=self._advanced, stuck=self._stuck, absence=absence,
         )  # fmt: skip
         self.freshness = Freshness(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
             nudge=self.following.nudge, heard=self.following.heard,
+            stuck=lambda: bool(self.following.store_trouble),
         )  # fmt: skip
         self.aside = Pool(settings.compatibility_budget_s)
         """Reads and compares what would keep the writer, and whatever else this process answers from."""
@@ -127,6 +128,7 @@ class Node:
             self.membership.heard,
             trouble=self._cannot_write,
             # Nobody takes over from a primary that was named.
+            own=lambda: bool(self.following.store_trouble) and settings.election != "static",
             reading=lambda: not (self.started or settings.election == "static"),
             patience_s=math.inf if settings.election == "static" else settings.session_timeout_s,
         )
@@ -154,8 +156,8 @@ class Node:
 
     @property
     def started(self) -> bool:
-        """Whether the log was read up to its end once."""
-        return self.following.started
+        """Whether the log was read up to its end once; the writer of a node alone is open then."""
+        return self.following.started and self._ready_to_claim.is_set()
 
     @property
     def role(self) -> str:
@@ -282,6 +284,11 @@ class Node:
         self.processes.ended(number)
         self.housekeeping.readers_gone()
 
+    def troubles(self) -> list[str]:
+        """Why the store stands still or the own log takes nothing; empty when neither is so."""
+        own = self.log.trouble if isinstance(self.log, EmbeddedLog) else ""
+        return [each for each in (self.following.trouble, own) if each]
+
     def lags_s(self) -> dict[str, float]:
         """How late each event loop was of late; readers are told as one."""
         lags = {"node": self.pulse.lag_s(), "readers": self.processes.total().lag_s}
@@ -342,6 +349,9 @@ class Node:
 
     def _advanced(self) -> None:
         self.freshness.advanced()
+
+    def _stuck(self) -> None:
+        self.freshness.stop_waiting()
 
     def _deliver(self, answers: list[tuple[Answer, Outcome]]) -> None:
         self._soon(_answer_all, answers)

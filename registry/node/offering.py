@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
 from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.peers.host import Answer, Asked, Offer
 
+from .early import HELD_MAX, HOLD_S
 from .node import Node
 
 _ENDS = "The node stops before the log has answered; the outcome of the write is unknown, safe to repeat"
@@ -64,10 +66,18 @@ class Attached:
 
 
 class Alone:
-    """For a node that has no peers: it is the primary as soon as it has read the log."""
+    """For a node that has no peers: it is the primary as soon as it has read the log.
 
-    def __init__(self, node: Node) -> None:
+    Until then commands wait, ``hold_s`` at most: mostly it takes some milliseconds.
+    """
+
+    def __init__(self, node: Node, hold_s: float = HOLD_S) -> None:
         self._node = node
+        self._hold_s = hold_s
+        self._loop = asyncio.get_running_loop()
+        self._held: dict[int, tuple[Asked, Answer, asyncio.TimerHandle]] = {}
+        self._numbers = itertools.count()
+        node.when_started(self._started)
 
     def offer(self, asked: Asked, answer: Answer) -> None:
         """See :data:`registry.peers.host.Offer`."""
@@ -78,6 +88,24 @@ class Alone:
         if asked.doubt and not repeatable(asked.command):
             answer(Unknown("The outcome of the write is unknown; it is safe to repeat it"))
         elif not self._node.started:
-            answer(refused(NOT_STARTED()))
+            self._hold(asked, answer)
         elif not self._node.submit(asked.command, decided):
             answer(refused(TOO_MANY_WRITES()))
+
+    def _hold(self, asked: Asked, answer: Answer) -> None:
+        if len(self._held) >= HELD_MAX:
+            answer(refused(NOT_STARTED()))
+            return
+        number = next(self._numbers)
+        wait_s = min(self._hold_s, asked.deadline - self._loop.time())
+        self._held[number] = asked, answer, self._loop.call_later(wait_s, self._refuse, number)
+
+    def _refuse(self, number: int) -> None:
+        _, answer, _ = self._held.pop(number)
+        answer(refused(NOT_STARTED()))
+
+    def _started(self) -> None:
+        held, self._held = self._held, {}
+        for asked, answer, timer in held.values():
+            timer.cancel()
+            self.offer(asked, answer)

@@ -29,6 +29,8 @@ STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
 GIVE_UP_S = 1.8
 """How long after it is told to stop a command may wait for the log: what is told then must still arrive."""
+FIRST_WAIT_S = 2.0
+"""How long a node without readers waits until it has read the log before it serves without."""
 STOP_OPENING_S = 1.0
 """How long what was begun of opening log and store may take to end."""
 STOP_PEERS_S = 0.5
@@ -103,11 +105,13 @@ async def run(parent: Parent, opening: Opening) -> int:
     if early is not None:
         early.hand_over(endpoint)
     try:
-        if parent.settings.readers == 0:
-            serving = serving or _serving(parent.settings)
-            await _serve(serving, parent.settings, node, offer)
         node.when_started(lambda: parent.tell(ready=True))
         node.start(peer)
+        if parent.settings.readers == 0:
+            if serving is None:
+                await _has_rows(node, stopping)
+            serving = serving or _serving(parent.settings)
+            await _serve(serving, parent.settings, node, offer, early)
         parent.tell(listening=True)
         await stopping.wait()
     except OSError as error:
@@ -171,7 +175,19 @@ async def _given_up(opening: Opening, opened: asyncio.Future[Opened]) -> None:
             each.close()
 
 
-async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer) -> None:
+async def _has_rows(node: Node, stopping: asyncio.Event) -> None:
+    """Return once the log was read, the node is to stop, or that takes long."""
+    ended = asyncio.get_running_loop().create_task(stopping.wait())
+    node.when_started(lambda: _cancel(ended))
+    await asyncio.wait((ended,), timeout=FIRST_WAIT_S)
+    ended.cancel()
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+
+
+async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer, early: Early | None) -> None:
     from .backend import NodeBackend  # noqa: PLC0415 (as above)
 
     async def metrics() -> bytes:
@@ -185,6 +201,8 @@ async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer)
         confirm_timeout_s=settings.confirm_timeout_s,
     )
     await serving.over(backend, metrics=metrics, pool=node.aside)
+    if early is not None and early.backend is not None:
+        early.backend.hand_over(backend)
 
 
 def _serving(settings: Settings) -> Serving:

@@ -28,8 +28,7 @@ def status(node: Node) -> NodeStatus:
     if not node.started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         reasons.append(f"reading the log: {progress.applied} of {progress.end} records, left: {left}")
-    if node.following.trouble:
-        reasons.append(node.following.trouble)
+    reasons += node.troubles()
     return NodeStatus(
         role=role.name,
         epoch=role.epoch if role.stage is Stage.PRIMARY else role.seen,

@@ -49,6 +49,7 @@ from registry.log.contract import (
     RecordTooLarge,
     Unreachable,
 )
+from registry.observe.throttled import Throttled
 from registry.store.layout import StoreError
 
 from .claiming import newest_barrier
@@ -70,6 +71,7 @@ SPARE_S = 0.5
 _UNKNOWN = "The outcome of the write is unknown; it is safe to repeat it"
 _SLOW = f"Nothing was written. {SLOW}"
 _log = logging.getLogger(__name__)
+_failures = Throttled(_log)
 
 
 class Rows(Protocol):
@@ -206,8 +208,8 @@ class Writer:
         """Decide, append and answer one batch.
 
         Raises :class:`Fenced` and :class:`OutcomeUnknown` after it has answered: the claim is void. Raises
-        :class:`Unreachable` when the log cannot be reached; the batch waits on, or was told that it waited
-        too long.
+        :class:`Unreachable` when the log cannot be reached, and under a claim :class:`StoreError` when the
+        store does not take what is in the log; the batch waits on, or was told that it waited too long.
         """
         waiting = self._take()
         if not waiting:
@@ -223,9 +225,14 @@ class Writer:
             self._decider.ids.restore(ids)
             self._queue.put_back(waiting, str(error))
             raise
+        except StoreError as error:
+            # The commands wait until there is room or, told NotPrimary, go to the next primary.
+            self._decider.ids.restore(ids)
+            self._queue.put_back(waiting, str(error))
+            raise
         except RegistryError as error:
             self._decider.ids.restore(ids)
-            _log.error("a batch of %d commands failed: %s", len(waiting), error.message)
+            _failures.error("a batch of %d commands failed: %s", len(waiting), error.message)
             outcomes = [refused(error) for _ in waiting]
         if outcomes is None:
             self._decider.ids.restore(ids)
@@ -348,7 +355,7 @@ class Writer:
             self._follow(first + len(batch.entries))
         except (StoreError, LogError) as error:
             # The records will be applied; only when is not known.
-            _log.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
+            _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
             return [self._unseen(each, error) for each in batch.plans]
         # What has no record of its own may rest on those before it in the batch.
         return [
@@ -364,7 +371,7 @@ class Writer:
     def _in_trouble(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
         """Nothing was appended, nor will be if it is tried again."""
         trouble = refused(_kind_of(error)(f"Error while writing to the log: {error}"))
-        _log.error("a batch of %d commands failed: %s", len(plans), trouble.message)
+        _failures.error("a batch of %d commands failed: %s", len(plans), trouble.message)
         return [self._unproven(each, trouble) for each in plans]
 
     def _unproven(self, plan: Plan, instead: Outcome) -> Outcome:
@@ -404,6 +411,9 @@ class Writer:
         try:
             self._follow(end)
         except StoreError as error:
+            if self._barrier is not None:
+                raise
+            # Nobody else can write: waiting would help nobody, so the client hears of it at once.
             raise STORE_FAILED(f"The store does not take what is in the log: {error}") from error
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import NOT_STARTED, RegistryError
+from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
 from registry.node.messages import State
 from registry.snapshot.catalogue import Entry
-from registry.store.layout import StoreError
+from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
 from registry.store.view import StoreView
 
@@ -38,7 +38,7 @@ class ReaderBackend:
         self._serving = False
         self._applied = 0
         self.told = asyncio.Event()
-        """Set once the node has told its state for the first time."""
+        """Set once the node has told that its rows may be read, or that this will take a while."""
         self.link: Link
         self.log_end: LogEnd | None = None
         """Asked before the node, in a cluster."""
@@ -52,7 +52,8 @@ class ReaderBackend:
             self.without_node()
         if self.log_end is not None:
             self.log_end.belongs(state.log)
-        self.told.set()
+        if state.started or state.readable or state.opening:
+            self.told.set()
 
     def without_node(self) -> None:
         """There is no node: what is there is served, as it is, where a node may wait for its log for long."""
@@ -63,7 +64,10 @@ class ReaderBackend:
         """The committed rows; 503 until there are any."""
         if not self._serving:
             raise NOT_STARTED()
-        return self._store.view()
+        try:
+            return self._store.view()
+        except StoreMissing as error:
+            raise UNAVAILABLE("The store is being opened again; try again soon") from error
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         """Decided by the primary; the rows then hold the effect, because they are the node's own."""

@@ -48,7 +48,8 @@ async def _run(parent: Parent) -> int:
         parent.tell(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
         return REFUSED
     cluster = bool(settings.kafka)
-    backend = ReaderBackend(StoreReader(settings.data / "store"), cluster=cluster)
+    store = StoreReader(settings.data / "store", settings.store_map_bytes)
+    backend = ReaderBackend(store, cluster=cluster)
     if cluster:
         from registry.log.kafka.connection import Security  # noqa: PLC0415 (a client for clusters only)
 

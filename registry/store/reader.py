@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,17 @@ class StoreReader:
 
     The node may begin another store at any time; :meth:`refresh`, called by one thread, follows it.
     Views may be opened by others. Open it after the process was started, never before a fork.
+
+    ``map_bytes``: how large the node lets the store become, if that is known. A store that grows beyond what
+    was mapped is opened again.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, map_bytes: int = 0) -> None:
         self._path = path
+        self._map_bytes = map_bytes
+        self._opened = 0
+        self._outgrown = False
+        self._opening = threading.Lock()
         self._mark: _Mark = None
         self._env: lmdb.Environment | None = None
         self._rows: Any = None
@@ -32,10 +40,11 @@ class StoreReader:
 
     def refresh(self) -> bool:
         """Open the current store if it is another than before; whether there is one. Cheap when it is not."""
-        mark = _mark(self._path / layout.CURRENT)
-        if mark is not None and (mark != self._mark or self._env is None):
-            self._reopen(mark)
-        return self._env is not None
+        with self._opening:
+            mark = _mark(self._path / layout.CURRENT)
+            if mark is not None and (mark != self._mark or self._env is None):
+                self._reopen(mark)
+            return self._env is not None
 
     def _reopen(self, mark: _Mark) -> None:
         current = read_current(self._path)
@@ -44,7 +53,7 @@ class StoreReader:
         try:
             env = lmdb.open(
                 str(self._path / current.name), max_dbs=layout.TABLES, readonly=True, create=False,
-                map_size=0, max_readers=layout.READERS_MAX, max_spare_txns=1,
+                map_size=self._map_bytes, max_readers=layout.READERS_MAX, max_spare_txns=1,
             )  # fmt: skip
             rows = env.open_db(layout.ROWS, create=False)
             meta = env.open_db(layout.META, create=False)
@@ -54,12 +63,34 @@ class StoreReader:
         # The environment of before closes with its last view, which may be in another thread.
         self._mark, self._env, self._rows, self._meta = mark, env, rows, meta
         self._memo = [(-1, 0)]
+        self._opened += 1
+        self._outgrown = False
 
     def view(self) -> StoreView:
-        """The committed rows, for a ``with`` block; :class:`StoreMissing` when there is no store yet."""
+        """The committed rows, for a ``with`` block; :class:`StoreMissing` when there is no store yet.
+
+        Raises it too while views of before keep a store that has outgrown its map from being opened again.
+        """
+        opened = self._opened
+        if self._env is not None:
+            try:
+                return StoreView(self._env, self._rows, self._meta, self._memo)
+            except lmdb.MapResizedError:
+                # The exception's frames hold the environment, which must close before it can be opened again.
+                pass
+            self._drop(opened)
+        if self._outgrown:
+            self.refresh()
         if self._env is None:
             raise StoreMissing(f"there is no store in {self._path} yet")
         return StoreView(self._env, self._rows, self._meta, self._memo)
+
+    def _drop(self, opened: int) -> None:
+        """Let go of an environment that has outgrown its map, unless another thread has done so."""
+        with self._opening:
+            if opened == self._opened:
+                self._env = self._rows = self._meta = None
+                self._outgrown = True
 
     def state(self) -> State:
         """Applied offset and digest; :class:`StoreMissing` when there is no store yet."""
