@@ -44,6 +44,8 @@ from .embedded_reading import fetched
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Room beyond twice the refused size that ends the trouble, so that it does not come back at once.
+_SPARE_BYTES = 64 << 10
 _ROOM_BYTES = 16 << 20
 """With less room an I/O error means a full disk: LMDB says so of the short write with which the disk ends."""
 
@@ -226,7 +228,7 @@ class EmbeddedLog:
         raise LogError(f"{why}; nothing was appended") from error
 
     def look_for_room(self) -> None:
-        """End the :attr:`trouble` if there is room again for what was refused.
+        """End the :attr:`trouble` if there is room again for what was refused, and some more.
 
         A row of that size is written and deleted again, which leaves its pages to the next append.
         """
@@ -235,8 +237,10 @@ class EmbeddedLog:
                 return
             meta = self._tables[3]
             try:
-                with self._env.begin(meta, write=True) as txn:
-                    txn.put(layout.META_ROOM, bytes(self._refused_bytes))
+                # A small row first: LMDB reuses what a transaction has freed only after another one.
+                for size in (1, 2 * self._refused_bytes + _SPARE_BYTES):
+                    with self._env.begin(meta, write=True) as txn:
+                        txn.put(layout.META_ROOM, bytes(size))
                 with self._env.begin(meta, write=True) as txn:
                     txn.delete(layout.META_ROOM)
             except lmdb.Error:

@@ -41,6 +41,8 @@ class StoreView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._txn.abort()
+        # A name that still holds the view must not keep the environment, which may have to be opened again.
+        del self._txn, self._cursor, self.get
 
     def state(self) -> State:
         """Applied offset and digest of the very rows that this view sees."""

@@ -173,6 +173,62 @@ def test_compaction_takes_nothing_that_the_store_has_not_seen(tmp_path: Path) ->
     log.close()
 
 
+def test_a_full_log_says_so_until_there_is_room_for_what_it_refused(tmp_path: Path) -> None:
+    log = EmbeddedLog(tmp_path / "log", map_bytes=1 << 20, clock=lambda: 0)
+    large = Entry(b"large", bytes(100_000))
+    full = False
+    while not full:
+        try:
+            log.append([large])
+        except LogError:
+            full = True
+    assert "log_map_bytes" in log.trouble
+    log.look_for_room()
+    assert log.trouble, "there is still no room"
+    log.append([Entry(b"small", b"")])
+    assert log.trouble, "a small record says nothing about a large one"
+    compacted(log, 1 << 40, 0, 0)
+    log.look_for_room()
+    assert not log.trouble
+    log.append([large])
+    assert not log.trouble
+    kept = everything(log)
+    log.close()
+    log = EmbeddedLog(tmp_path / "log", map_bytes=1 << 20)
+    assert everything(log) == kept
+    log.close()
+
+
+READS_ON = """
+import sys
+from pathlib import Path
+from registry.log.embedded_reading import EmbeddedLogReader
+reader = EmbeddedLogReader(Path(sys.argv[1]))
+for line in sys.stdin:
+    end = reader.ask_end(0)
+    print(end, len(reader.read(0, 1 << 20, 1 << 30).records), flush=True)
+"""
+
+
+def test_another_process_goes_on_reading_a_log_whose_map_was_enlarged(tmp_path: Path) -> None:
+    EmbeddedLog(tmp_path / "log", map_bytes=16 << 20).close()
+    _, environment = module_command("registry")
+    with subprocess.Popen(
+        [sys.executable, "-c", READS_ON, str(tmp_path / "log")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+    ) as reader:  # fmt: skip
+        assert reader.stdin
+        assert reader.stdout
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == "0 0\n"
+        log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
+        log.append([Entry(b"%d" % number, bytes(1_000_000)) for number in range(20)])
+        said, _ = reader.communicate("\n")
+        assert said == "20 20\n"
+        log.close()
+
+
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
@@ -190,7 +246,12 @@ try:
 except LogError as error:
     print(error)
 assert done and log.end() == log.count() == done
+assert log.trouble
+log.look_for_room()
+assert log.trouble
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.look_for_room()
+assert not log.trouble
 assert log.append([Entry(b"there is room again", b"")]) == done
 print(done + 1)
 """

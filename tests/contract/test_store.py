@@ -396,6 +396,47 @@ def test_a_reader_waits_for_a_store_and_follows_another(tmp_path: Path, child: C
     reader.close()
 
 
+SMALL = "store, _ = open_store(path, 'a', 9, map_bytes=16 << 20)"
+LARGE = "store, _ = open_store(path, 'a', 9, map_bytes=64 << 20)"
+GROW = "store.commit([(b'row-%d' % n, bytes(4000)) for n in range(8_000)], store.applied + 1)"
+"""To more than the smaller map takes."""
+
+
+@pytest.mark.parametrize("map_bytes", [0, 64 << 20], ids=["any map", "the node's map"])
+@pytest.mark.parametrize("first", ["reader", "node"])
+def test_a_reader_goes_on_with_a_store_whose_map_was_enlarged(
+    tmp_path: Path, child: Child, first: str, map_bytes: int
+) -> None:
+    child(f"{SMALL}; store.commit([(b'a', b'1')], 1); store.close()")
+    if first == "node":
+        child(LARGE)
+    reader = StoreReader(tmp_path / "store", map_bytes)
+    with reader.view() as view:
+        assert view.get(b"a") == b"1"
+    if first == "reader":
+        child(LARGE)
+    child(GROW)
+    for _ in range(2):
+        with reader.view() as view:
+            assert (view.applied(), view.get(b"row-7999")) == (2, bytes(4000))
+    reader.close()
+
+
+def test_a_reader_that_still_has_a_view_opens_an_enlarged_store_after_it(
+    tmp_path: Path, child: Child
+) -> None:
+    child(f"{SMALL}; store.commit([(b'a', b'1')], 1); store.close()")
+    reader = StoreReader(tmp_path / "store")
+    with reader.view() as before:
+        child(f"{LARGE}; {GROW}")
+        with pytest.raises(StoreMissing):
+            reader.view()
+        assert before.get(b"a") == b"1"
+    with reader.view() as view:
+        assert view.applied() == 2
+    reader.close()
+
+
 def test_a_killed_reader_is_forgotten(store: Store, child: Child) -> None:
     child("reader = StoreReader(path); view = reader.view()")
     assert store.reader_check() == 0

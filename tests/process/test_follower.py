@@ -15,6 +15,7 @@ from registry.domain.rows import scan
 from registry.domain.views import DictView
 from registry.log.embedded import EmbeddedLog
 from registry.node.follower import Follower
+from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 from registry.store.opening import open_store
 
@@ -119,6 +120,25 @@ def test_a_second_process_that_dies_is_done_without(log: EmbeddedLog, store: Sto
         pass
     assert follower._folding is None
     assert stored_rows(store) == plain_rows(log)
+
+
+def test_what_was_folded_and_not_committed_is_folded_again(tmp_path: Path, log: EmbeddedLog) -> None:
+    """A store without room takes no batch; the later ones, which rest on it, must not be taken instead."""
+    store, _ = open_store(tmp_path / "small", log.identity, 0, map_bytes=1 << 20, fold=FOLD_VERSION)
+    log.append([Entry(key, value) for key, value in history(12_000, subjects=6_000)])
+    follower = Follower(log, store, far_behind=100)
+    full = False
+    while not full:
+        try:
+            follower.step(500)
+        except StoreError:
+            full = True
+    store._env.set_mapsize(MAP)
+    while follower.step(500):
+        pass
+    assert stored_rows(store) == plain_rows(log)
+    follower.close()
+    store.close()
 
 
 def test_progress_says_how_far_how_fast_and_how_long(log: EmbeddedLog, store: Store) -> None:

@@ -19,6 +19,7 @@ from registry.node.follower import Follower
 from registry.node.freshness import Freshness
 from registry.store.lmdb import Store
 from registry.store.opening import open_store
+from tests.running import until
 
 MAP = 64 << 20
 LONG_S, SHORT_S = 30.0, 0.05
@@ -55,11 +56,15 @@ class Host:
         self.store, _ = open_store(path / "store", self.log.identity, 0, map_bytes=MAP)
         self.follower = Follower(self.log, self.store)
         self.nudges = 0
+        self.stuck = False
         self.heard: list[LogError | None] = []
 
     @contextmanager
     def freshness(self) -> Iterator[Freshness]:
-        fresh = Freshness(self.log, self.store, ask_s=LONG_S, nudge=self.nudged, heard=self.heard.append)
+        fresh = Freshness(
+            self.log, self.store, ask_s=LONG_S,
+            nudge=self.nudged, heard=self.heard.append, stuck=lambda: self.stuck,
+        )  # fmt: skip
         thread = threading.Thread(target=fresh.run)
         thread.start()
         try:
@@ -128,6 +133,23 @@ async def test_a_store_is_confirmed_when_it_holds_what_the_log_held(host: Host) 
         await until_begun()
         await asyncio.to_thread(host.follow, fresh)
         assert await waiting
+
+
+@on_a_loop
+async def test_nobody_waits_for_a_store_that_cannot_be_written(host: Host) -> None:
+    with host.freshness() as fresh:
+        end = host.append()
+        waiting = [asyncio.ensure_future(each) for each in (fresh.reach(end, LONG_S), fresh.confirm(LONG_S))]
+        await asyncio.to_thread(until, lambda: host.nudges == 2, LONG_S, "both to wait")
+        host.stuck = True
+        fresh.stop_waiting()
+        assert await asyncio.gather(*waiting) == [False, False]
+        assert not await fresh.reach(end, LONG_S)
+        assert not await fresh.confirm(LONG_S)
+        assert await fresh.reach(end - 1, LONG_S)
+        host.stuck = False
+        await asyncio.to_thread(host.follow, fresh)
+        assert await fresh.confirm(LONG_S)
 
 
 @on_a_loop
