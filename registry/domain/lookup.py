@@ -9,6 +9,7 @@ import msgspec
 
 from . import entities, errors, parsing, versions
 from .commands import Register
+from .equivalents import candidates
 from .errors import RegistryError
 from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
 from .model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
@@ -42,18 +43,19 @@ def find(
         same = of_same_content(view, subject, content)
         if same and (deleted or not same[-1].row.deleted):
             return Found(same[-1], exact=True)
-    row = versions.versions(view, subject, deleted=deleted and not latest_only, newest_first=True)
+    if latest_only:
+        latest = versions.latest(view, subject)
+        same_text = latest is not None and equivalent(view, parser, content, latest)
+        return Found(latest, exact=False) if latest is not None and same_text else None
+    row = candidates(view, parser, subject, content, deleted=deleted)
     for each in row:
         try:
             same_text = equivalent(view, parser, content, each)
         except TooMuchText as too_much:
-            rest = () if latest_only else row
             ask = partial(equivalent, view, parser, content)
-            raise with_next(too_much, iter(rest), ask, parser.given) from None
+            raise with_next(too_much, row, ask, parser.given) from None
         if same_text:
             return Found(each, exact=False)
-        if latest_only:
-            break
     return None
 
 

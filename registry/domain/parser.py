@@ -20,14 +20,19 @@ from .schemas import (
     Dependency,
     Difference,
     Exhausted,
+    Fingerprints,
     InvalidSchema,
     Schema,
     Tagged,
 )
+from .version_index import VersionIndexes
 from .versions import Registered
 
 _BYTES_PER_CHARACTER = 16
 """What a parsed schema takes in memory for each character of its text, generously."""
+
+# What the fingerprints of one schema take in memory, with their key.
+_FINGERPRINTS_BYTES = 400
 
 _NOTHING: Final[Mapping[Question, Known]] = {}
 
@@ -111,6 +116,10 @@ class Read:
             return self.schema.equivalent(other.schema)
         return cast("bool", self._told("equivalent", other))
 
+    def fingerprints(self) -> Fingerprints:
+        """Digests that are equal for schemas that are equivalent."""
+        return self._parser.fingerprints(self)
+
     def formatted(self, format: str) -> str:
         """The text in a ``format`` of the API."""
         if self.schema is not None:
@@ -152,6 +161,8 @@ class Parser:
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self._kept: _Kept[_Key, tuple[Read, bool]] = _Kept(bytes_max)
         self._known: _Kept[Question, Known] = _Kept(bytes_max)
+        self._fingerprints: _Kept[bytes, Known] = _Kept(bytes_max // 2)
+        self.indexes: Final = VersionIndexes(bytes_max // 2)
         self._allowed = math.inf
         self._given = _NOTHING
         self._steps: float = STEPS_MAX
@@ -257,6 +268,19 @@ class Parser:
                 self.learn({question: known})
         return known.told()
 
+    def fingerprints(self, read: Read) -> Fingerprints:
+        """Return those of a schema, as found before for the same text, as given, or found here.
+
+        Raises :class:`TooMuchText` and :class:`InvalidSchema`.
+        """
+        key = read.source.digest
+        known = self._fingerprints.get(key)
+        if known is None:
+            question = Question("fingerprints", read.source)
+            known = self._given.get(question) or self._found(question, read, None, None)
+            self._fingerprints.put(key, known, _FINGERPRINTS_BYTES)
+        return cast("Fingerprints", known.told())
+
     def _found(self, question: Question, read: Read, other: Read | None, budget: Budget | None) -> Known:
         schemas = {}
         for each in (read,) if other is None else (read, other):
@@ -276,6 +300,9 @@ class Parser:
     def learn(self, found: Mapping[Question, Known]) -> None:
         """Remember answers that were found elsewhere, for a while."""
         for question, known in found.items():
+            if question.what == "fingerprints":
+                self._fingerprints.put(question.source.digest, known, _FINGERPRINTS_BYTES)
+                continue
             self._known.put(question, known, 1000 + question.characters + known.characters)
 
     def stored(self, view: View, registered: Registered) -> Read:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema
+from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, digest
 
 What = Literal[
     "canonical",
@@ -19,6 +19,7 @@ What = Literal[
     "field_names",
     "formatted",
     "equivalent",
+    "fingerprints",
     "differences",
     "changes",
     "tags",
@@ -35,6 +36,12 @@ class Source(NamedTuple):
     text: str
     dependencies: tuple[Dependency, ...] = ()
     new: bool = False
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that stand for it, whether or not it is new."""
+        used = (text for each in self.dependencies for text in (each.name, each.text))
+        return digest((self.schema_type, self.text, *used))
 
     @property
     def characters(self) -> int:

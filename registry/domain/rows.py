@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple, Protocol
 
 import orjson
@@ -71,6 +71,14 @@ class View(Protocol):
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The last row whose key is less than ``key``."""
+        ...
+
+    def revision(self) -> Hashable | None:
+        """Another value once a version was put elsewhere than on top of its subject, or got other content.
+
+        While it stays the same, a subject whose version N is as it was has no other versions below N than it
+        had. ``None``: not known.
+        """
         ...
 
 
@@ -293,6 +301,8 @@ pack_header = _HEADER.pack
 """A version row's header: id, flags, offset, time, MD5, and where each of the six pieces ends."""
 _FLAGS = 4
 """Where the byte of flags stands in a version row, behind the id."""
+# Where the MD5 begins: behind the id, the flags, the offset and the time.
+_CONTENT = 21
 
 
 def offset_of(value: bytes) -> int:
@@ -303,6 +313,28 @@ def offset_of(value: bytes) -> int:
 def is_deleted(value: bytes) -> bool:
     """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
     return bool(value[_FLAGS] & DELETED)
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Return whether two version rows hold the same schema, whatever their ids, offsets and times."""
+    end = BODY + int.from_bytes(one[BODY - 4 : BODY], "big")
+    return one[_CONTENT:end] == other[_CONTENT:end]
+
+
+def state_of(value: bytes) -> int:
+    """Return 64 bits that stand for what a version row holds and for the record it is from."""
+    end = BODY + int.from_bytes(value[BODY - 4 : BODY], "big")
+    return hash((value[_FLAGS + 1 : _FLAGS + 9], value[_CONTENT:end]))
+
+
+def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
+    """Return whether a change of a row, which was ``old``, gives the rows another :meth:`View.revision`."""
+    if value is None or not key.startswith(VERSION):
+        return False
+    if old is not None:
+        return not same_content(old, value)
+    following = view.seek(key + b"\0")
+    return following is not None and following[0].startswith(key[:-4])
 
 
 def with_deleted(value: bytes, deleted: bool) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import count, islice
 
-from .rows import Change, View
+from .rows import VERSION, Change, View, disturbs
+
+_numbers = count()
 
 
 class _SortedKeys:
@@ -36,6 +38,9 @@ class DictView:
         self._rows: dict[bytes, bytes | None] = dict(rows)
         self._keys = _SortedKeys(self._rows)
         self._dead = 0
+
+    def revision(self) -> None:
+        """Not known: whoever asks looks at all rows."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``."""
@@ -97,15 +102,25 @@ class OverlayView:
         self.base = base
         self.changes: dict[bytes, bytes | None] = {} if changes is None else changes
         self._keys = _SortedKeys(self.changes)
+        self._disturbed = 0
 
     def commit(self, changes: Iterable[Change]) -> None:
         """Lay further changes over the view."""
-        self.changes.update(changes)
+        new = list(changes)
+        if any(disturbs(self, key, value, self.get(key)) for key, value in new if key[:1] == VERSION):
+            self._disturbed = next(_numbers) + 1
+        self.changes.update(new)
 
     def clear(self) -> None:
         """Take all changes away, for the next batch."""
         self.changes.clear()
         self._keys = _SortedKeys(self.changes)
+        self._disturbed = 0
+
+    def revision(self) -> Hashable | None:
+        """That of the view below, unless changes were committed here that give another one."""
+        base = self.base.revision()
+        return (base, self._disturbed) if base is not None and self._disturbed else base
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``."""

@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import lmdb
 
 from registry.domain.digest import MODULUS, row_hash, total
-from registry.domain.rows import Change
+from registry.domain.rows import VERSION, Change, same_content
 
 from . import layout
 from .layout import DamagedStore, State, StoreError
@@ -62,6 +63,7 @@ class Store:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
                 txn.put(layout.META_BOOT, layout.boot_id())
                 txn.put(layout.META_CLEAN, b"0")
+                txn.put(layout.META_REVISION, _new_revision())
             # From here on a lost machine is noticed, whatever part of the pages it wrote.
             self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
@@ -146,8 +148,11 @@ class Store:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
                         raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
                     replace, pop = cursor.replace, cursor.pop
+                    disturbed = bool(new)  # these come by the thousand, and nobody looks where they go
                     for key, value in changed:
                         old = pop(key) if value is None else replace(key, value)
+                        if value is not None and key.startswith(VERSION) and not disturbed:
+                            disturbed = _disturbs(cursor, key, value, old)
                         if old is not None:
                             gone = row_hash(key, old)
                             delta -= gone
@@ -155,6 +160,8 @@ class Store:
                                 scrubbed -= gone
                     state = State(applied, (self._state.digest + delta) % MODULUS)
                     txn.put(layout.META_STATE, state.pack(), db=self._meta)
+                    if disturbed:
+                        txn.put(layout.META_REVISION, _new_revision(), db=self._meta)
             except lmdb.Error as error:
                 raise _meant(self.path, error) from error
             self._state = state
@@ -212,6 +219,17 @@ class Store:
                 with self._env.begin(self._meta, write=True) as txn:
                     txn.put(layout.META_CLEAN, b"1")
                 self._env.sync(True)
+
+
+def _new_revision() -> bytes:
+    return os.urandom(8)
+
+
+def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
+    """As :func:`registry.domain.rows.disturbs`, for the cursor that has just put the row."""
+    if old is not None:
+        return not same_content(old, value)
+    return cursor.next() and cursor.key().startswith(key[:-4])
 
 
 def _before(end: bytes, rows: Sequence[Change]) -> Sequence[Change]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import lmdb
 
-from .layout import META_STATE, State, applied_of
+from .layout import META_REVISION, META_STATE, State, applied_of
 
 Memo = list[tuple[int, int]]
 """One entry: the number of a transaction, and the applied offset at it; spares most reads of the meta."""
@@ -57,6 +57,10 @@ class StoreView:
         if memo is not None:
             memo[0] = (moment, applied)
         return applied
+
+    def revision(self) -> bytes | None:
+        """See :class:`registry.domain.rows.View`."""
+        return self._txn.get(META_REVISION, db=self._meta)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The first row whose key is ``key`` or greater."""

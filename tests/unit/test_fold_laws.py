@@ -103,6 +103,9 @@ class OwnRowsOnly:
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
         return self.view.seek_back(key)
 
+    def revision(self) -> None:
+        return self.view.revision()
+
 
 @given(logs)
 def test_a_record_reads_and_changes_rows_of_its_owner_only_and_each_once(log: list[Record]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from registry.domain import compatibility, entities, errors, lookup, parsing, records, rows, values, versions
 from registry.domain.commands import Register
+from registry.domain.equivalents import candidates
 from registry.domain.errors import RegistryError
 from registry.domain.ids import Grant, Ids
 from registry.domain.metadata import (
@@ -214,7 +215,7 @@ class _Registration:
         for each in reversed(own):
             if not each.row.deleted and each.row.schema_id == schema_id:
                 return each
-        for each in versions.versions(self.view, self.subject, newest_first=True):
+        for each in candidates(self.view, self.parser, self.subject, content):
             wanted = schema_id < 0 or schema_id == each.row.schema_id
             if wanted and lookup.equivalent(self.view, self.parser, content, each):
                 return each

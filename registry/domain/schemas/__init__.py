@@ -15,11 +15,13 @@ from .contract import (
     Difference,
     Entity,
     Exhausted,
+    Fingerprints,
     Format,
     InvalidSchema,
     Part,
     Schema,
     Tagged,
+    digest,
 )
 from .json_schema.format import JsonFormat
 from .protobuf.format import ProtobufFormat
@@ -35,11 +37,13 @@ __all__ = [
     "Difference",
     "Entity",
     "Exhausted",
+    "Fingerprints",
     "Format",
     "InvalidSchema",
     "Part",
     "Schema",
     "Tagged",
+    "digest",
 ]
 
 FORMATS: Final[dict[str, Format]] = {

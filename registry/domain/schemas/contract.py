@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, Protocol
 
 STEPS_MAX: Final = 500_000
@@ -108,6 +109,25 @@ Tagged = tuple[Entity, tuple[str, ...]]
 """An entity and tags of it."""
 
 
+class Fingerprints(NamedTuple):
+    """Digests of what :meth:`Schema.equivalent` compares, so that schemas need not be compared one by one."""
+
+    own: bytes
+    """Equal for schemas that are equivalent and use the same dependencies."""
+    outer: bytes
+    """Equal also for one that defines itself what the other one finds in its dependencies."""
+
+
+def digest(texts: Iterable[str]) -> bytes:
+    """Return 16 bytes that stand for a list of texts."""
+    found = blake2b(digest_size=16)
+    for text in texts:
+        raw = text.encode("utf-8", "surrogatepass")
+        found.update(len(raw).to_bytes(4, "big"))
+        found.update(raw)
+    return found.digest()
+
+
 class Schema(Protocol):
     """A parsed schema. Immutable; safe to keep and to share."""
 
@@ -121,6 +141,9 @@ class Schema(Protocol):
 
     def equivalent(self, other: Schema) -> bool:
         """Whether both say the same, attributes in any order (Confluent 8.x: lookup's tolerant match)."""
+
+    def fingerprints(self) -> Fingerprints:
+        """Digests that are equal for schemas that are equivalent."""
 
     def formatted(self, format: str) -> str:
         """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical.

@@ -112,13 +112,13 @@ def _same_value(one: Json, other: Json) -> bool:
     if type(one) is not type(other):
         return False
     if type(one) is float or type(one) is list or type(one) is dict:
-        return printed(_ordered(one)) == printed(_ordered(other))
+        return value_text(one) == value_text(other)
     return bool(one == other)
 
 
-def _ordered(value: Json) -> Json:
-    """The value with the members of every object in one order."""
-    return run(_order(value))
+def value_text(value: Json) -> str:
+    """Return a value's text, equal for equal values of one type: members of objects have no order."""
+    return printed(run(_order(value)))
 
 
 def _order(value: Json) -> Walk[Json]:

@@ -11,6 +11,7 @@ from registry.domain.schemas.contract import (
     Change,
     Dependency,
     Difference,
+    Fingerprints,
     Schema,
     Tagged,
 )
@@ -20,6 +21,7 @@ from . import tags
 from .canonical import canonical_text
 from .compatibility import differences
 from .equality import equivalent
+from .fingerprint import fingerprints
 from .model import Node, Record, type_name
 from .normal import normal_form
 from .parser import Parser
@@ -55,6 +57,10 @@ class AvroSchema:
     def equivalent(self, other: Schema) -> bool:
         """Equal schema objects, docs, aliases and enum defaults included."""
         return isinstance(other, AvroSchema) and equivalent(self.node, other.node)
+
+    def fingerprints(self) -> Fingerprints:
+        """Made of the schema objects, as :meth:`equivalent` compares them."""
+        return fingerprints(self.node, self._known)
 
     def formatted(self, format: str) -> str:
         """``resolved``: what the dependencies define stands inline at its first use."""

@@ -11,9 +11,11 @@ from registry.domain.schemas.contract import (
     Change,
     Dependency,
     Difference,
+    Fingerprints,
     InvalidSchema,
     Schema,
     Tagged,
+    digest,
 )
 from registry.domain.schemas.json_scanner import Json
 from registry.domain.schemas.tags import changes
@@ -58,6 +60,11 @@ class JsonSchema:
     def equivalent(self, other: Schema) -> bool:
         """Equal canonical texts: the order of members counts (Confluent 8.x)."""
         return isinstance(other, JsonSchema) and self.canonical == other.canonical
+
+    def fingerprints(self) -> Fingerprints:
+        """Made of the canonical text, which is all that counts."""
+        own = digest([self.canonical])
+        return Fingerprints(own, own)
 
     def formatted(self, format: str) -> str:
         """There is only the canonical text (Confluent 8.x)."""

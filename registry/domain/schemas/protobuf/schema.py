@@ -7,7 +7,14 @@ from binascii import Error as NotBase64
 from collections.abc import Sequence
 from typing import Final
 
-from registry.domain.schemas.contract import Dependency, InvalidSchema, Schema, Tagged
+from registry.domain.schemas.contract import (
+    Dependency,
+    Fingerprints,
+    InvalidSchema,
+    Schema,
+    Tagged,
+    digest,
+)
 from registry.domain.schemas.tags import changes
 
 from . import tags
@@ -65,6 +72,11 @@ class ProtobufSchema:
     def equivalent(self, other: Schema) -> bool:
         """Equal canonical texts."""
         return isinstance(other, ProtobufSchema) and self.canonical == other.canonical
+
+    def fingerprints(self) -> Fingerprints:
+        """Made of the canonical text, which is all that counts."""
+        own = digest([self.canonical])
+        return Fingerprints(own, own)
 
     def formatted(self, format: str) -> str:
         """``serialized``: the descriptor in Base64. ``ignore_extensions``: without custom options."""

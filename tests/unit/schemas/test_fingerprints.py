@@ -1,0 +1,115 @@
+"""Fingerprints are equal wherever two schemas are equivalent."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from registry.domain.schemas import FORMATS, Dependency, Fingerprints, InvalidSchema, Schema
+from tests.unit.schemas.test_avro_properties import SEEDS, Builder
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+FILES = {"AVRO": "avro", "JSON": "json_schema", "PROTOBUF": "protobuf"}
+AVRO = FORMATS["AVRO"]
+
+
+def texts(schema_type: str) -> list[str]:
+    pairs = json.loads((CORPUS / f"{FILES[schema_type]}_compatibility.json").read_bytes())
+    sides = [each[side] for each in pairs for side in ("old", "new")]
+    return list(dict.fromkeys(each if isinstance(each, str) else json.dumps(each) for each in sides))
+
+
+def parsed(schema_type: str) -> list[Schema]:
+    found = []
+    for text in texts(schema_type):
+        try:
+            found.append(FORMATS[schema_type].parse(text))
+        except InvalidSchema:
+            continue
+    return found
+
+
+def shuffled(rng: random.Random, value: Any) -> Any:
+    """The value with the members of all objects in another order."""
+    if isinstance(value, dict):
+        members = [(key, shuffled(rng, each)) for key, each in value.items()]
+        rng.shuffle(members)
+        return dict(members)
+    return [shuffled(rng, each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("schema_type", FILES)
+def test_over_the_corpus(schema_type: str) -> None:
+    schemas = parsed(schema_type)
+    prints = [each.fingerprints() for each in schemas]
+    rng = random.Random(1)
+
+    for (one, said), (other, told) in combinations(zip(schemas, prints, strict=True), 2):
+        assert one.equivalent(other) == (said.own == told.own)
+    for text, said in zip([each.canonical for each in schemas], prints, strict=True):
+        assert FORMATS[schema_type].parse(text).fingerprints() == said
+        if schema_type == "AVRO":
+            again = AVRO.parse(json.dumps(shuffled(rng, json.loads(text))))
+            assert again.fingerprints() == said
+
+
+@given(SEEDS)
+def test_the_order_of_members_does_not_count_in_avro(seed: int) -> None:
+    rng = random.Random(seed)
+    value = Builder(rng, sound=True).schema()
+    one, other = AVRO.parse(json.dumps(value)), AVRO.parse(json.dumps(shuffled(rng, value)))
+
+    assert one.equivalent(other)
+    assert one.fingerprints() == other.fingerprints()
+
+
+@given(SEEDS)
+def test_a_change_counts_in_avro_where_it_counts_for_the_comparison(seed: int) -> None:
+    rng = random.Random(seed)
+    value = Builder(rng, sound=True).schema()
+    changed = json.loads(json.dumps(value))
+    _change(rng, changed)
+    try:
+        one, other = AVRO.parse(json.dumps(value)), AVRO.parse(json.dumps(changed))
+    except InvalidSchema:
+        return
+
+    assert not one.equivalent(other) or one.fingerprints() == other.fingerprints()
+
+
+def _change(rng: random.Random, value: Any) -> None:
+    """Change, add or drop something somewhere."""
+    objects = [value]
+    for each in objects:
+        inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+        objects += [item for item in inner if isinstance(item, dict | list)]
+    chosen = rng.choice(objects)
+    if isinstance(chosen, dict):
+        key = rng.choice([*chosen, "doc", "aliases", "default", "order", "x"])
+        other = rng.choice([None, 1, 1.0, True, "1", [1], [1.0], {"a": 1}, "int", ["a"], "descending"])
+        chosen[key] = other
+    elif isinstance(chosen, list) and chosen:
+        chosen[rng.randrange(len(chosen))] = rng.choice(["int", 1, 1.0, "x"])
+
+
+def test_what_is_referred_to_may_stand_inline() -> None:
+    inner = '{"type":"record","name":"n.In","fields":[{"name":"a","type":"int"}]}'
+    uses = '{"type":"record","name":"n.Out","fields":[{"name":"x","type":%s},{"name":"y","type":"In"}]}'
+    referring = AVRO.parse(uses % '"In"', [Dependency("In", inner)])
+    inline = AVRO.parse(uses % inner)
+    other = AVRO.parse(uses % inner.replace('"int"', '"long"'))
+
+    assert inline.equivalent(referring)
+    assert _outer(inline) == _outer(referring)
+    assert inline.fingerprints().own != other.fingerprints().own
+
+
+def _outer(schema: Schema) -> bytes:
+    found: Fingerprints = schema.fingerprints()
+    return found.outer

@@ -1,0 +1,272 @@
+"""An index names every version that the tolerant comparison accepts, whatever became of the subject."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from registry.aside.messages import Asked
+from registry.aside.process import answered
+from registry.domain import lookup, parsing, records, values, versions
+from registry.domain.commands import Register
+from registry.domain.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE
+from registry.domain.fold import apply
+from registry.domain.model import Reference, Subject, metadata
+from registry.domain.parser import Parser, TooMuchText
+from registry.domain.questions import Known, Question, facts
+from registry.domain.records import Record
+from registry.domain.rows import View
+from registry.domain.version_index import VersionIndexes
+from registry.domain.versions import Registered
+from registry.domain.views import OverlayView
+from registry.store.lmdb import Store
+from registry.store.opening import open_store
+
+SUBJECT, BASE = Subject(".", "s"), Subject(".", "base")
+BASE_TEXT = '{"type":"record","name":"B","fields":[{"name":"a","type":"int"}]}'
+USES = '{"type":"record","name":"U","fields":[{"name":"b","type":%s}]%s}'
+REFERENCE = [Reference("B", "base", 1)]
+BROKEN = [Reference("B", "base", 7)]
+
+
+def said(text: str, kind: str = "AVRO", listed: list[Reference] | None = None, **more: str) -> Register:
+    meta = metadata({"properties": {name.replace("__", ":"): value for name, value in more.items()}})
+    return Register("s", text, kind, listed or [], metadata=meta if more else None)
+
+
+CONTENTS = [
+    said('{"type":"int","x":1,"y":2}'),
+    said('{"type":"int","y":2,"x":1}'),
+    said('{"type":"int","x":1,"y":2}', k="v"),
+    said('{"type":"int","y":2,"x":1}', confluent__version="2"),
+    said('{"type":"int","x":1,"y":2}', confluent__version="3"),
+    said('{"type":"int","x":1.0,"y":2}'),
+    said('"string"'),
+    said(USES % ('"B"', ""), listed=REFERENCE),
+    said(USES % ('"B"', ',"doc":"d"'), listed=REFERENCE),
+    said(USES % (BASE_TEXT, "")),
+    said(USES % (BASE_TEXT, ',"doc":"d"')),
+    said('{"title":"t","type":"string"}', "JSON"),
+    said('{"type":"string","title":"t"}', "JSON"),
+    said('{ "type":"string","title":"t"}', "JSON", k="v"),
+    said('syntax = "proto3"; message M { string a = 1; }', "PROTOBUF"),
+    said('syntax = "proto3";\nmessage M {\n  string a = 1; }\n', "PROTOBUF"),
+]
+STORED = [*CONTENTS, said(USES % ('"B"', ""), listed=BROKEN), said("no schema"), said('"int"', "XML")]
+
+PLACES = st.integers(1, 5)
+PUT = st.tuples(st.just("put"), PLACES, st.sampled_from(range(len(STORED))))
+STEPS = st.one_of(
+    PUT,
+    PUT,
+    PUT,
+    st.tuples(st.just("top"), st.just(0), st.sampled_from(range(len(STORED)))),
+    st.tuples(st.sampled_from(["hide", "drop"]), PLACES, st.just(0)),
+    st.tuples(st.sampled_from(["mark", "unmark", "start", "end", "abandon"]), PLACES, st.just(0)),
+)
+
+
+class Rows:
+    """A store, and changes over it that may be committed or abandoned, as the writer's are."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.offset = 0
+        self._pending: list[tuple[bytes, bytes | None]] | None = None
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        with self.store.view() as view:
+            overlay = OverlayView(view)
+            for change in self._pending or ():
+                overlay.commit([change])
+            yield view if self._pending is None else overlay
+
+    def append(self, key: bytes, value: bytes | None) -> None:
+        with self.view() as view:
+            changes = apply(view, Record(self.offset, 0, key, value))
+        self.offset += 1
+        if self._pending is None:
+            self.store.commit(changes, self.offset)
+        else:
+            self._pending += changes
+
+    def do(self, step: tuple[str, int, int]) -> None:
+        what, version, content = step
+        if what == "start":
+            self._pending = self._pending or []
+        elif what == "abandon":
+            self._pending = None
+        elif what == "end" and self._pending is not None:
+            pending, self._pending = self._pending, None
+            self.store.commit(pending, self.offset)
+        elif what in ("mark", "unmark"):
+            mark = values.delete_subject_value(SUBJECT, version) if what == "mark" else None
+            self.append(records.delete_subject_key(SUBJECT), mark)
+        elif what in ("put", "top"):
+            with self.view() as view:
+                newest = versions.newest(view, SUBJECT)
+            self.put(version or (1 if newest is None else newest.version + 1), STORED[content])
+        elif what == "drop":
+            self.append(records.schema_key(SUBJECT, version), None)
+        else:
+            with self.view() as view:
+                row = versions.get(view, SUBJECT, version)
+            if row is not None:
+                self.append(records.schema_key(SUBJECT, version), values.schema_value_of(row, deleted=True))
+
+    def put(self, version: int, register: Register, subject: Subject = SUBJECT) -> None:
+        value = values.schema_value(
+            subject,
+            version,
+            version,
+            register.schema,
+            schema_type=register.schema_type or "AVRO",
+            references=register.references or (),
+            metadata=register.metadata,
+        )
+        self.append(records.schema_key(subject, version), value)
+
+
+@contextmanager
+def rows() -> Iterator[Rows]:
+    with tempfile.TemporaryDirectory() as folder:
+        store, _ = open_store(Path(folder) / "store", "a-log", 1000, map_bytes=16 << 20, fold=1)
+        made = Rows(store)
+        made.put(1, said(BASE_TEXT), BASE)
+        yield made
+        store.close()
+
+
+def one_by_one(view: View, parser: Parser, content: parsing.Content, *, deleted: bool) -> Registered | None:
+    """What is found by comparing with each version."""
+    every = versions.versions(view, SUBJECT, deleted=deleted, newest_first=True)
+    return next((each for each in every if lookup.equivalent(view, parser, content, each)), None)
+
+
+def check(view: View, parser: Parser) -> None:
+    for register in CONTENTS:
+        content = parsing.read(view, parser, SUBJECT, register, new=False, normalize=False)
+        for deleted in (False, True):
+            found = lookup.find(view, parser, SUBJECT, content, deleted=deleted)
+            wanted = one_by_one(view, Parser(), content, deleted=deleted)
+            if found is None or not found.exact:
+                assert (None if found is None else found.registered) == wanted
+
+
+@example([("put", 5, 6), ("start", 1, 0), ("put", 2, 0)], False)
+@example([("put", 5, 6), ("start", 1, 0), ("put", 6, 0), ("abandon", 1, 0), ("put", 6, 2)], False)
+@given(st.lists(STEPS, min_size=4, max_size=12), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_what_is_found_is_what_comparing_with_each_version_finds(
+    steps: list[tuple[str, int, int]], forgetful: bool
+) -> None:
+    parser = Parser()
+    with rows() as made:
+        for step in steps:
+            if forgetful:
+                parser.indexes = VersionIndexes(0)
+            made.do(step)
+            with made.view() as view:
+                check(view, parser)
+
+
+def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
+    parser, elsewhere = Parser(), Parser()
+    texts = [f'{{"type":"int","x":{number},"doc":"{"d" * 500}"}}' for number in range(600)]
+    known: dict[Question, Known] = {}
+    with rows() as made:
+        for number, text in enumerate(texts, 1):
+            made.put(number, said(text))
+        sought = said('{"doc":"%s","type":"int","x":3}' % ("d" * 500))
+        asked = []
+        with made.view() as view:
+            while True:
+                parser.allow(2_000, 2_000, known)
+                try:
+                    content = parsing.read(view, parser, SUBJECT, sought, new=False, normalize=False)
+                    found = lookup.find(view, parser, SUBJECT, content)
+                    break
+                except TooMuchText as too_much:
+                    asked.append(too_much.question)
+                    told = answered(Asked(too_much.question, 60, 60), elsewhere).known
+                    assert told is not None
+                    known = facts(too_much.question, told)
+
+    assert found is not None
+    assert found.registered.version == 4
+    assert all(sum(part.characters for part in each.parts) < 1.1 * CHARACTERS_AT_ONCE for each in asked)
+    assert len(asked) < 10
+
+
+def test_a_new_version_is_taken_in_without_a_look_at_the_others() -> None:
+    parser = Parser()
+    with rows() as made:
+        for number in range(1, 301):
+            made.put(number, said(f'{{"type":"int","x":{number}}}'))
+        content = said('{"x":-1,"type":"int"}')
+        with made.view() as view:
+            wanted = parsing.read(view, parser, SUBJECT, content, new=False, normalize=False)
+            assert lookup.find(view, parser, SUBJECT, wanted) is None
+        made.put(301, said('{"type":"int","x":-1}'))
+        with made.view() as view:
+            counted = Counting(view)
+            found = lookup.find(counted, parser, SUBJECT, wanted)
+
+    assert found is not None
+    assert found.registered.version == 301
+    assert counted.reads < 20
+
+
+class Counting:
+    """A view that counts what it is asked."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.reads = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        self.reads += 1
+        return self._view.get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        self.reads += 1
+        return self._view.seek(key)
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        self.reads += 1
+        return self._view.seek_back(key)
+
+    def revision(self) -> object:
+        return self._view.revision()
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_long_subject_that_is_known_already_is_taken_in_bit_by_bit(limited: bool) -> None:
+    parser = Parser()
+    count = 2 * ROWS_AT_ONCE + 1
+    with rows() as made:
+        for number in range(1, count + 1):
+            made.put(number, said(f'{{"type":"int","x":{number % 2},"y":0}}'))
+        pauses = 0
+        with made.view() as view:
+            sought = said('{"y":0,"x":1,"type":"int"}')
+            wanted = parsing.read(view, parser, SUBJECT, sought, new=False, normalize=False)
+            while True:
+                if limited:
+                    parser.allow(16_000, 2_000)
+                try:
+                    found = lookup.find(view, parser, SUBJECT, wanted)
+                    break
+                except TooMuchText:
+                    pauses += 1
+
+    assert found is not None
+    assert found.registered.version == count
+    assert pauses == (2 if limited else 0)
