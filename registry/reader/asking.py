@@ -14,6 +14,7 @@ from registry.log.contract import LogError
 from registry.log.kafka import wire
 from registry.log.kafka.connection import Connections, NoAnswer, Security
 from registry.log.kafka.partition import Partition
+from registry.log.kafka.topic import learn_min_in_sync
 
 ASK_S = 0.2
 """How long an answer may take before the node is asked instead."""
@@ -71,6 +72,7 @@ class LogEnd:
                 partition.adopt(cluster)
             if partition.identity != self._identity:
                 raise NoAnswer(f"the log is {self._identity}, not {partition.identity}", sent=True)
+            await learn_min_in_sync(partition)
             self._looked_at = time.monotonic()
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ from registry.log.kafka import wire
 from registry.log.kafka.connection import NoAnswer, Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
-from registry.log.kafka.witnesses import NewerEpoch, confirm
+from registry.log.kafka.witnesses import NewerEpoch, confirm, needed
 from tests.running import until
 
 TOPIC = "_schemas"
@@ -118,6 +118,7 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
         log.claim()
         log.append([Entry(b"k", b"1")])
         assert log.ask_end(10) == 1
+        assert log._partition.min_in_sync == 2
         brokers.cut()
 
         cut, other = brokers.nodes[2], brokers.nodes[0]
@@ -175,9 +176,9 @@ class Told:
         return wire.Cluster("c", None, [FIRST, SECOND, THIRD], 0, said)
 
 
-def confirmed(told: Told, known: wire.Place) -> bool:
+def confirmed(told: Told, known: wire.Place, min_in_sync: int = 2) -> bool:
     try:
-        asyncio.run(confirm(known, told, lambda broker: broker.id))
+        asyncio.run(confirm(known, min_in_sync, told, lambda broker: broker.id))
     except NoAnswer:
         return False
     return True
@@ -192,7 +193,7 @@ def test_one_other_of_three_is_enough_and_alone_is_asked() -> None:
 def test_the_next_is_asked_where_one_does_not_answer() -> None:
     told = Told(_3=place())
     assert confirmed(told, place())
-    assert told.asked == [2, 3]
+    assert told.asked == [2, 3, 1], "the leader is asked who is in sync"
 
 
 def test_nobody_is_asked_about_a_single_replica() -> None:
@@ -211,7 +212,42 @@ def test_an_older_epoch_and_another_topic_say_nothing() -> None:
     assert not confirmed(Told(_1=place(), _2=place(4), _3=other), place(5))
 
 
-def test_a_broker_that_is_left_alone_is_believed_once_the_controllers_have_agreed() -> None:
-    assert not confirmed(Told(_1=place()), place())
-    assert confirmed(Told(_1=place(in_sync=frozenset({1}))), place())
-    assert not confirmed(Told(_1=place(6, frozenset({1}))), place(5))
+def test_those_in_sync_are_believed_once_the_controllers_have_agreed() -> None:
+    assert not confirmed(Told(_1=place()), place(), 1)
+    assert confirmed(Told(_1=place(in_sync=frozenset({1}))), place(), 1)
+    with pytest.raises(NewerEpoch):
+        confirmed(Told(_1=place(6, frozenset({1}))), place(5), 1)
+    assert not confirmed(Told(_1=place(in_sync=frozenset({1}))), place(), 2), "another may come to lead"
+
+
+def test_a_broker_that_does_not_answer_does_not_keep_those_in_sync_from_being_believed() -> None:
+    class Frozen(Told):
+        async def __call__(self, broker: wire.Broker) -> wire.Cluster:
+            if broker == THIRD:
+                await asyncio.Event().wait()
+            return await super().__call__(broker)
+
+    both = place(in_sync=frozenset({1, 2}))
+    assert confirmed(Frozen(_1=both, _2=both), place(), 1)
+
+
+@pytest.mark.parametrize("replicas", range(1, 8))
+def test_whoever_is_not_asked_and_the_leader_together_cannot_have_acknowledged_anything(
+    replicas: int,
+) -> None:
+    for min_in_sync in range(1, replicas + 1):
+        silent = replicas - 1 - needed(replicas, min_in_sync)
+        assert silent < min_in_sync
+        assert needed(replicas, min_in_sync) < replicas
+
+
+FIVE = [wire.Broker(number, "host", number) for number in range(1, 6)]
+
+
+def test_three_others_of_five_replicas_are_asked_where_two_may_acknowledge() -> None:
+    known = wire.Place(ID, 1, FIVE[0], 5, 5, tuple(FIVE[1:]), frozenset(range(1, 6)))
+    assert confirmed(told := Told(_2=known, _3=known, _4=known), known)
+    assert sorted(told.asked) == [2, 3, 4]
+    assert not confirmed(Told(_1=known, _2=known, _3=known), known), "the fourth and fifth may have gone on"
+    assert confirmed(told := Told(_2=known, _3=known), known, 3)
+    assert sorted(told.asked) == [2, 3]

@@ -190,6 +190,11 @@ class Connections:
                 self._open[key] = connection
             return connection
 
+    def offers(self, host: str, port: int, purpose: Purpose, request: int) -> bool:
+        """Return True if the broker at the other end of an open connection knows this kind of request."""
+        connection = self._open.get((host, port, purpose))
+        return connection is not None and request in connection._versions  # noqa: SLF001 (nothing tells them)
+
     def known(self) -> Iterator[tuple[str, int]]:
         """Where connections are open."""
         for (host, port, _), connection in self._open.items():

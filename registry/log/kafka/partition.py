@@ -25,6 +25,8 @@ TRY_S = 3.0
 """Time for one request; what a broker needs that is alive."""
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.02, 1.0
 
+# DescribeQuorum: only brokers without ZooKeeper offer it.
+_OF_KRAFT = 55
 _NAMES = {code.value: code.name for code in Code}
 _DENIED = {
     Code.TOPIC_AUTHORIZATION_FAILED: "topic",
@@ -70,6 +72,8 @@ class Partition:
         self.topic = topic
         self.cluster_id = ""
         self.topic_id = b""
+        # The topic's min.insync.replicas; 1 while it is not known, which asks the most of witnesses.
+        self.min_in_sync = 1
         self.end = 0
         """The log's end as last heard."""
         self.cluster: Cluster | None = None
@@ -277,6 +281,8 @@ class Partition:
         async def ask(broker: Broker) -> Cluster:
             try:
                 answer = await self.ask_at(broker.host, broker.port, wire.Metadata(self.topic), timeout_s)
+                if not self._connections.offers(broker.host, broker.port, Purpose.ASK, _OF_KRAFT):
+                    await self._ask_replica(broker, place, timeout_s)
             except NoAnswer:
                 self._failed[broker.host, broker.port] = time.monotonic()
                 raise
@@ -288,12 +294,25 @@ class Partition:
 
         try:
             async with asyncio.timeout(timeout_s):
-                await witnesses.confirm(place, ask, failed_at)
+                await witnesses.confirm(place, self.min_in_sync, ask, failed_at)
         except witnesses.NewerEpoch as newer:
             self.cluster, self.heard = newer.cluster, time.monotonic()
             raise NoAnswer(str(newer), sent=False) from None
         except TimeoutError as error:
             raise NoAnswer("too few brokers say which of them has the partition", sent=False) from error
+
+    async def _ask_replica(self, broker: Broker, place: wire.Place, timeout_s: float) -> None:
+        """Return if the broker itself leads or follows in the epoch of ``place``.
+
+        With ZooKeeper it may do so in a newer one before it names that to others (:mod:`.witnesses`). It
+        looks at the epoch before it looks at whether it leads. Raises :class:`.connection.NoAnswer`.
+        """
+        request = wire.ListOffsets(self.topic, wire.LATEST, place.epoch)
+        code, _ = wire.listed_offset(await self.ask_at(broker.host, broker.port, request, timeout_s))
+        if code not in {Code.NONE, Code.NOT_LEADING}:
+            raise NoAnswer(
+                f"{broker.host}:{broker.port} follows nobody in this epoch: {code_name(code)}", sent=False
+            )
 
     async def ask_end(self, timeout_s: float) -> int:
         """The log's end as of now. Raises :class:`.contract.Unreachable`, also while a cut is suspected."""

@@ -26,13 +26,15 @@ LAG_MS = DAY_MS
 _REPLICAS_WANTED = 3
 _TOPIC_RESOURCE = 2
 
+_MIN_IN_SYNC = "min.insync.replicas"
+
 # What Kafka itself has where nothing is set.
 _DEFAULTS = {
     "cleanup.policy": "delete",
     "delete.retention.ms": str(DAY_MS),
     "min.compaction.lag.ms": "0",
     "max.message.bytes": "1048588",
-    "min.insync.replicas": "1",
+    _MIN_IN_SYNC: "1",
 }
 
 
@@ -133,6 +135,7 @@ async def check(partition: Partition, wanted: Wanted) -> Found:
     if code not in {Code.NONE, Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}:
         raise NoAnswer(f"the settings of topic {partition.topic}: {code_name(code)} {message}", sent=False)
     settings = _DEFAULTS | given
+    partition.min_in_sync = int(settings[_MIN_IN_SYNC])
     if code != Code.NONE:
         unchecked = (
             f"the settings of topic {partition.topic} are not checked: this client needs DescribeConfigs"
@@ -140,6 +143,13 @@ async def check(partition: Partition, wanted: Wanted) -> Found:
         return Found(settings, [unchecked])
     _check_policy(partition, wanted, settings["cleanup.policy"])
     return Found(settings, list(_wishes(partition, cluster, settings)))
+
+
+async def learn_min_in_sync(partition: Partition) -> None:
+    """Let ``partition`` know how many replicas must have a record. Raises :class:`.connection.NoAnswer`."""
+    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, partition.topic, [_MIN_IN_SYNC])])
+    _, _, given = await partition.ask_anybody(request, _described)
+    partition.min_in_sync = int(given.get(_MIN_IN_SYNC, _DEFAULTS[_MIN_IN_SYNC]))
 
 
 def _described(answer: Any) -> tuple[int, str, dict[str, str]]:
@@ -172,9 +182,9 @@ def _wishes(partition: Partition, cluster: Cluster, settings: Mapping[str, str])
             f"the topic {partition.topic} has {replicas} of {_REPLICAS_WANTED} replicas: "
             f"with {loss} the log is lost. More are made by kafka-reassign-partitions.sh"
         )
-    if len(cluster.brokers) > 1 and settings["min.insync.replicas"] == "1":
+    if len(cluster.brokers) > 1 and settings[_MIN_IN_SYNC] == "1":
         why = "what a single broker has acknowledged is lost with it"
-        yield _wish(partition, "min.insync.replicas", "1", "2", why)
+        yield _wish(partition, _MIN_IN_SYNC, "1", "2", why)
 
 
 def _wish(partition: Partition, name: str, value: str, wanted: str, why: str) -> str:
