@@ -48,16 +48,20 @@ def in_context(method: str, target: Target) -> Target:
     """Take ``/contexts/{ctx}`` off the path and qualify what follows (Confluent 8.x's context filter).
 
     Subjects, prefixes, config and mode get ``:.ctx:`` in front; what belongs to no context passes unchanged.
+    Nothing is put in front for the default context, ``.`` or ``:.:``, whose lists hold no other context's.
     Raises 400 when the context's name holds a colon.
     """
     if len(target.segments) < 2 or target.segments[0] != "contexts":
         return target
-    prefix = _prefix(target.segments[1])
-    rest = target.segments[2:]
+    name, rest = target.segments[1], target.segments[2:]
+    prefix = _prefix(name)
+    if not rest and prefix:
+        return Target(("contexts", prefix), target.query)
     if not rest:
-        return Target(("contexts", prefix or ":.:"), target.query)
+        # The default context itself: its plain name is the root document, its other one the list of all.
+        return Target(() if name == DEFAULT_CONTEXT else ("contexts",), target.query)
     if not prefix:
-        return Target(rest, target.query)
+        return Target(rest, _query(method, prefix, rest, target.query))
     if rest[0] in ("config", "mode"):
         owner = rest[1] if len(rest) > 1 else ""
         return Target((rest[0], _qualified(prefix, owner), *rest[2:]), target.query)
@@ -68,7 +72,7 @@ def _prefix(name: str) -> str:
     if name.startswith(":."):
         name = name[1:].removesuffix(":")
     if ":" in name:
-        raise BAD_REQUEST("Context name cannot contain a colon")
+        raise BAD_REQUEST(f"Context name '{name}' cannot contain a colon")
     name = name if name.startswith(".") else "." + name
     return "" if name == DEFAULT_CONTEXT else f":{name}:"
 
@@ -90,6 +94,8 @@ def _query(
     method: str, prefix: str, rest: Sequence[str], query: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
     if rest[:2] == ("schemas", "ids"):
+        if not prefix:
+            return query
         return _qualify_parameter(prefix, "subject", query)
     if list(rest) in (["subjects"], ["schemas"], ["schemas", "duplicates"]) or "keks" in rest:
         return _qualify_parameter(prefix, "subjectPrefix", query)

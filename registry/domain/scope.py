@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from . import rows
-from .model import DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
+from .model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from .rows import View
 
 READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE"})
@@ -113,9 +113,9 @@ def _with_level(config: Config, defaults: Defaults) -> Config:
 
 
 def exact_config(view: View, scope: Subject, defaults: Defaults) -> Config | None:
-    """The config of exactly this scope as ``GET /config`` shows it, with a level; always one at the top."""
+    """The config of exactly this scope as ``GET /config`` shows it, with a level; some always have one."""
     stored = stored_config(view, scope)
-    if stored is None and scope in (TOP, EVERYWHERE):
+    if stored is None and _always_has_one(scope):
         stored = Config()
     return None if stored is None else _with_level(stored, defaults)
 
@@ -165,6 +165,11 @@ def aliased(view: View, subject: Subject) -> Subject:
 
 
 def exact_mode(view: View, scope: Subject) -> str | None:
-    """The mode of exactly this scope as ``GET /mode`` shows it; always one at the top."""
+    """The mode of exactly this scope as ``GET /mode`` shows it; some scopes always have one."""
     stored = stored_mode(view, scope)
-    return "READWRITE" if stored is None and scope in (TOP, EVERYWHERE) else stored
+    return "READWRITE" if stored is None and _always_has_one(scope) else stored
+
+
+def _always_has_one(scope: Subject) -> bool:
+    """Return whether a scope shows the server's defaults where nothing is stored (Confluent 8.3.1)."""
+    return scope == TOP or scope.context == ALL_CONTEXTS

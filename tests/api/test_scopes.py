@@ -95,7 +95,7 @@ def test_config_keeps_metadata_and_rules_for_registrations(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/config/a%00", "/config/__GLOBAL", "/config/:.__GLOBAL:s", "/mode/__EMPTY"]
+    "path", ["/config/a%00", "/config/__GLOBAL", "/config/:.oc:__GLOBAL", "/mode/__EMPTY"]
 )
 def test_illegal_scopes_are_42208(api: Api, path: str) -> None:
     assert api.put(path, {"mode": "READONLY"}).error[:2] == (422, 42208)

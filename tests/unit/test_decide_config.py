@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from registry.domain.commands import DeleteConfig, PutConfig
+from registry.domain.commands import DeleteConfig, PutConfig, Register
 from registry.domain.model import Rule, RuleSet
 from tests.unit.small_registry import SmallRegistry
 
@@ -101,6 +101,7 @@ def test_members_of_another_type(small: SmallRegistry, patch: dict[str, Any]) ->
     assert small.refusal(PutConfig("s", patch))[0] == 400
 
 
-def test_the_default_of_all_contexts_is_a_scope_but_no_home_for_subjects(small: SmallRegistry) -> None:
-    assert small.config(":.__GLOBAL:", compatibilityLevel="FULL") == {"compatibility": "FULL"}
-    assert small.refusal(PutConfig(":.__GLOBAL:s", {}))[0] == 42208
+def test_scopes_of_all_contexts_have_configs_and_hold_no_schemas(small: SmallRegistry) -> None:
+    for scope in (":.__GLOBAL:", ":.__GLOBAL:s"):
+        assert small.config(scope, compatibilityLevel="FULL") == {"compatibility": "FULL"}
+    assert small.refusal(Register(":.__GLOBAL:s", '"string"'))[0] == 42208

@@ -29,7 +29,7 @@ def check_subject(subject: Subject, text: str, *, is_scope: bool = False, reject
     ``is_scope``: for config and mode, where the default of all contexts may be named.
     """
     taken = subject.name in _NAMES_TAKEN
-    everywhere = subject.context == ALL_CONTEXTS and not (is_scope and subject.is_context)
+    everywhere = subject.context == ALL_CONTEXTS and not is_scope
     empty = reject_empty and subject.name in ("", "*")
     control = not text.isprintable() and any(unicodedata.category(each) == "Cc" for each in text)
     if taken or everywhere or empty or control:
