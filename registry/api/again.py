@@ -167,4 +167,4 @@ _decode = msgspec.json.Decoder(Config, strict=False).decode
 @lru_cache(maxsize=4096)
 def _plain_config(value: bytes) -> bool:
     config = _decode(value)
-    return not (config.adds or config.normalize or config.alias)
+    return not (config.adds or config.normalize or config.alias or config.validate_fields)

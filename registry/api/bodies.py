@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import orjson
-
+from registry.domain import parsing
 from registry.domain.commands import Register, TagsOf
 from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA
 from registry.domain.model import Metadata, Reference, RuleSet
@@ -30,11 +29,13 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
     """The same from the members of the object."""
     version = integer(source.get("version"), "version")
     schema_id = integer(source.get("id"), "id")
-    return Register(
+    listed = _references(source.get("references"), "references")
+    incomplete = next((each for each in listed or () if not each.complete), None)
+    request = Register(
         subject,
         schema=text(source.get("schema"), "schema") or "",
         schema_type=text(source.get("schemaType"), "schemaType"),
-        references=_references(source.get("references"), "references"),
+        references=None if listed is None or incomplete else [each.reference() for each in listed],
         metadata=metadata(source.get("metadata"), "metadata"),
         rule_set=rule_set(source.get("ruleSet"), "ruleSet"),
         version=0 if version is None else version,
@@ -44,6 +45,10 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
         propagate_tags=bool(boolean(source.get("propagateSchemaTags"), "propagateSchemaTags")),
         **options,
     )
+    if incomplete is not None:
+        shown = ", ".join(each.shown for each in listed or ())
+        raise parsing.incomplete_reference(request, shown, incomplete.shown)
+    return request
 
 
 def config_patch(body: bytes) -> dict[str, Any]:
@@ -127,22 +132,42 @@ _RULE_MEMBERS: dict[str, Reader[Any]] = {
 }
 
 
-def _references(value: Any, member: str) -> list[Reference] | None:
+class _SentReference(NamedTuple):
+    """A reference as a client sent it."""
+
+    name: str | None
+    subject: str | None
+    version: int | None
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.name and self.subject and self.version is not None)
+
+    @property
+    def shown(self) -> str:
+        return parsing.shown_reference(*self)
+
+    def reference(self) -> Reference:
+        assert self.name is not None
+        assert self.subject is not None
+        assert self.version is not None
+        return Reference(self.name, self.subject, self.version)
+
+
+def _references(value: Any, member: str) -> list[_SentReference] | None:
     check_references(value, member)
     return listing(_reference)(value, member)
 
 
-def _reference(value: Any, member: str) -> Reference | None:
+def _reference(value: Any, member: str) -> _SentReference | None:
     source = members(value, member)
     if source is None:
         raise INVALID_SCHEMA("Invalid reference: null")
-    name = text(source.get("name"), f"{member}.name")
-    subject = text(source.get("subject"), f"{member}.subject")
-    version = integer(source.get("version"), f"{member}.version")
-    if not name or not subject or version is None:
-        found = orjson.dumps({"name": name, "subject": subject, "version": version}).decode()
-        raise INVALID_SCHEMA(f"Invalid reference: {found}")
-    return Reference(name, subject, version)
+    return _SentReference(
+        text(source.get("name"), f"{member}.name"),
+        text(source.get("subject"), f"{member}.subject"),
+        integer(source.get("version"), f"{member}.version"),
+    )
 
 
 _CONFIG_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {

@@ -103,10 +103,10 @@ def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
     try:
         schema = parser.read(source)
     except InvalidSchema as error:
-        reason = str(error)
+        kind, reason = type(error), str(error)
 
         def refuse() -> Schema:
-            raise InvalidSchema(reason)
+            raise kind(reason)
 
         return refuse
     return lambda: schema

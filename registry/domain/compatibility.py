@@ -9,7 +9,7 @@ from typing import Any, Final
 from . import entities, errors, parsing, verdicts, versions
 from .commands import Register
 from .errors import RegistryError
-from .lookup import normalizes
+from .lookup import checks_fields, normalizes
 from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
 from .parser import Parser, TooMuchText, together, with_next
@@ -237,6 +237,6 @@ def _read(
     config = config_in_scope(view, subject, defaults)
     new = request.schema_id < 0 and validates_new_schemas(config, defaults)
     normalize = normalizes(view, subject, request, config)
-    fields = validates_fields(config, defaults)
+    fields = checks_fields(view, subject, config, defaults)
     content = parsing.read(view, parser, subject, request, new=new, normalize=normalize, fields=fields)
     return config, content

@@ -17,7 +17,7 @@ from .parser import Parser, TooMuchText, with_next
 from .parsing import Content
 from .rows import View
 from .schemas import InvalidSchema
-from .scope import TAKES_IDS, Config, Defaults, config_in_scope, mode_in_scope
+from .scope import TAKES_IDS, Config, Defaults, config_in_scope, mode_in_scope, validates_fields
 from .versions import Registered
 
 
@@ -104,6 +104,11 @@ def normalizes(view: View, subject: Subject, request: Register, config: Config) 
     return bool(request.normalize or config.normalize) and mode_in_scope(view, subject) not in TAKES_IDS
 
 
+def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaults) -> bool:
+    """Return whether ``validateFields`` holds for what is read for a subject, be it a repeat or a lookup."""
+    return validates_fields(config, defaults) and mode_in_scope(view, subject) not in TAKES_IDS
+
+
 def lookup(
     view: View, parser: Parser, request: Register, defaults: Defaults, *, deleted: bool = False
 ) -> bytes:
@@ -145,8 +150,11 @@ def _lookup_in(
     config = config_in_scope(view, subject, defaults)
     latest = versions.latest(view, subject)
     normalize = normalizes(view, subject, request, config)
-    content = parsing.read(view, parser, subject, request, new=False, normalize=normalize)
+    fields = checks_fields(view, subject, config, defaults)
+    content = parsing.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
     found = find(view, parser, subject, content, deleted=deleted)
+    if found is None and mode_in_scope(view, subject) not in TAKES_IDS:
+        _check(parser, content, request)
     if found is not None or latest is None:
         return found
     sent = (content.metadata, content.rules)
@@ -154,6 +162,14 @@ def _lookup_in(
     if given == sent:
         return None
     return find(view, parser, subject, content.given(*given), deleted=deleted)
+
+
+def _check(parser: Parser, content: Content, request: Register) -> None:
+    """Refuse what makes no sense as a schema (42201), rather than say that it is not there."""
+    try:
+        content.parsed(parser).check()
+    except InvalidSchema as error:
+        raise parsing.invalid(request, error) from None
 
 
 def of_latest(request: Register, latest: Registered) -> Register:
@@ -178,7 +194,8 @@ def already_registered(view: View, parser: Parser, request: Register, defaults: 
     if config.adds:
         return None
     normalize = normalizes(view, subject, request, config)
-    content = parsing.read(view, parser, subject, request, new=False, normalize=normalize)
+    fields = checks_fields(view, subject, config, defaults)
+    content = parsing.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
     return shortcut(view, parser, subject, content, request)
 
 

@@ -14,8 +14,8 @@ from .scope import Config
 VERSION_PROPERTY = "confluent:version"
 RESERVED_PROPERTY = "confluent:reserved"
 
-_MIGRATION_MODES = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
-_DOMAIN_MODES = frozenset({"WRITE", "READ", "WRITEREAD"})
+_MIGRATION_MODES = ("UPGRADE", "DOWNGRADE", "UPDOWN")
+_DOMAIN_MODES = ("WRITE", "READ", "WRITEREAD")
 _KINDS = frozenset({"TRANSFORM", "CONDITION"})
 
 
@@ -120,38 +120,39 @@ def tidy_rules(rules: RuleSet | None) -> RuleSet | None:
     if rules is None:
         return None
     members: dict[str, Any] = msgspec.to_builtins(rules)
-    tidied = model.rule_set(members)
-    _check_group(
-        tidied.migration_rules, _MIGRATION_MODES, "Migration rules can only be UPGRADE, DOWNGRADE, UPDOWN"
+    groups = (
+        (rules.migration_rules, "Migration rules", _MIGRATION_MODES),
+        (rules.domain_rules, "Domain rules", _DOMAIN_MODES),
+        (rules.encoding_rules, "Encoding rules", _DOMAIN_MODES),
     )
-    _check_group(tidied.domain_rules, _DOMAIN_MODES, "Domain rules can only be WRITE, READ, WRITEREAD")
-    _check_group(tidied.encoding_rules, _DOMAIN_MODES, "Encoding rules can only be WRITE, READ, WRITEREAD")
-    return tidied
-
-
-def _check_group(group: list[Rule] | None, modes: frozenset[str], otherwise: str) -> None:
     names: set[str | None] = set()
-    for rule in group or ():
-        if rule.name in names:
-            raise errors.INVALID_RULE_SET(f"Found rule with duplicate name '{rule.name}'")
-        names.add(rule.name)
-        reason = _fault(rule)
-        if reason is not None:
-            raise errors.INVALID_RULE_SET(reason)
-        if rule.mode not in modes:
-            raise errors.INVALID_RULE_SET(otherwise)
+    for group, called, modes in groups:
+        for rule in group or ():
+            if rule.name is not None and rule.name in names:
+                raise errors.INVALID_RULE_SET(f"Found rule with duplicate name '{rule.name}'")
+            names.add(rule.name)
+            reason = _fault(rule)
+            if reason is None and (rule.mode or "WRITEREAD") not in modes:
+                reason = f"{called} can only be {', '.join(modes)}"
+            if reason is not None:
+                raise errors.INVALID_RULE_SET(reason)
+    return model.rule_set(members)
 
 
 def _fault(rule: Rule) -> str | None:
+    """Return the fault of one rule, in the words and the order of Confluent 8.3.1."""
     name = rule.name
     if not name:
-        return "Missing rule name"
+        return "Missing rule name" if name is None else "Empty rule name"
     if not (name[0].isalpha() or name[0] == "_"):
         return f"Illegal initial character in rule name: {name}"
-    if not all(letter.isalnum() or letter == "_" for letter in name):
+    if not all(letter.isalnum() or letter in "_-" for letter in name):
         return f"Illegal character in rule name: {name}"
-    if rule.type is None:
+    if not rule.type:
         return "Missing rule type"
-    if rule.kind not in _KINDS:
+    several = any("," in (action or "") for action in (rule.on_success, rule.on_failure))
+    if several and rule.mode not in (None, "WRITEREAD", "UPDOWN"):
+        return "Multiple actions only valid with WRITEREAD and UPDOWN"
+    if (rule.kind or "TRANSFORM") not in _KINDS:
         return f"Unknown rule kind: {rule.kind}"
     return None

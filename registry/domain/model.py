@@ -135,7 +135,7 @@ def rule_set(source: Any) -> RuleSet:
 
 def _rule(raw: Rule) -> Rule:
     return Rule(
-        raw.name or None, raw.doc or None, raw.kind or "TRANSFORM", raw.mode or "WRITEREAD", raw.type or None,
+        raw.name, raw.doc or None, raw.kind or "TRANSFORM", raw.mode or "WRITEREAD", raw.type or None,
         _sorted_set(raw.tags or ()) or None, dict(_sorted_items(raw.params)) or None,
         raw.expr or None, raw.on_success or None, raw.on_failure or None, raw.disabled,
     )  # fmt: skip

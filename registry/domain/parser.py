@@ -132,6 +132,10 @@ class Read:
             return self.schema.field_names()
         return cast("frozenset[str]", self._told("field_names"))
 
+    def check(self) -> None:
+        """Check the schema itself."""
+        self._told("check")
+
     def check_fields(self) -> None:
         """What ``validateFields`` demands besides."""
         if self.schema is not None:

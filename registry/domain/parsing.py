@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from . import entities, errors, references
 from .commands import Register
 from .errors import RegistryError
-from .model import Metadata, Reference, RuleSet, Subject, identity
+from .model import Metadata, Reference, RuleSet, Subject, guid_text, identity
 from .parser import Parser, Read
 from .rows import View
-from .schemas import FORMATS, Dependency, InvalidSchema
+from .schemas import FORMATS, Dependency, InvalidSchema, Unreadable
 
 _TEXT_SHOWN_MAX = 10_240
 
@@ -72,24 +74,55 @@ def read(
             schema.check_fields()
         text = schema.normalized if normalize else schema.canonical
     except InvalidSchema as error:
-        raise invalid(request, str(error)) from None
+        raise invalid(request, error) from None
     if normalize:
         listed = sorted(set(listed), key=lambda each: (each.name, each.subject, each.version))
     return Content(schema_type, text, listed, dependencies, request.metadata, request.rule_set)
 
 
-def invalid(request: Register, details: str) -> RegistryError:
-    """The refusal of a schema that cannot be parsed (42201, in Confluent's words)."""
-    listed = ", ".join(
-        f"{{name='{each.name}', subject='{each.subject}', version={each.version}}}"
-        for each in request.references or ()
-    )
+def invalid(request: Register, error: InvalidSchema) -> RegistryError:
+    """Return the refusal of a schema (42201) in the words of Confluent 8.3.1."""
+    listed = ", ".join(shown_reference(*msgspec.structs.astuple(each)) for each in request.references or ())
+    return _invalid(request, listed, error)
+
+
+def incomplete_reference(request: Register, listed: str, reference: str) -> RegistryError:
+    """Return the refusal of a request one of whose references is incomplete; both texts as they are shown."""
+    return _invalid(request, listed, Unreadable(f"Invalid reference: {reference}"))
+
+
+def shown_reference(name: str | None, subject: str | None, version: int | None) -> str:
+    """Return a reference as messages show it."""
+    number = "null" if version is None else version
+    return f"{{name='{name or 'null'}', subject='{subject or 'null'}', version={number}}}"
+
+
+def _invalid(request: Register, listed: str, error: InvalidSchema) -> RegistryError:
+    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    if not isinstance(error, Unreadable):
+        shown = _shown(request, listed, f"version={request.version},id={request.schema_id}")
+        return errors.INVALID_SCHEMA(f"Invalid schema {shown}, details: {error}")
+    front = f"Invalid schema of type {schema_type}, details: "
+    match schema_type:
+        case "AVRO":
+            shown = _shown(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
+            cause = f"Invalid schema {shown} with refs [{listed}] of type AVRO, details: {error}"
+        case _:
+            cause = f"Invalid schema of type {schema_type}, details: {error}"
+    return errors.INVALID_SCHEMA(front + cause)
+
+
+def _shown_id(request: Register) -> str:
+    return "null" if request.schema_id < 0 else str(request.schema_id)
+
+
+def _shown(request: Register, listed: str, numbers: str) -> str:
     text = request.schema
     shown = text if len(text) <= _TEXT_SHOWN_MAX else f"<truncated> {text[:_TEXT_SHOWN_MAX]}..."
     schema_type = "AVRO" if request.schema_type is None else request.schema_type
-    return errors.INVALID_SCHEMA(
-        f"Invalid schema {{subject={request.subject},version={request.version},id={request.schema_id},"
-        f"schemaType={schema_type},references=[{listed}],metadata={entities.shown(request.metadata)},"
-        f"ruleSet={entities.shown(request.rule_set)},schema={shown},schemaTags=null}} "
-        f"with refs [{listed}] of type {schema_type}, details: {details}"
+    md5 = identity(text, request.references or (), request.metadata, request.rule_set)
+    return (
+        f"{{subject={request.subject},{numbers},guid={guid_text(md5)},schemaType={schema_type},"
+        f"references=[{listed}],metadata={entities.shown(request.metadata)},"
+        f"ruleSet={entities.shown(request.rule_set)},schema={shown},schemaTags=null,ts=null,deleted=null}}"
     )

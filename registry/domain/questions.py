@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, digest
+from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
 
 What = Literal[
     "canonical",
     "normalized",
+    "check",
     "check_fields",
     "field_names",
     "formatted",
@@ -87,6 +88,7 @@ class Known(NamedTuple):
 
     value: Any
     invalid: str | None = None
+    unreadable: bool = False
 
     @property
     def characters(self) -> int:
@@ -99,7 +101,7 @@ class Known(NamedTuple):
     def told(self) -> Any:
         """The value. Raises :class:`InvalidSchema`."""
         if self.invalid is not None:
-            raise InvalidSchema(self.invalid)
+            raise (Unreadable if self.unreadable else InvalidSchema)(self.invalid)
         return self.value
 
 
@@ -128,7 +130,7 @@ def answer(question: Question, read: Callable[[Source], Schema], budget: Budget)
     try:
         return Known(_value(question, read, budget))
     except InvalidSchema as error:
-        return Known(None, str(error))
+        return Known(None, str(error), isinstance(error, Unreadable))
 
 
 def _value(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from . import entities, rows, versions
 from .model import Reference, Subject
 from .rows import View
-from .schemas import Dependency, InvalidSchema
+from .schemas import Dependency, InvalidSchema, Unreadable
 from .versions import Registered
 
 DEPENDENCIES_MAX = 10_000
@@ -37,7 +37,7 @@ def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -
     found = versions.named(view, target, reference.version)
     if found is None or (found.row.deleted and not deleted):
         wanted = f'subject "{reference.subject}" and version {reference.version}'
-        raise InvalidSchema(f"No schema reference found for {wanted}")
+        raise Unreadable(f"No schema reference found for {wanted}")
     return found
 
 

@@ -69,12 +69,17 @@ class Quick:
         confirming: Confirming | None = None,
         local_reads: bool = False,
         guard: PageGuard | None = None,
+        repeats: bool = True,
     ) -> None:
-        """``confirming``: in a cluster only. ``guard``: the application refuses foreign hosts by it."""
+        """``confirming``: in a cluster only. ``guard``: the application refuses foreign hosts by it.
+
+        ``repeats``: answer registrations that repeat an earlier one.
+        """
         self._rows = rows
         self._confirming = confirming
         self._local_reads = local_reads
         self._guard = guard or PageGuard()
+        self._repeats = repeats
         self._bodies = Bodies()
         self._headers: list[Header] = []
         self._asked: _Given | None = self._ask([])
@@ -92,7 +97,7 @@ class Quick:
                 return self._by_id(request)
             if target.startswith(SUBJECTS) and is_latest(target):
                 return self._of_latest(request)
-        elif request.method == b"POST" and target.startswith(SUBJECTS):
+        elif request.method == b"POST" and self._repeats and target.startswith(SUBJECTS):
             return self._registered_again(request)
         return None
 

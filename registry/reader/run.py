@@ -79,6 +79,7 @@ async def _run(parent: Parent) -> int:
         cache_max_age_s=settings.cache_max_age_s,
         confirming=backend.confirming if cluster else None,
         local_reads=settings.reads == "local",
+        repeats=not settings.validate_fields,
         guard=PageGuard(of_api.allowed_hosts, of_api.cors_origins),
     )
     server = Server(

@@ -369,9 +369,10 @@ class TestReferences:
         code, message = small.refusal(Register("u", self.USES, references=[reference("r", 3)]))
         assert code == 42201
         assert message == (
-            "Invalid schema {subject=u,version=0,id=-1,schemaType=AVRO,references=[{name='R', subject='r', "
-            f"version=3}}],metadata=null,ruleSet=null,schema={self.USES},schemaTags=null}} "
-            "with refs [{name='R', subject='r', version=3}] of type AVRO, details: "
+            "Invalid schema of type AVRO, details: Invalid schema {subject=u,version=null,id=null,"
+            "guid=f8f1617a-ec30-4599-dfc4-2066ec3698eb,schemaType=AVRO,references=[{name='R', subject='r', "
+            f"version=3}}],metadata=null,ruleSet=null,schema={self.USES},schemaTags=null,ts=null,"
+            "deleted=null} with refs [{name='R', subject='r', version=3}] of type AVRO, details: "
             'No schema reference found for subject "r" and version 3'
         )
 

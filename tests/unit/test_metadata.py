@@ -61,9 +61,9 @@ ENCODING = "Encoding rules can only be WRITE, READ, WRITEREAD"
     ("rules", "message"),
     [
         (RuleSet(domain_rules=[Rule(None, **CEL)]), "Missing rule name"),
-        (RuleSet(domain_rules=[Rule("", **CEL)]), "Missing rule name"),
+        (RuleSet(domain_rules=[Rule("", **CEL)]), "Empty rule name"),
         (RuleSet(domain_rules=[rule("1a")]), "Illegal initial character in rule name: 1a"),
-        (RuleSet(domain_rules=[rule("a-b")]), "Illegal character in rule name: a-b"),
+        (RuleSet(domain_rules=[rule("a.b")]), "Illegal character in rule name: a.b"),
         (RuleSet(domain_rules=[rule("a"), rule("a")]), "Found rule with duplicate name 'a'"),
         (RuleSet(encoding_rules=[Rule("a")]), "Missing rule type"),
         (RuleSet(domain_rules=[rule("a", kind="ODD")]), "Unknown rule kind: ODD"),
@@ -83,7 +83,7 @@ def test_rule_sets_that_are_refused(rules: RuleSet, message: str) -> None:
 def test_rule_sets_that_are_fine() -> None:
     rules = RuleSet(
         migration_rules=[rule("up", mode="UPGRADE"), rule("_1", mode="UPDOWN")],
-        domain_rules=[rule("up", mode="READ"), rule("é", kind="CONDITION")],
+        domain_rules=[rule("down", mode="READ"), rule("é", kind="CONDITION")],
         encoding_rules=[rule("enc", mode="WRITE")],
     )
     assert tidy_rules(rules) is not None

@@ -21,6 +21,7 @@ from .contract import (
     Part,
     Schema,
     Tagged,
+    Unreadable,
     digest,
 )
 from .json_schema.format import JsonFormat
@@ -43,6 +44,7 @@ __all__ = [
     "Part",
     "Schema",
     "Tagged",
+    "Unreadable",
     "digest",
 ]
 

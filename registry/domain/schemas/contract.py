@@ -21,6 +21,13 @@ class InvalidSchema(ValueError):
     """A text that is no schema of its format. ``str(error)`` is the parser's sentence, fit for a client."""
 
 
+class Unreadable(InvalidSchema):
+    """A text that is not written in its format's language at all, or whose references do not exist.
+
+    Confluent words its refusal otherwise than that of a schema that can be read and makes no sense.
+    """
+
+
 class Exhausted(Exception):
     """A comparison would take more steps than its :class:`Budget` holds."""
 
@@ -153,6 +160,9 @@ class Schema(Protocol):
 
     def field_names(self) -> frozenset[str]:
         """Names of the top-level fields; empty where the schema has no fields."""
+
+    def check(self) -> None:
+        """Raise :class:`InvalidSchema` where the text can be read and makes no sense as a schema."""
 
     def check_fields(self) -> None:
         """What ``validateFields`` demands besides. Raises :class:`InvalidSchema`."""

@@ -12,8 +12,10 @@ from registry.domain.schemas.contract import (
     Dependency,
     Difference,
     Fingerprints,
+    InvalidSchema,
     Schema,
     Tagged,
+    Unreadable,
 )
 from registry.domain.schemas.tags import changes
 
@@ -72,6 +74,9 @@ class AvroSchema:
         """The fields of a record; none for any other type."""
         return frozenset([field.name for field in self.node.fields] if type(self.node) is Record else ())
 
+    def check(self) -> None:
+        """Pass: what can be read as Avro makes sense."""
+
     def check_fields(self) -> None:
         """Nothing more is demanded of Avro."""
 
@@ -102,8 +107,13 @@ class AvroFormat(Comparing[AvroSchema]):
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
         """Dependencies are stored schemas and read as such, even where the schema is new."""
         parser = Parser()
-        known = frozenset([type_name(parser.read(item.text, strict=False)) for item in dependencies])
-        return AvroSchema(parser.read(text, strict=new), known, tuple(dependencies))
+        try:
+            known = frozenset([type_name(parser.read(item.text, strict=False)) for item in dependencies])
+            node = parser.read(text, strict=new)
+        except InvalidSchema as error:
+            # Java's parser itself holds names and defaults to the rules.
+            raise Unreadable(str(error)) from None
+        return AvroSchema(node, known, tuple(dependencies))
 
     def own(self, schema: Schema) -> AvroSchema | None:
         """It is told by its class."""

@@ -15,6 +15,7 @@ from registry.domain.schemas.contract import (
     InvalidSchema,
     Schema,
     Tagged,
+    Unreadable,
     digest,
 )
 from registry.domain.schemas.json_scanner import Json
@@ -75,6 +76,10 @@ class JsonSchema:
         properties = self.value.get("properties") if type(self.value) is dict else None
         return frozenset(properties if type(properties) is dict else ())
 
+    def check(self) -> None:
+        """Raise :class:`InvalidSchema` where the value is no schema of its draft."""
+        self.node()
+
     def check_fields(self) -> None:
         """No property at the top may begin with ``$$``."""
         for name in sorted(self.field_names()):
@@ -101,12 +106,15 @@ class JsonFormat(Comparing[JsonSchema]):
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> JsonSchema:
         """An object or a boolean; whether it makes sense as a schema is looked at only where it is new."""
-        value = read(text)
+        try:
+            value = read(text)
+        except InvalidSchema:
+            raise Unreadable("Invalid JSON schema") from None  # in the words of Confluent 8.3.1
         if type(value) is not dict and type(value) is not bool:
             raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
         schema = JsonSchema(value, tuple(dependencies))
         if new:
-            schema.node()
+            schema.check()
         return schema
 
     def own(self, schema: Schema) -> JsonSchema | None:

@@ -92,7 +92,7 @@ class _Parser:
             case "edition":
                 raise source.error("edition is not currently supported")
             case _:
-                raise source.error(f"unexpected label: {word}")
+                raise source.unexpected_label(word)
 
     def _once(self, known: dict[str, _T], declared: _T) -> None:
         if declared.name in known:
@@ -161,7 +161,7 @@ class _Parser:
         elif self._syntax == "proto3" or (word == "map" and source.peek() == "<"):
             type_ = source.type(word)
         else:
-            raise source.error(f"unexpected label: {word}")
+            raise source.unexpected_label(word)
         if label and isinstance(type_, MapType):
             raise source.error("'map' type cannot have label")
         return self._group(label) if type_ == "group" else self._field_of(label, type_)
@@ -313,7 +313,7 @@ class _Parser:
             elif word == "rpc":
                 rpcs.append(self._rpc())
             else:
-                raise source.error(f"unexpected label: {word}")
+                raise source.unexpected_label(word)
         return Service(name, tuple(rpcs), tuple(options))
 
     def _rpc(self) -> Rpc:
@@ -330,7 +330,7 @@ class _Parser:
                     continue
                 word = source.word()
                 if word != "option":
-                    raise source.error(f"unexpected label: {word}")
+                    raise source.unexpected_label(word)
                 options.append(statement(source))
         else:
             source.need(";")

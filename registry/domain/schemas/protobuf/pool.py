@@ -35,10 +35,6 @@ class Pools:
         understanding = Understanding(self._names, self._pool_or_none)
         return descriptor(self._file, self._names, _OWN, understanding, self._known)
 
-    def check(self) -> None:
-        """Raise :class:`InvalidSchema` where protobuf refuses the file: numbers used twice, and the like."""
-        self._pool()
-
     def _pool_or_none(self) -> DescriptorPool | None:
         try:
             return self._pool()

@@ -13,6 +13,7 @@ from registry.domain.schemas.contract import (
     InvalidSchema,
     Schema,
     Tagged,
+    Unreadable,
     digest,
 )
 from registry.domain.schemas.tags import changes
@@ -22,17 +23,14 @@ from .model import File
 from .names import Names, unknown_type
 from .parser import parse
 from .text import canonical_text, normal_text, text_without_extensions
+from .validation import Validation
 
 
 def read(text: str, dependencies: Sequence[Dependency], *, new: bool) -> ProtobufSchema:
     """The schema that ``text`` says; ``new``: its types must be known. Raises :class:`InvalidSchema`."""
     schema = ProtobufSchema(_file(text), [(each.name, _dependency(each)) for each in dependencies])
     if new:
-        if not schema.canonical:
-            raise InvalidSchema("Empty schema")
-        unknown = unknown_type(schema.file, schema.names)
-        if unknown is not None:
-            raise InvalidSchema(f"Could not resolve type: {unknown}")
+        schema.check()
     return schema
 
 
@@ -91,11 +89,17 @@ class ProtobufSchema:
             case _:
                 return self.canonical
 
-    def check_fields(self) -> None:
-        """Protobuf itself must take the file, with its rules for numbers and names."""
-        from .pool import Pools  # noqa: PLC0415 (as above)
+    def check(self) -> None:
+        """Raise :class:`InvalidSchema` for nothing at all, and for a type that is nowhere declared."""
+        if not self.canonical:
+            raise InvalidSchema("Empty schema")
+        unknown = unknown_type(self.file, self.names)
+        if unknown is not None:
+            raise InvalidSchema(f"Could not resolve type: {unknown}")
 
-        Pools(self.file, self.names, self._dependencies).check()
+    def check_fields(self) -> None:
+        """Types must come from imports, and names and numbers be unique."""
+        Validation(self.file, self.names, self._dependencies).check()
 
     def field_names(self) -> frozenset[str]:
         """The fields of the first message."""
@@ -124,7 +128,7 @@ def _file(text: str) -> File:
     except InvalidSchema as error:
         file = _from_base64(text)
         if file is None:
-            raise InvalidSchema(f"Could not parse Protobuf - {error}") from None
+            raise Unreadable(f"Could not parse Protobuf - {error}") from None
         return file
 
 

@@ -125,13 +125,21 @@ class Source:
         return self.error(f"{wanted} but was '{found}'" if found else "unexpected end of file")
 
     def error(self, message: str) -> InvalidSchema:
-        """A refusal that names the line and the column, both counted from 1."""
-        return InvalidSchema(f"Syntax error in {self._place()}: {message}")
+        """Return a refusal that names the place behind what was read last."""
+        return InvalidSchema(f"Syntax error in {self._place(self._last()[1])}: {message}")
 
-    def _place(self) -> str:
-        """``:line:column`` of the end of what was read last."""
-        end = 0
+    def unexpected_label(self, word: str) -> InvalidSchema:
+        """Return the refusal of ``word``, which was read last, that names the place where it begins."""
+        return InvalidSchema(f"Syntax error in {self._place(self._last()[0])}: unexpected label: {word}")
+
+    def _last(self) -> tuple[int, int]:
+        """Return where what was read last begins and ends."""
+        span = (0, 0)
         for _, found in zip(range(self._at), _TOKEN.finditer(self._text), strict=False):
-            end = found.end()
-        before = self._text[:end]
-        return f":{before.count(chr(10)) + 1}:{end - before.rfind(chr(10))}"
+            span = found.span()
+        return span
+
+    def _place(self, at: int) -> str:
+        """Return ``:line:column``, both counted from 1."""
+        before = self._text[:at]
+        return f":{before.count(chr(10)) + 1}:{at - before.rfind(chr(10))}"
