@@ -19,7 +19,7 @@ from registry.log.embedded import now_ms
 from registry.settings import Settings
 from registry.snapshot.builders import builder_name
 from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry, claim
-from registry.snapshot.choosing import Situation, newest_first, why_not
+from registry.snapshot.choosing import Situation, newest_first, of_lost_records, why_not
 from registry.snapshot.location import BadLocation, Location, LocationUnreachable
 from registry.snapshot.manifest import Manifest, new_id
 from registry.snapshot.reading import Unusable
@@ -190,6 +190,8 @@ def find_base(location: Location, source: Source, end: int) -> Manifest | None:
     situation = Situation(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in present.manifests(location) if each.offset <= end):
         why = why_not(manifest, situation)
+        if not why and (departure := source.log.departure(manifest.lineage)) is not None:
+            why = of_lost_records(departure)
         if not why:
             return manifest
         _log.info("%s cannot be built upon: %s", manifest.id, why)

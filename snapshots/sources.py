@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.records import Record
 from registry.log.contract import Fetched, LogError, Unreachable
 from registry.log.embedded_reading import EmbeddedLogReader
@@ -14,6 +15,7 @@ from registry.settings import Settings
 ASK_S = 30.0
 """Time for the log to say where it ends."""
 _BACK = (1, 1_000, 1_000_000)
+_REMEMBERED = 64
 
 
 class ReadableLog(Protocol):
@@ -26,6 +28,10 @@ class ReadableLog(Protocol):
 
     def ask_end(self, timeout_s: float) -> int:
         """The offset that the next record will get, as of some moment after the call."""
+        ...
+
+    def departure(self, lineage: Lineage) -> int | None:
+        """The offset at or before which this log ceases to be the one of ``lineage``."""
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
@@ -89,6 +95,24 @@ def time_before(log: ReadableLog, offset: int) -> int:
         if ts is not None or start == 0:
             return ts or 0
     return 0
+
+
+def lineage_at(log: ReadableLog, offset: int) -> Lineage:
+    """What there is to remember of the log up to ``offset``. Raises as :func:`records_between`.
+
+    One record is read at a time, so that the leader epoch is that of the last batch before ``offset``.
+    """
+    start = max(0, offset - _REMEMBERED)
+    lineage = NOTHING
+    while start < offset:
+        if not log.wait(start, ASK_S):
+            raise Unreachable(f"nothing could be read from offset {start} on within {ASK_S:g} s")
+        fetched = log.read(start, 1, 1 << 20)
+        records = [record for record in fetched.records if record.offset < offset]
+        known = fetched.epoch_end <= offset
+        lineage = lineage.extended(records, fetched.epoch if known else -1, fetched.epoch_end)
+        start = fetched.next
+    return lineage
 
 
 def _last_time(log: ReadableLog, start: int, end: int) -> int | None:

@@ -14,7 +14,7 @@ from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest
 from registry.snapshot.sealing import About
 
-from .sources import Source
+from .sources import Source, lineage_at
 
 
 class Progress(Protocol):
@@ -88,6 +88,7 @@ class Task:
             created_ms=now,
             engine=engine,
             base=self.base.id if self.base else "",
+            lineage=lineage_at(source.log, self.end),
         )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from registry.domain.lineage import Lineage
 from registry.domain.records import Entry, Record
 
 
@@ -32,7 +33,10 @@ class Unreachable(LogError):
 
 
 class ForeignLog(LogError):
-    """The log is not the one that was followed: deleted, made anew, or cut. The text says what was found."""
+    """The log is not the one that was followed: deleted, made anew, or cut (and perhaps grown again).
+
+    The text says what was found.
+    """
 
 
 class UnsafeFence(LogError):
@@ -73,6 +77,9 @@ class Fetched(NamedTuple):
     """The offset to read from next; as asked for when there was nothing."""
     notes: Sequence[tuple[int, bytes]] = ()
     """Offsets and notes of those records that have one; see :meth:`Log.append`."""
+    epoch: int = -1
+    """The leader epoch of the batch that ends at ``epoch_end``; -1 where it is not known."""
+    epoch_end: int = 0
 
 
 class Noted(NamedTuple):
@@ -117,6 +124,14 @@ class Log(Protocol):
 
     def ask_end(self, timeout_s: float) -> int:
         """The same, as of some moment after the call. Raises :class:`Unreachable`, :class:`ForeignLog`."""
+        ...
+
+    def departure(self, lineage: Lineage) -> int | None:
+        """Return the offset at or before which this log ceases to be the one of ``lineage``.
+
+        ``None`` if nothing says that it is another. From then on calls raise :class:`ForeignLog` as soon as
+        the log turns out to be another one. Raises :class:`LogError`.
+        """
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:

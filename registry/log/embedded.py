@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import lmdb
 
 from registry import folders
+from registry.domain.lineage import Lineage
 from registry.domain.records import Entry
 
 from . import format as layout
@@ -39,7 +40,7 @@ from .contract import (
     OutcomeUnknown,
     RecordTooLarge,
 )
-from .embedded_reading import fetched
+from .embedded_reading import departure, fetched
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -154,6 +155,10 @@ class EmbeddedLog:
         except lmdb.Error as error:
             self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
+
+    def departure(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.departure`."""
+        return departure(self, lineage)
 
     def notes_before(self, offset: int, records_max: int) -> Noted:
         """See :meth:`.contract.Log.notes_before`: none."""

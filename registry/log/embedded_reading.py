@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import lmdb
 
+from registry.domain.lineage import Lineage
 from registry.domain.records import Record
 
 from . import format as layout
@@ -56,6 +57,10 @@ class EmbeddedLogReader:
         except lmdb.Error as error:
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
 
+    def departure(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.departure`."""
+        return departure(self, lineage)
+
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Whether a read from ``offset`` gets on; all that there is, is at hand."""
         end = self.ask_end(timeout_s)
@@ -74,6 +79,29 @@ class EmbeddedLogReader:
     def close(self) -> None:
         """Release the log."""
         self._env.close()
+
+
+class Readable(Protocol):
+    """A log whose records are all at hand."""
+
+    def ask_end(self, timeout_s: float) -> int:
+        """The offset that the next record will get."""
+        ...
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """The records from ``offset`` on."""
+        ...
+
+
+def departure(log: Readable, lineage: Lineage) -> int | None:
+    """See :meth:`.contract.Log.departure`."""
+    found = None
+    for trace in reversed(lineage.traces):
+        records = log.read(trace.offset, 1, 1).records
+        if records and records[0].offset == trace.offset:
+            found = records[0]
+            break
+    return lineage.departure(found, log.ask_end(0.0), None)
 
 
 def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:

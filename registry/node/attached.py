@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from registry.domain.lineage import Lineage
 from registry.domain.records import Entry
 from registry.log.contract import (
     NO_NOTES,
@@ -107,6 +108,10 @@ class AttachedLog:
     def ask_end(self, timeout_s: float) -> int:
         """See :class:`.contract.Log`."""
         return self._with(lambda log: log.ask_end(timeout_s))
+
+    def departure(self, lineage: Lineage) -> int | None:
+        """See :class:`.contract.Log`."""
+        return self._with(lambda log: log.departure(lineage))
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :class:`.contract.Log`."""

@@ -20,6 +20,7 @@ from typing import IO, NamedTuple, cast
 import msgspec
 
 from registry.domain.fold import apply_all
+from registry.domain.lineage import Lineage
 from registry.domain.records import Record
 from registry.domain.rows import Change
 from registry.domain.views import OverlayView
@@ -70,6 +71,9 @@ class FoldingProcess:
         self._read, self._store = read, store
         self._bounds = records_max, bytes_max
         self._sent = store.applied
+        self._lineage = store.lineage
+        # Of the log up to the end of each batch that is under way; empty batches have none.
+        self._lineages: deque[Lineage] = deque()
         self._under_way = 0
         command, environment = module_command("registry.node.folding", str(store.path.parent))
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
@@ -104,12 +108,17 @@ class FoldingProcess:
         self._under_way -= 1
         if answer:
             folded = _decode_folded(answer)
-            self._store.commit_folded(folded.new, folded.changed, folded.applied)
+            self._store.commit_folded(folded.new, folded.changed, folded.applied, self._lineages.popleft())
 
     def _send(self, pipe: IO[bytes]) -> None:
         # At the log's end an empty batch takes the turn.
         fetched = self._read(self._sent, *self._bounds)
-        send(pipe, _encode(Batch(fetched.records, fetched.next)) if fetched.next > self._sent else b"")
+        if fetched.next > self._sent:
+            self._lineage = self._lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+            self._lineages.append(self._lineage)
+            send(pipe, _encode(Batch(fetched.records, fetched.next)))
+        else:
+            send(pipe, b"")
         self._sent = fetched.next
         self._under_way += 1
 

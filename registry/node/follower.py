@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from registry.domain import rows
 from registry.domain.fold import apply
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.records import BARRIER_KEY, Record
 from registry.domain.views import OverlayView
 from registry.log.contract import Fetched, Log
@@ -44,8 +45,13 @@ class Rows(Protocol):
         """The committed rows."""
         ...
 
-    def commit(self, changes: dict[bytes, bytes | None], applied: int) -> None:
-        """Write changes and move the applied offset, all or nothing."""
+    @property
+    def lineage(self) -> Lineage:
+        """What is remembered of the log that was applied."""
+        ...
+
+    def commit(self, changes: dict[bytes, bytes | None], applied: int, lineage: Lineage = NOTHING) -> None:
+        """Write changes, move the applied offset and remember the lineage up to there, all or nothing."""
         ...
 
 
@@ -144,7 +150,8 @@ class Follower:
             overlay = OverlayView(view, changes)
             for record in fetched.records:
                 changes.update(apply(overlay, record))
-        self._store.commit(changes, fetched.next)
+        lineage = self._store.lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+        self._store.commit(changes, fetched.next, lineage)
         if any(record.key == BARRIER_KEY for record in fetched.records):
             self._watch_barriers(fetched.records)
             self._tell_newest()

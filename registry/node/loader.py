@@ -9,16 +9,19 @@ import pickle
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from types import MappingProxyType
+from typing import IO, Any
 
 import orjson
 
-from registry.log.contract import Log
+from registry.domain.lineage import Lineage
+from registry.log.contract import Log, LogError
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.modules import module_command
 from registry.settings import Settings
-from registry.snapshot.choosing import Situation
+from registry.snapshot.choosing import Situation, of_lost_records
 from registry.snapshot.refused import refused_in
 from registry.snapshot.taking import Wanted
 
@@ -74,15 +77,19 @@ def _have_taken(
     applied: int,
     starting: Starting,
     begun: subprocess.Popen[bytes] | None,
+    refused: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
     wanted = Wanted(
-        _situation(settings, log, folder.parent), applied, settings.snapshots_load_ahead, folder,
+        _situation(settings, log, folder.parent, refused), applied, settings.snapshots_load_ahead, folder,
         settings.store_map_bytes,
     )  # fmt: skip
     try:
         process = begun or begin()
         with starting.loading(process.kill), process:
-            taken = _heard(process, Given(settings, wanted), starting)
+            taken = _heard(process, Given(settings, wanted), starting, log)
+    except _OtherHistory as other:
+        shutil.rmtree(folder, ignore_errors=True)
+        return _have_taken(settings, log, folder, applied, starting, None, {**refused, other.id: other.why})
     except OSError as error:
         starting.refused(f"No snapshot can be loaded: {error}")
         return False
@@ -96,17 +103,29 @@ def _have_taken(
     return bool(taken)
 
 
-def _situation(settings: Settings, log: Log, store: Path) -> Situation:
+def _situation(settings: Settings, log: Log, store: Path, refused: Mapping[str, str]) -> Situation:
     retention_ms = log.tombstone_retention_ms
     if isinstance(log, EmbeddedLog):
         # Its own store has applied whatever it forgets; a snapshot has not.
         retention_ms = round(settings.tombstone_retention_s * 1000)
     margin_ms = round(settings.end_age_margin_s * 1000)
-    return Situation(log.identity, log.end(), retention_ms, margin_ms, now_ms(), refused_in(store))
+    known = {**refused_in(store), **refused}
+    return Situation(log.identity, log.end(), retention_ms, margin_ms, now_ms(), known)
 
 
-def _heard(process: subprocess.Popen[bytes], given: Given, starting: Starting) -> str:
-    """Listen until the process ends; the id of the snapshot that it has taken, if it says so."""
+class _OtherHistory(Exception):
+    """A snapshot is not of this log's history."""
+
+    def __init__(self, id: str, why: str) -> None:
+        super().__init__(why)
+        self.id, self.why = id, why
+
+
+def _heard(process: subprocess.Popen[bytes], given: Given, starting: Starting, log: Log) -> str:
+    """Listen until the process ends; the id of the snapshot that it has taken, if it says so.
+
+    Raises :class:`_OtherHistory` when it loads a snapshot of records that ``log`` has lost.
+    """
     assert process.stdin is not None
     assert process.stdout is not None
     taken = ""
@@ -115,12 +134,24 @@ def _heard(process: subprocess.Popen[bytes], given: Given, starting: Starting) -
         # Its input stays open: the end of that, as of this process, would be its own.
         for line in process.stdout:
             told = orjson.loads(line)
+            if "chosen" in told:
+                _check_history(told, log)
             starting.heard(told)
             taken = told.get("taken", taken)
     except BaseException:
         process.kill()
         raise
     return taken
+
+
+def _check_history(chosen: dict[str, Any], log: Log) -> None:
+    """Raise :class:`_OtherHistory` if the snapshot is not of ``log`` as it is now."""
+    try:
+        departure = log.departure(Lineage.unpack(bytes.fromhex(chosen["lineage"])))
+    except LogError as error:
+        raise _OtherHistory(chosen["chosen"], f"it could not be compared with the log: {error}") from error
+    if departure is not None:
+        raise _OtherHistory(chosen["chosen"], of_lost_records(departure))
 
 
 def _give(pipe: IO[bytes], given: Given) -> None:

@@ -77,7 +77,7 @@ def _beside_a_store(settings: Settings, starting: Starting, identity: str) -> tu
     try:
         if found is not None:
             # One that cannot be read is set aside below, whatever log it was made from.
-            _suiting(settings, lambda: Known(identity, found.applied, found.at_end_ms))(log)
+            _suiting(settings, lambda: Known(identity, *found))(log)
     except StaleStore as error:
         return _with_store(settings, starting, log, str(error))
     except (Unreachable, ForeignLog) as error:
@@ -119,7 +119,7 @@ def _attached(
     settings: Settings, log: KafkaLog | None, store: Store, trouble: LogError | None = None
 ) -> tuple[AttachedLog, Store]:
     identity = store.meta(META_LOG).decode()
-    suits = _suiting(settings, lambda: Known(identity, store.applied, store.at_end_ms()))
+    suits = _suiting(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
     attached = AttachedLog(
         lambda: _open_log(settings, make=False),
         suits,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import orjson
 
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.records import RESEED_KEY, Record
 from registry.domain.retention import too_long
 from registry.log.contract import ForeignLog, Log, Unreachable
@@ -27,6 +28,7 @@ class Known(NamedTuple):
     """Of the log that it was made from."""
     applied: int
     at_end_ms: int
+    lineage: Lineage = NOTHING
 
 
 class Suiting:
@@ -60,6 +62,16 @@ class Suiting:
             raise ForeignLog(
                 f"the log {log.identity} ends at offset {log.end()}, but the store holds it up to "
                 f"{known.applied}: its end was cut off; reads are answered from the store and writes refused"
+            )
+        departure = log.departure(known.lineage)
+        if departure is not None:
+            raise ForeignLog(
+                f"the log {log.identity} has lost records and grown again: from offset {departure} or "
+                f"earlier on, up to {log.end()}, it does not have those that the store holds up to "
+                f"{known.applied}; "
+                "reads are answered from the store and writes refused. To keep what the store holds, publish "
+                "it into a new topic with: registrar log reseed; to keep what the log holds, stop this node, "
+                "move its folder store away and start it again"
             )
         why = too_long(known.at_end_ms, self._now(), log.tombstone_retention_ms, self._margin_ms)
         if why:

@@ -49,7 +49,10 @@ class _Telling:
         self.tell(said=sentence)
 
     def chosen(self, manifest: Manifest) -> None:
-        self.tell(chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size)
+        self.tell(
+            chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size,
+            lineage=manifest.lineage.pack().hex(),
+        )  # fmt: skip
 
     def step(self, step: str, rows: int, size: int) -> None:
         self.tell(step=step, rows=rows, size=size)

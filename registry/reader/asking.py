@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
+from registry.domain.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 from registry.log.kafka import wire
 from registry.log.kafka.connection import Connections, NoAnswer, Security
 from registry.log.kafka.partition import Partition
 from registry.log.kafka.topic import learn_min_in_sync
+from registry.store.layout import StoreError
 
 ASK_S = 0.2
 """How long an answer may take before the node is asked instead."""
@@ -25,13 +28,24 @@ REST_S = 1.0
 
 
 class LogEnd:
-    """Used on one event loop."""
+    """Used on one event loop. ``applied``: what is remembered of the log that the store has applied.
 
-    def __init__(self, security: Security, servers: str, topic: str) -> None:
+    A log that lost some of it gives no answer, whatever its end.
+    """
+
+    def __init__(
+        self,
+        security: Security,
+        servers: str,
+        topic: str,
+        *,
+        applied: Callable[[], Lineage] = lambda: NOTHING,
+    ) -> None:
         self._connections = Connections(security)
+        self._applied = applied
         self._servers = servers
         self._topic = topic
-        self._partition = Partition(self._connections, servers, topic)
+        self._partition = self._new_partition()
         self._identity = ""
         self._resting_until = 0.0
         self._looked_at = -LOOK_EVERY_S
@@ -41,9 +55,14 @@ class LogEnd:
         """The node has told the identity of the store's log; empty: it is not to be asked now."""
         if identity != self._identity:
             self._identity = identity
-            self._partition = Partition(self._connections, self._servers, self._topic)
+            self._partition = self._new_partition()
             self._looked_at = -LOOK_EVERY_S
             self.rest_is_over()
+
+    def _new_partition(self) -> Partition:
+        partition = Partition(self._connections, self._servers, self._topic)
+        partition.read = self._applied
+        return partition
 
     async def ask(self) -> int | None:
         """The offset of the next record as of some moment after the call; ``None``: ask the node."""
@@ -55,7 +74,7 @@ class LogEnd:
                 if time.monotonic() - self._looked_at >= LOOK_EVERY_S:
                     await self._look(partition)
                 return await partition.offset_at(wire.LATEST, ASK_S)
-        except (LogError, NoAnswer, TimeoutError):
+        except (LogError, NoAnswer, StoreError, TimeoutError):
             self._resting_until = time.monotonic() + REST_S
             return None
 

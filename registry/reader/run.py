@@ -55,7 +55,9 @@ async def _run(parent: Parent) -> int:
 
         from .asking import LogEnd  # noqa: PLC0415
 
-        backend.log_end = LogEnd(Security(**settings.security), settings.kafka, settings.topic)
+        backend.log_end = LogEnd(
+            Security(**settings.security), settings.kafka, settings.topic, applied=store.lineage
+        )
     backend.link = Link(
         parent.endpoint,
         timeout_s=settings.request_timeout_s,

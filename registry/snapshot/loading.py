@@ -52,7 +52,9 @@ def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int
             rows, size = _append_all(store, manifest, location, told)
             told("rows", rows, size)
             state = State(manifest.offset, manifest.digest)
-            store.finish(Origin(manifest.fold, manifest.log, state, manifest.at_end_ms, manifest.id))
+            store.finish(
+                Origin(manifest.fold, manifest.log, state, manifest.at_end_ms, manifest.id, manifest.lineage)
+            )
             told("synced", rows, size)
     except OutOfOrder as error:
         shutil.rmtree(folder, ignore_errors=True)

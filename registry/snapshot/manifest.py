@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from registry.domain.lineage import NOTHING, Lineage
+
 MANIFEST = "manifest.json"
 FORMAT = "registrar-snapshot 1"
 DIGEST_DIGITS = 32
@@ -79,6 +81,8 @@ class Manifest(NamedTuple):
     """Digest of all rows, see :mod:`registry.domain.digest`."""
     parts: tuple[Part, ...]
     """In the order of their keys."""
+    lineage: Lineage = NOTHING
+    """What is remembered of the log up to ``offset``; nothing in manifests of older versions."""
 
     @property
     def rows(self) -> int:
@@ -95,6 +99,7 @@ class Manifest(NamedTuple):
         fields = self._asdict()
         fields["counts"] = dict(sorted(self.counts.items()))
         fields["digest"] = f"{self.digest:0{DIGEST_DIGITS}x}"
+        fields["lineage"] = self.lineage.pack().hex()
         fields["parts"] = [
             part._asdict() | {"first": part.first.hex(), "last": part.last.hex()} for part in self.parts
         ]
@@ -144,8 +149,9 @@ def part_name(sha256: str) -> str:
 
 def _manifest(fields: dict[str, Any]) -> Manifest:
     parts = tuple(_part(each) for each in fields["parts"])
-    known = {name: fields[name] for name in Manifest._fields}
-    return Manifest(**known | {"digest": int(fields["digest"], 16), "parts": parts})
+    lineage = Lineage.unpack(bytes.fromhex(fields.get("lineage", "")))
+    known = {name: fields[name] for name in Manifest._fields if name != "lineage"}
+    return Manifest(**known | {"digest": int(fields["digest"], 16), "parts": parts, "lineage": lineage})
 
 
 def _part(fields: dict[str, Any]) -> Part:

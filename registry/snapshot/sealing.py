@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from registry.domain import digest
+from registry.domain.lineage import NOTHING, Lineage
 
 from .location import Location
 from .manifest import FORMAT, MANIFEST, Manifest, Part
@@ -36,6 +37,7 @@ class About(NamedTuple):
     created_ms: int
     engine: str
     base: str = ""
+    lineage: Lineage = NOTHING
 
 
 class Written(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any
 import lmdb
 
 from registry.domain.digest import MODULUS, row_hash
+from registry.domain.lineage import Lineage
 from registry.lmdbfile import is_short, look_inside, progress, read_only, report
 
 from . import layout
@@ -47,6 +48,7 @@ def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
             return
         try:
             state = State.unpack(bytes(txn.get(layout.META_STATE, b"", db=meta)))
+            Lineage.unpack(bytes(txn.get(layout.META_LINEAGE, b"", db=meta)))
         except ValueError as error:
             yield str(error)
             return
@@ -106,14 +108,18 @@ def _half_way(low: bytes, high: bytes) -> bytes:
     return low[:shared] + ((a + b) // 2).to_bytes(8, "big")
 
 
-def standing(path: Path) -> tuple[int, int]:
-    """The applied offset of the environment at ``path``, and when it was at the log's end, in the child."""
+def standing(path: Path) -> tuple[int, int, str]:
+    """The applied offset of the environment at ``path``, when it was at the log's end, and its lineage.
+
+    In the child; the lineage is in hexadecimal digits.
+    """
     with (
         read_only(path, layout.TABLES) as env,
         env.begin(env.open_db(layout.META, create=False)) as txn,
     ):
         state = State.unpack(txn.get(layout.META_STATE) or b"")
-        return state.applied, int(txn.get(layout.META_AT_END) or b"0")
+        lineage = bytes(txn.get(layout.META_LINEAGE) or b"")
+        return state.applied, int(txn.get(layout.META_AT_END) or b"0"), lineage.hex()
 
 
 if __name__ == "__main__":

@@ -4,17 +4,7 @@ The store's folder has one environment, ``store-N``, and the small file ``curren
 it was made from; ``current`` is swapped by rename. An environment has two tables: ``rows`` with the rows and
 nothing else, and ``meta``:
 
-============ ===============================================================
-``format``   format of the environment
-``fold``     version of the fold that made the rows
-``log``      identity of the log
-``boot``     boot of the machine in which the store was last open
-``clean``    whether it was closed since
-``state``    applied offset and digest, written with every commit
-``at_end``   when the store last was at the log's end, ms of this host's clock
-``revision`` random bytes, see :meth:`registry.domain.rows.View.revision`; others at each start
-``loaded``   id of the snapshot that the rows were loaded from, until they were added up
-============ ===============================================================
+============ ========================================================
 """
 
 from __future__ import annotations
@@ -35,6 +25,7 @@ MAP_BYTES = 64 << 30
 META_FORMAT, META_FOLD, META_LOG = b"format", b"fold", b"log"
 META_BOOT, META_CLEAN, META_STATE, META_AT_END = b"boot", b"clean", b"state", b"at_end"
 META_LOADED, META_REVISION = b"loaded", b"revision"
+META_LINEAGE = b"line"
 CURRENT = "current"
 PREFIX = "store-"
 ASIDE = ".damaged"

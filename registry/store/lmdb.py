@@ -24,6 +24,7 @@ from typing import NamedTuple
 import lmdb
 
 from registry.domain.digest import MODULUS, row_hash, total
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.rows import VERSION, Change, same_content
 
 from . import layout
@@ -61,6 +62,7 @@ class Store:
             self._meta = self._env.open_db(layout.META, create=False)
             with self._env.begin(self._meta, write=True) as txn:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
+                self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
                 txn.put(layout.META_BOOT, layout.boot_id())
                 txn.put(layout.META_CLEAN, b"0")
                 txn.put(layout.META_REVISION, _new_revision())
@@ -83,6 +85,11 @@ class Store:
     def state(self) -> State:
         """Applied offset and digest of one and the same moment."""
         return self._state
+
+    @property
+    def lineage(self) -> Lineage:
+        """What is remembered of the log that was applied; nothing in stores of older versions."""
+        return self._lineage
 
     def meta(self, name: bytes) -> bytes:
         """One of the meta rows that opening wrote; empty when it is missing."""
@@ -123,17 +130,28 @@ class Store:
         """The committed rows, for a ``with`` block."""
         return StoreView(self._env, self._rows, self._meta)
 
-    def commit(self, changes: dict[bytes, bytes | None] | Iterable[Change], applied: int) -> None:
+    def commit(
+        self,
+        changes: dict[bytes, bytes | None] | Iterable[Change],
+        applied: int,
+        lineage: Lineage = NOTHING,
+    ) -> None:
         """Write the changes, the last of each key counting, and move the applied offset, all or nothing.
+
+        ``lineage``: of the log up to there; if it is not known, the one that is kept stays.
 
         Raises :class:`StoreError` when the disk or the map is full, :class:`DamagedStore` when LMDB finds its
         own pages broken.
         """
         rows = changes if isinstance(changes, dict) else dict(changes)
-        self.commit_folded((), sorted(rows.items(), key=itemgetter(0)), applied)
+        self.commit_folded((), sorted(rows.items(), key=itemgetter(0)), applied, lineage)
 
     def commit_folded(
-        self, new: Sequence[tuple[bytes, bytes]], changed: Sequence[Change], applied: int
+        self,
+        new: Sequence[tuple[bytes, bytes]],
+        changed: Sequence[Change],
+        applied: int,
+        lineage: Lineage = NOTHING,
     ) -> None:
         """As :meth:`commit`, for changes in ascending order of distinct keys.
 
@@ -162,9 +180,12 @@ class Store:
                     txn.put(layout.META_STATE, state.pack(), db=self._meta)
                     if disturbed:
                         txn.put(layout.META_REVISION, _new_revision(), db=self._meta)
+                    if lineage != NOTHING:
+                        txn.put(layout.META_LINEAGE, lineage.pack(), db=self._meta)
             except lmdb.Error as error:
                 raise _meant(self.path, error) from error
             self._state = state
+            self._lineage = lineage if lineage != NOTHING else self._lineage
             self._scrub_sum += scrubbed
 
     def verify_step(self, rows_max: int = 1000) -> bool:

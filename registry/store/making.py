@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 import lmdb
 
 from registry import folders
+from registry.domain.lineage import NOTHING, Lineage
 from registry.lmdbfile import DATA
 
 from . import layout
@@ -45,6 +46,7 @@ class Origin(NamedTuple):
     """When they were those at the log's end, ms since the epoch."""
     snapshot: str = ""
     """Id of the snapshot that they were loaded from, while nobody has added them up."""
+    lineage: Lineage = NOTHING
 
 
 class NewStore:
@@ -113,6 +115,7 @@ class NewStore:
             layout.META_STATE: origin.state.pack(),
             layout.META_AT_END: b"%d" % origin.at_end_ms,
             layout.META_LOADED: origin.snapshot.encode(),
+            layout.META_LINEAGE: origin.lineage.pack(),
         }
         try:
             for name, value in meta.items():

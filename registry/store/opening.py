@@ -17,6 +17,7 @@ from typing import NamedTuple
 import lmdb
 
 from registry.domain.fold import FOLD_VERSION
+from registry.domain.lineage import Lineage
 from registry.lmdbfile import CannotExamine, ask, examine, read_only
 
 from . import layout
@@ -109,13 +110,21 @@ class Standing(NamedTuple):
     applied: int
     at_end_ms: int
     """When it last was at the log's end."""
+    lineage: Lineage
+    """What is remembered of the log up to there; nothing in stores of older versions."""
 
 
 def peek(path: Path) -> Standing | None:
     """How far the store in folder ``path`` is, if it can be read: it may outlive its log."""
     current = read_current(path)
     said = ask("registry.store.check", str(path / current.name), "standing") if current else None
-    return Standing(*map(int, said.split())) if said else None
+    if not said:
+        return None
+    applied, at_end_ms, *lineage = said.split()
+    try:
+        return Standing(int(applied), int(at_end_ms), Lineage.unpack(bytes.fromhex("".join(lineage))))
+    except ValueError:
+        return None
 
 
 def _refusals(

@@ -8,6 +8,8 @@ from typing import Any
 
 import lmdb
 
+from registry.domain.lineage import Lineage
+
 from . import layout
 from .layout import State, StoreError, StoreMissing, read_current
 from .view import Memo, StoreView
@@ -97,6 +99,14 @@ class StoreReader:
         try:
             with self.view() as view:
                 return view.state()
+        except (lmdb.Error, ValueError) as error:
+            raise StoreError(f"the store in {self._path} cannot be read: {error}") from error
+
+    def lineage(self) -> Lineage:
+        """What is remembered of the log that was applied; raises :class:`StoreMissing` without a store."""
+        try:
+            with self.view() as view:
+                return view.lineage()
         except (lmdb.Error, ValueError) as error:
             raise StoreError(f"the store in {self._path} cannot be read: {error}") from error
 

@@ -9,7 +9,9 @@ from typing import Any, Self
 
 import lmdb
 
-from .layout import META_REVISION, META_STATE, State, applied_of
+from registry.domain.lineage import Lineage
+
+from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
 Memo = list[tuple[int, int]]
 """One entry: the number of a transaction, and the applied offset at it; spares most reads of the meta."""
@@ -47,6 +49,10 @@ class StoreView:
     def state(self) -> State:
         """Applied offset and digest of the very rows that this view sees."""
         return State.unpack(self._txn.get(META_STATE, db=self._meta) or b"")
+
+    def lineage(self) -> Lineage:
+        """What is remembered of the log that these rows are the fold of. Raises :class:`ValueError`."""
+        return Lineage.unpack(self._txn.get(META_LINEAGE, db=self._meta) or b"")
 
     def applied(self) -> int:
         """The applied offset of the very rows that this view sees."""

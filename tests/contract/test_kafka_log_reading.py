@@ -13,7 +13,6 @@ from registry.domain.records import Entry, Record
 from registry.log.contract import (
     NOTE_BYTES,
     DamagedLog,
-    Fetched,
     ForeignLog,
     LogError,
     Noted,
@@ -78,7 +77,7 @@ def test_markers_of_transactions_are_passed_over(kafka: Broker, opened: Opened) 
     assert [record.offset for record in records] == [0, 2, 4], "Confluent reads what was aborted, too"
     assert end == log.end() == 6
     assert log.wait(5, 30)
-    assert log.read(5, 10, ALL) == Fetched([], 6), "nothing but a marker, and still it gets on"
+    assert log.read(5, 10, ALL)[:2] == ([], 6), "nothing but a marker, and still it gets on"
 
 
 def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Opened) -> None:
@@ -166,7 +165,7 @@ def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, ope
         odd.proxy.loses_fetches = False
     elsewhere = opened(odd.address, topic)
     assert elsewhere.wait(1, 30)
-    assert mine == elsewhere.read(1, 10, ALL)
+    assert mine[:3] == elsewhere.read(1, 10, ALL)[:3]
     produced(odd.address, topic, b"another's")
     assert read_on(log, 3)[0][0].value == b"another's"
 

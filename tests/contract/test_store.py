@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.domain import digest
+from registry.domain.lineage import NOTHING
+from registry.domain.records import Record
 from registry.domain.rows import Change, View, scan, scan_back
 from registry.domain.views import DictView, OverlayView
 from registry.modules import module_command
@@ -166,7 +168,25 @@ def test_rows_offset_and_digest_are_there_after_a_restart(tmp_path: Path) -> Non
     assert again.at_end_ms() > 0
     again.mark_at_end(9_000)
     again.close()
-    assert peek(tmp_path / "store") == (7, 9_000)
+    assert peek(tmp_path / "store") == (7, 9_000, NOTHING)
+
+
+def test_a_lineage_is_kept_with_the_rows(tmp_path: Path) -> None:
+    lineage = NOTHING.extended([Record(6, 1, b"k", b"v")], 3, 7)
+    store = opened(tmp_path)
+    assert store.lineage == NOTHING
+    store.commit([(b"a", b"1")], 7, lineage)
+    store.commit([(b"a", b"2")], 8)
+    assert store.lineage == lineage, "what is not told stays"
+    with store.view() as view:
+        assert view.lineage() == lineage
+    store.close()
+    found = peek(tmp_path / "store")
+    assert found is not None
+    assert (found.applied, found.lineage) == (8, lineage)
+    again = opened(tmp_path)
+    assert again.lineage == lineage
+    again.close()
     assert known_log(tmp_path / "store") == LOG
 
 

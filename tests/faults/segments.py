@@ -25,6 +25,26 @@ class Batch(NamedTuple):
     records: list[Record]
 
 
+class Size(NamedTuple):
+    """Where one record batch ends."""
+
+    next: int
+    """The offset after its last record."""
+    ends_at: int
+    """The byte of its segment after its last one."""
+
+
+def sizes(raw: bytes) -> Iterator[Size]:
+    """The whole batches of a segment."""
+    at = 0
+    while at + _HEADER.size <= len(raw):
+        base, length, _, _, _, _, last_delta, *_ = _HEADER.unpack_from(raw, at)
+        at += _BEFORE_LENGTH + length
+        if at > len(raw):
+            return
+        yield Size(base + last_delta + 1, at)
+
+
 def batches(folder: Path) -> list[Batch]:
     """All batches of a partition's folder, ascending; an unfinished one at its end is left out."""
     return [batch for path in sorted(folder.glob("*.log")) for batch in _of_segment(path.read_bytes())]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from registry.domain import digest
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.rows import Change
 from registry.domain.views import DictView
 
@@ -37,6 +38,7 @@ class MemoryStore:
         self._rows = MemoryView((), 0)
         self._witness = witness
         self.digest = digest.EMPTY
+        self.lineage = NOTHING
 
     @property
     def applied(self) -> int:
@@ -45,7 +47,12 @@ class MemoryStore:
     def view(self) -> MemoryView:
         return self._rows
 
-    def commit(self, changes: dict[bytes, bytes | None] | Iterable[Change], applied: int) -> None:
+    def commit(
+        self,
+        changes: dict[bytes, bytes | None] | Iterable[Change],
+        applied: int,
+        lineage: Lineage = NOTHING,
+    ) -> None:
         assert applied >= self.applied, f"the applied offset went back from {self.applied} to {applied}"
         changed = dict(changes)
         for key, value in changed.items():
@@ -54,5 +61,6 @@ class MemoryStore:
             self._rows = MemoryView(self._rows.rows(), applied)
         self._rows.commit(changed.items())
         self._rows.moment = applied
+        self.lineage = lineage
         known = self._witness.setdefault(applied, self.digest)
         assert known == self.digest, f"two stores differ at offset {applied}"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from registry.domain.lineage import Lineage
 from registry.domain.records import NOOP_KEY, Entry
 from registry.log.contract import (
     NO_NOTES,
@@ -105,6 +106,9 @@ class NodeLog:
     def _notes(self, offset: int, after: int) -> list[tuple[int, bytes]]:
         found = self._partition.notes
         return [(at, found[at]) for at in range(offset, after) if at in found]
+
+    def departure(self, lineage: Lineage) -> int | None:
+        return None  # the simulated partition loses nothing
 
     def notes_before(self, offset: int, records_max: int) -> Noted:
         since = max(0, offset - records_max)

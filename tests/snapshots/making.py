@@ -10,10 +10,12 @@ from typing import Any
 
 from registry.domain import records, values
 from registry.domain.fold import FOLD_VERSION
+from registry.domain.lineage import Lineage
 from registry.domain.model import Subject
 from registry.domain.records import Entry, Record
 from registry.log.contract import Fetched
 from registry.log.embedded import now_ms
+from registry.log.embedded_reading import departure
 from registry.settings import Settings
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest, new_id
@@ -45,6 +47,9 @@ class KnownLog:
         at = bisect_left(self.records, offset, key=lambda record: record.offset)
         found = list(self.records[at : at + records_max])
         return Fetched(found, found[-1].offset + 1 if found else max(offset, self._end))
+
+    def departure(self, lineage: Lineage) -> int | None:
+        return departure(self, lineage)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < self._end

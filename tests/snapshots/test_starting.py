@@ -17,6 +17,7 @@ import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.domain import digest
+from registry.log.embedded import EmbeddedLog
 from registry.node.starting import Starting, Stopped
 from registry.settings import Settings
 from registry.snapshot.location import Location
@@ -29,7 +30,7 @@ from tests.process.stations import on_kafka
 from tests.process.test_lifecycle import children
 from tests.process.test_log_trouble import FORGETFUL, get, keys, register, status
 from tests.running import Registry, until
-from tests.snapshots.making import about, sealed
+from tests.snapshots.making import about, sealed, version
 
 WAIT_S = 60.0
 ALWAYS = ("--snapshots-load-ahead", "1")
@@ -410,3 +411,45 @@ def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(own: Br
         here.stop()
         if fresh is not None:
             fresh.stop()
+
+
+def test_what_was_made_of_records_that_the_log_has_lost_is_not_used(
+    data: Path, filled: Filled, tmp_path: Path
+) -> None:
+    (_, newest), _ = filled
+    shutil.copytree(data / "log", tmp_path / "backup")
+    registry = start(data).wait()
+    try:
+        for number in range(5):
+            assert register(registry, f"lost{number}").status_code == 200
+        lost = built(Settings(data=data))
+        assert lost.base == newest.id
+        assert registry.stop() == 0, registry.output
+        # The log alone is restored from a backup, and grows again beyond where it ended.
+        shutil.rmtree(data / "log")
+        (tmp_path / "backup").rename(data / "log")
+        with closing(EmbeddedLog(data / "log")) as log:
+            departed = log.end()
+            log.append([version(f"s{number}", 1, 100 + number) for number in range(40)])
+            assert log.end() > lost.offset
+
+        registry = start(data, port=registry.port).wait()
+        assert f"the log has lost records and grown again: from offset {lost.offset - 1}" in registry.output
+        found = told(registry)
+        assert found["id"] == newest.id, "the next older one is of what the log still has"
+        (refused,) = found["refused"]
+        assert lost.id in refused
+        assert f"it holds records from offset {lost.offset - 1} or earlier on that the log has" in refused
+        assert departed < lost.offset
+        names = get(registry, "/subjects").json()
+        assert "s39" in names
+        assert not any(name.startswith("lost") for name in names)
+        again = built(Settings(data=data))
+        assert again.base == newest.id, "nor is it built upon"
+        assert (again.offset, digest.text(again.digest)) == rows(registry)
+        assert registry.stop() == 0, registry.output
+        shutil.rmtree(data / "store")
+        registry = start(data, "--snapshots-load", "off", port=registry.port).wait()
+        assert (again.offset, digest.text(again.digest)) == rows(registry)
+    finally:
+        registry.stop()

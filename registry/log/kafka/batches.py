@@ -51,6 +51,8 @@ class Header(NamedTuple):
     """Of its first record; -1 without a producer id."""
     control: bool
     """A transaction's marker, which is no record."""
+    leader_epoch: int = -1
+    """In which it was appended; -1: not known."""
 
 
 def headers(data: bytes) -> Iterator[Header]:
@@ -63,16 +65,16 @@ def headers(data: bytes) -> Iterator[Header]:
         if data[at + _MAGIC_AT] < _MAGIC:
             yield Header(offset, offset + 1, NOBODY, -1, False)
         else:
-            (_, _, _, _, _, attributes, delta, _, _, producer, epoch, sequence, _) = _HEADER.unpack_from(
-                data, at
-            )
+            (
+                _, _, leader_epoch, _, _, attributes, delta, _, _, producer, epoch, sequence, _,
+            ) = _HEADER.unpack_from(data, at)  # fmt: skip
             control = bool(attributes & _CONTROL)
-            yield Header(offset, offset + delta + 1, Claim(producer, epoch), sequence, control)
+            yield Header(offset, offset + delta + 1, Claim(producer, epoch), sequence, control, leader_epoch)
         at += _PREFIX_BYTES + length
 
 
-def next_offset(data: bytes, offset: int) -> int:
-    """Where to go on after the whole batches in ``data``, which was fetched from ``offset``."""
+def last_batch(data: bytes) -> bytes:
+    """Return the last whole batch in ``data``; empty where there is none."""
     at, last, size = 0, -1, len(data)
     while at + HEADER_BYTES <= size:
         length = _LENGTH.unpack_from(data, at)[1]
@@ -80,9 +82,13 @@ def next_offset(data: bytes, offset: int) -> int:
             break
         last = at
         at += _PREFIX_BYTES + length
-    if last < 0:
-        return offset
-    return max(offset, next(headers(data[last:at])).next)
+    return b"" if last < 0 else data[last:at]
+
+
+def next_offset(data: bytes, offset: int) -> int:
+    """Where to go on after the whole batches in ``data``, which was fetched from ``offset``."""
+    last = last_batch(data)
+    return max(offset, next(headers(last)).next) if last else offset
 
 
 def runs(data: bytes, offset: int, notes: list[tuple[int, bytes]] | None = None) -> Iterator[list[Record]]:

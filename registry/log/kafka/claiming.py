@@ -12,8 +12,8 @@ from aiokafka.protocol.transaction import InitProducerIdRequest
 from registry.log.contract import Claim, Unreachable
 
 from .connection import NoAnswer
-from .partition import Partition, Pause, code_name
-from .wire import Code
+from .partition import Partition, Pause
+from .wire import Code, code_name
 
 _TRANSACTION_TIMEOUT_MS = 60_000
 _OF_TRANSACTIONS = 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -126,13 +127,43 @@ class Connections:
         self._opening: dict[_Key, asyncio.Lock] = {}
         self._closing: dict[asyncio.Future[None], asyncio.Transport] = {}
         self._closed = False
+        self._opened: Counter[_Key] = Counter()
 
-    async def ask(self, host: str, port: int, purpose: Purpose, request: Any, timeout_s: float) -> Any:
-        """The broker's answer. Raises :class:`NoAnswer`; :class:`.contract.LogError` if it is too old."""
+    def opened(self, host: str, port: int, purpose: Purpose) -> int:
+        """How often the connection for this purpose was opened, or will have been when it is used next."""
+        key = (host, port, purpose)
+        return self._opened[key] + (not self._is_open(key))
+
+    def _is_open(self, key: _Key) -> bool:
+        connection = self._open.get(key)
+        return connection is not None and connection.connected()
+
+    async def open(self, host: str, port: int, purpose: Purpose) -> None:
+        """Open the connection for this purpose, if it is not open. Raises as :meth:`ask`."""
+        await self.ask(host, port, purpose, None, _DEAD_MS / 1000)
+
+    async def ask(
+        self,
+        host: str,
+        port: int,
+        purpose: Purpose,
+        request: Any,
+        timeout_s: float,
+        *,
+        opened: int | None = None,
+    ) -> Any:
+        """The broker's answer. Raises :class:`NoAnswer`; :class:`.contract.LogError` if it is too old.
+
+        ``opened``: nothing is sent if the connection was opened once more meanwhile.
+        """
         key, sent = (host, port, purpose), False
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await self._connected(key)
+                if request is None:
+                    return None
+                if opened is not None and opened != self._opened[key]:
+                    raise NoAnswer(f"{host}:{port}: the connection was opened again", sent=False)
                 answer = asyncio.ensure_future(connection.send(request))
                 answer.add_done_callback(lambda answer: self._look(key, connection, answer))
                 sent = True
@@ -176,8 +207,7 @@ class Connections:
 
     async def _connected(self, key: _Key) -> Any:
         async with self._opening.setdefault(key, asyncio.Lock()):
-            connection = self._open.get(key)
-            if connection is None or not connection.connected():
+            if not self._is_open(key):
                 if self._closed:
                     raise LogError("the log is closed")
                 connection = AIOKafkaConnection(*key[:2], request_timeout_ms=_DEAD_MS, **self._arguments)
@@ -188,7 +218,8 @@ class Connections:
                     self._close(connection)
                     raise
                 self._open[key] = connection
-            return connection
+                self._opened[key] += 1
+            return self._open[key]
 
     def offers(self, host: str, port: int, purpose: Purpose, request: int) -> bool:
         """Return True if the broker at the other end of an open connection knows this kind of request."""

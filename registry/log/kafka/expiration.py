@@ -26,8 +26,8 @@ from typing import NamedTuple
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
 from .connection import NoAnswer
-from .partition import Partition, code_name
-from .wire import Broker, Code
+from .partition import Partition
+from .wire import Broker, Code, code_name
 
 PRODUCER, TRANSACTIONAL = "producer.id.expiration.ms", "transactional.id.expiration.ms"
 RENEWALS = 4

@@ -12,13 +12,14 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.records import Record
 from registry.log.contract import Fetched, LogError, Noted, Unreachable
 
 from . import batches, wire
 from .connection import NoAnswer, Purpose
-from .partition import END, HEAD, TRY_S, Partition, Pause, code_name
-from .wire import Code
+from .partition import END, HEAD, TRY_S, Partition, Pause
+from .wire import Code, code_name
 
 AHEAD_BYTES = 4 << 20
 """Fetching stops when so much lies in the buffer: what a step of a follower far behind takes at once. More
@@ -28,6 +29,7 @@ LONG_POLL_S = 0.5
 _REST_S = 0.5
 """So long after an own append nothing is fetched that nobody waits for: what comes next is most likely the
 next own one."""
+_LEARN_EVERY_S = 60.0
 _LOOK_EVERY_S = 5.0
 """The topic's id is looked at as often: brokers that fetch by name would not notice another topic."""
 
@@ -40,6 +42,8 @@ class _Chunk(NamedTuple):
     offset: int
     next: int
     data: bytes
+    epoch: int
+    """The leader epoch of its last batch; -1: not known."""
 
 
 class Prefetch:
@@ -71,6 +75,13 @@ class Prefetch:
         self._run: list[Record] = []
         self._at = 0
         self._notes: list[tuple[int, bytes]] = []
+        self._chunk_epoch = -1
+        self._epoch, self._epoch_end = -1, 0
+        # On the loop:
+        self._before = NOTHING
+        self._last = b""
+        self._fetched_at = time.monotonic()
+        partition.read = self.lineage
 
     # From threads.
 
@@ -84,7 +95,8 @@ class Prefetch:
                 self._next = None
                 raise
             assert self._next is not None
-            return Fetched(found, self._next, self._notes_before(self._next))
+            notes = self._notes_before(self._next)
+            return Fetched(found, self._next, notes, self._epoch, self._epoch_end)
 
     def _notes_before(self, offset: int) -> tuple[tuple[int, bytes], ...]:
         """The notes of what was read up to ``offset``; they are handed over once."""
@@ -134,6 +146,7 @@ class Prefetch:
                 return
             self._next, self._chunk_next = offset, offset
             self._runs, self._run, self._at, self._notes = iter(()), [], 0, []
+            self._chunk_epoch = self._epoch = -1
             self._position, self._turn = offset, self._turn + 1
             self._chunks.clear()
             self._bytes = 0
@@ -161,6 +174,8 @@ class Prefetch:
                 self._run, self._at = run, 0
                 continue
             self._next = self._chunk_next
+            if self._chunk_epoch >= 0:
+                self._epoch, self._epoch_end = self._chunk_epoch, self._chunk_next
             with self._changed:
                 if not self._chunks:
                     return False
@@ -168,13 +183,28 @@ class Prefetch:
                 self._bytes -= len(chunk.data)
             self._loop.call_soon_threadsafe(self._wanted.set)
             self._runs, self._chunk_next = batches.runs(chunk.data, self._next, self._notes), chunk.next
+            self._chunk_epoch = chunk.epoch
         return True
 
     # On the loop.
 
+    def begins_after(self, lineage: Lineage) -> None:
+        """Remember what was read before, by others than this one."""
+        self._before = lineage
+
+    def lineage(self) -> Lineage:
+        """What is remembered of the log: the last batch that was fetched, or what was read before."""
+        if not self._last:
+            return self._before
+        header = next(batches.headers(self._last))
+        records = [record for run in batches.runs(self._last, header.offset) for record in run]
+        return NOTHING.extended(records, header.leader_epoch, header.next)
+
     def put(self, offset: int, data: bytes) -> None:
         """The log has taken ``data`` at ``offset``: if it comes next and has room, it need not be fetched."""
-        if offset == self._position and self._bytes < AHEAD_BYTES:
+        # From time to time one is fetched, because that alone tells its leader epoch.
+        learns = time.monotonic() - self._fetched_at > _LEARN_EVERY_S
+        if offset == self._position and self._bytes < AHEAD_BYTES and not learns:
             # First, as whoever waits for it may wait for more at once.
             self._rests_until = time.monotonic() + _REST_S
             self._add(offset, self._turn, data)
@@ -278,12 +308,19 @@ class Prefetch:
             self._add(position, turn, answer.data)
 
     def _add(self, position: int, turn: int, data: bytes) -> None:
-        after = batches.next_offset(data, position)
+        last = batches.last_batch(data)
+        if not last:
+            return
+        header = next(batches.headers(last))
+        after = max(position, header.next)
         with self._changed:
             if turn != self._turn or position != self._position or after <= position:
                 return
             self._position = after
-            self._chunks.append(_Chunk(position, after, data))
+            self._last = last
+            if header.leader_epoch >= 0:
+                self._fetched_at = time.monotonic()
+            self._chunks.append(_Chunk(position, after, data, header.leader_epoch))
             self._bytes += len(data)
             self._changed.notify_all()
 
@@ -313,7 +350,12 @@ class Prefetch:
 async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpose) -> wire.FetchAnswer:
     """One fetch from ``offset`` on, which waits as long for a first record."""
     request = wire.Fetch(
-        partition.topic, partition.topic_id, offset, wait_ms=round(wait_s * 1000), bytes_max=FETCH_BYTES
+        partition.topic,
+        partition.topic_id,
+        offset,
+        epoch=partition.epoch,
+        wait_ms=round(wait_s * 1000),
+        bytes_max=FETCH_BYTES,
     )
     return wire.fetched(await partition.ask(request, purpose, wait_s + TRY_S, looking=True))
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.records import Entry
 from registry.log.contract import (
     NO_NOTES,
@@ -153,6 +154,20 @@ class KafkaLog:
     def fence(self, earlier: Claim) -> None:
         """See :meth:`.contract.Log.fence`."""
         self._do(self._appender.fence(earlier), 2 * self._append_timeout_s)
+
+    def departure(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.departure`."""
+        return self._do(self._departure(lineage), 4 * TRY_S)
+
+    async def _departure(self, lineage: Lineage) -> int | None:
+        if lineage == NOTHING:
+            return None
+        deadline = self._loop.time() + 2 * TRY_S
+        departure = await until(deadline, lambda: self._partition.departure(lineage))
+        if departure is None:
+            self._prefetch.begins_after(lineage)
+            self._partition.compare_again()
+        return departure
 
     def notes_before(self, offset: int, records_max: int) -> Noted:
         """See :meth:`.contract.Log.notes_before`."""

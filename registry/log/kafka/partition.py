@@ -11,13 +11,15 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from registry.domain.lineage import NOTHING, Lineage
 from registry.log.contract import ForeignLog, LogError, Unreachable
 
 from . import wire, witnesses
 from .connection import Connections, NoAnswer, Purpose, addresses
-from .wire import Broker, Cluster, Code
+from .departures import Looking
+from .wire import Broker, Cluster, Code, code_name
 
 CONFIRM_S = 1.0
 """For how long brokers must say that the log is another one."""
@@ -27,22 +29,16 @@ _PAUSE_MIN_S, _PAUSE_MAX_S = 0.02, 1.0
 
 # DescribeQuorum: only brokers without ZooKeeper offer it.
 _OF_KRAFT = 55
-_NAMES = {code.value: code.name for code in Code}
 _DENIED = {
     Code.TOPIC_AUTHORIZATION_FAILED: "topic",
     Code.CLUSTER_AUTHORIZATION_FAILED: "cluster",
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
 }
 
-TOPIC, HEAD, END = "topic", "head", "end"
+TOPIC, HEAD, END, HISTORY = "topic", "head", "end", "history"
 """In what a log can turn out to be another one."""
 
 T = TypeVar("T")
-
-
-def code_name(code: int) -> str:
-    """Kafka's name of an error code, as far as it is known here."""
-    return _NAMES.get(code, f"error {code}")
 
 
 class Pause:
@@ -59,6 +55,15 @@ class Pause:
     def reset(self) -> None:
         """Begin with short waits again."""
         self._next_s = _PAUSE_MIN_S
+
+
+class _Leader(NamedTuple):
+    """Who leads the partition, and over which connection it is asked."""
+
+    broker: Broker
+    epoch: int
+    opened: int
+    """How often the connection was opened."""
 
 
 class Partition:
@@ -87,11 +92,20 @@ class Partition:
         self._suspected: dict[str, tuple[float, str]] = {}
         self._foreign: dict[str, str] = {}
         self._asked: tuple[str, int] | None = None
+        self.read: Callable[[], Lineage] = lambda: NOTHING
+        """What is remembered of the log by who reads it. Only a log that still has that is asked anything."""
+        self._comparing = asyncio.Lock()
+        self._compared: dict[Purpose, _Leader] = {}
 
     @property
     def identity(self) -> str:
         """The names of the cluster and the topic, with their ids."""
         return f"{self.cluster_id}/{self.topic}/{wire.topic_id_text(self.topic_id)}"
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch as last heard; -1: not known."""
+        return self.cluster.place.epoch if self.cluster and self.cluster.place else -1
 
     def note_end(self, end: int) -> None:
         """Remember where the log ended."""
@@ -224,12 +238,67 @@ class Partition:
     async def ask(
         self, request: Any, purpose: Purpose, timeout_s: float = TRY_S, *, looking: bool = False
     ) -> Any:
-        """The answer of the broker that has the partition."""
+        """The answer of the broker that has the partition, over a connection to where the log is the same."""
         self.check(looking=looking)
-        broker = self.cluster.place.broker if self.cluster and self.cluster.place else None
-        if broker is None:
+        leader = self._leader(purpose)
+        if leader != self._compared.get(purpose):
+            began = time.monotonic()
+            leader = await self._same_log(purpose, timeout_s)
+            timeout_s = max(0.001, timeout_s - (time.monotonic() - began))
+        host, port = leader.broker.host, leader.broker.port
+        return await self._connections.ask(host, port, purpose, request, timeout_s, opened=leader.opened)
+
+    async def _same_log(self, purpose: Purpose, timeout_s: float) -> _Leader:
+        """Return who leads the partition, once its log was compared with what was read.
+
+        A log is cut while its broker is down, or when another one comes to lead. So it is compared in each
+        leader epoch, and whenever a connection was opened.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self._comparing:
+                broker = self._leader(purpose).broker
+                await self._connections.open(broker.host, broker.port, purpose)
+                leader = self._leader(purpose)
+                if leader != self._compared.get(purpose):
+                    lineage = self.read()
+                    departure = None if lineage == NOTHING else await self._departure(leader, lineage)
+                    if departure is not None:
+                        self.suspect(HISTORY, self._lost(departure, lineage.end))
+                    self.clear(HISTORY)
+                    self._compared[purpose] = leader
+                return leader
+        except TimeoutError as error:
+            raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
+
+    async def departure(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.departure`; one try."""
+        await self.refresh()
+        return await self._departure(self._leader(Purpose.ASK), lineage)
+
+    def compare_again(self) -> None:
+        """Believe nobody who was compared with what had been read before."""
+        self._compared.clear()
+
+    async def _departure(self, leader: _Leader, lineage: Lineage) -> int | None:
+        async def ask(request: Any) -> Any:
+            broker = leader.broker
+            return await self._connections.ask(broker.host, broker.port, Purpose.ASK, request, TRY_S)
+
+        return await Looking(ask, self.topic, self.topic_id, leader.epoch).departure(lineage)
+
+    def _leader(self, purpose: Purpose) -> _Leader:
+        """Who leads the partition as far as is known. Raises :class:`.connection.NoAnswer` for nobody."""
+        place = self.cluster.place if self.cluster else None
+        if place is None or place.broker is None:
             raise NoAnswer(f"no broker has the partition of topic {self.topic} at present", sent=False)
-        return await self._connections.ask(broker.host, broker.port, purpose, request, timeout_s)
+        broker = place.broker
+        return _Leader(broker, place.epoch, self._connections.opened(broker.host, broker.port, purpose))
+
+    def _lost(self, departure: int, read: int) -> str:
+        return (
+            f"the topic {self.topic} has lost records: from offset {departure} or earlier on it does not "
+            f"have those that were read up to {read}"
+        )
 
     def give_up_fetches(self) -> None:
         """Let no long poll stand in the way of the next one."""

@@ -20,8 +20,8 @@ from . import batches, wire
 from .batches import NOBODY, Batch
 from .connection import NoAnswer, Purpose
 from .fetching import fetch
-from .partition import TRY_S, Partition, Pause, code_name
-from .wire import Code, ProduceAnswer
+from .partition import TRY_S, Partition, Pause
+from .wire import Code, ProduceAnswer, code_name
 
 _LOOK_WAIT_S = 0.1
 _LAST_TRY_S = 0.05
@@ -103,6 +103,10 @@ class Settling:
                 self._give_up()
             raise
         answer = await self._send()
+        if answer.code == Code.NONE and 0 <= answer.offset < self._floor:
+            raise OutcomeUnknown(
+                f"the log took a batch at offset {answer.offset}, where it had gone up to {self._floor}"
+            )
         if answer.code == Code.NONE and answer.offset >= 0:
             self.as_sent = answer.time_ms < 0 and not self._doubt
             return answer.offset

@@ -259,3 +259,47 @@ class ProduceRequestV13(RequestStruct):  # type: ignore[misc]
         ),
         ("tags", TaggedFields),
     )
+
+
+class EpochEndsResponseV3(Response):  # type: ignore[misc]
+    """Where the records of leader epochs end."""
+
+    API_KEY, API_VERSION = 23, 3
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                (
+                    "partitions",
+                    Array(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader_epoch", Int32),
+                        ("end_offset", Int64),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+class EpochEndsRequestV3(RequestStruct):  # type: ignore[misc]
+    """Asks for them (OffsetForLeaderEpoch; Kafka 2.3 and newer)."""
+
+    API_KEY, API_VERSION = 23, 3
+    RESPONSE_TYPE = EpochEndsResponseV3
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                (
+                    "partitions",
+                    Array(("partition", Int32), ("current_leader_epoch", Int32), ("leader_epoch", Int32)),
+                ),
+            ),
+        ),
+    )

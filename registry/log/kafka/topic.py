@@ -17,8 +17,8 @@ from registry.log.contract import LogError, Unreachable
 from .batches import HEADER_BYTES
 from .claiming import until
 from .connection import NoAnswer
-from .partition import TRY_S, Partition, Pause, code_name
-from .wire import Cluster, Code
+from .partition import TRY_S, Partition, Pause
+from .wire import Cluster, Code, code_name
 
 DAY_MS = 86_400_000
 TOMBSTONES_MS = 7 * DAY_MS

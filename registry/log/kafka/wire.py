@@ -15,7 +15,15 @@ from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest_v11
 from aiokafka.protocol.produce import ProduceRequest_v7
 
-from .structs import FetchRequestV13, ListOffsetsRequestV5, MetadataRequestV10, ProduceRequestV13
+from registry.domain.lineage import EpochEnd
+
+from .structs import (
+    EpochEndsRequestV3,
+    FetchRequestV13,
+    ListOffsetsRequestV5,
+    MetadataRequestV10,
+    ProduceRequestV13,
+)
 
 PARTITION = 0
 """The log is the first and only partition of its topic."""
@@ -52,10 +60,20 @@ class Code(IntEnum):
     CONCURRENT_TRANSACTIONS = 51
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     UNKNOWN_PRODUCER_ID = 59
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
     INVALID_RECORD = 87
     PRODUCER_FENCED = 90
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+
+
+_NAMES = {code.value: code.name for code in Code}
+
+
+def code_name(code: int) -> str:
+    """Kafka's name of an error code, as far as it is known here."""
+    return _NAMES.get(code, f"error {code}")
 
 
 class Broker(NamedTuple):
@@ -148,21 +166,26 @@ def cluster(response: Any) -> Cluster:
 
 
 class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
-    """Asks for records from ``offset`` on; a batch larger than ``bytes_max`` still comes whole."""
+    """Asks for records from ``offset`` on; a batch larger than ``bytes_max`` still comes whole.
+
+    Answered only by a broker that leads the partition in ``epoch``; -1: in whichever.
+    """
 
     API_KEY = 1
 
-    def __init__(self, topic: str, topic_id: bytes, offset: int, *, wait_ms: int, bytes_max: int) -> None:
-        self._topic, self._topic_id, self._offset = topic, topic_id, offset
+    def __init__(
+        self, topic: str, topic_id: bytes, offset: int, *, epoch: int, wait_ms: int, bytes_max: int
+    ) -> None:
+        self._topic, self._topic_id, self._offset, self._epoch = topic, topic_id, offset, epoch
         self._wait_ms, self._bytes_max = wait_ms, bytes_max
 
     def build(self, struct: Any) -> Any:
         """The request in the version that was agreed on. All of it is uncommitted, as Confluent reads."""
         head = (_REPLICA, self._wait_ms, 1, self._bytes_max, 0, 0, -1)
         if struct is FetchRequestV13:
-            by_id: Any = (PARTITION, -1, self._offset, -1, -1, self._bytes_max, {})
+            by_id: Any = (PARTITION, self._epoch, self._offset, -1, -1, self._bytes_max, {})
             return struct(*head, [(self._topic_id, [by_id], {})], [], "", {})
-        by_name = (PARTITION, -1, self._offset, -1, self._bytes_max)
+        by_name = (PARTITION, self._epoch, self._offset, -1, self._bytes_max)
         return struct(*head, [(self._topic, [by_name])], [], "")
 
 
@@ -216,3 +239,25 @@ def listed_offset(response: Any) -> tuple[int, int]:
     """The answer to :class:`ListOffsets`: code and offset."""
     _, code, _, offset, *_ = response.topics[0][1][0]
     return code, offset
+
+
+class EpochEnds(Request[EpochEndsRequestV3]):  # type: ignore[misc]
+    """Asks where the records of the leader epoch ``asked`` end.
+
+    Answered only by a broker that leads the partition in ``epoch``; -1: in whichever.
+    """
+
+    API_KEY = 23
+
+    def __init__(self, topic: str, epoch: int, asked: int) -> None:
+        self._topic, self._epoch, self._asked = topic, epoch, asked
+
+    def build(self, struct: Any) -> Any:
+        """The request in the version that was agreed on."""
+        return struct(_REPLICA, [(self._topic, [(PARTITION, self._epoch, self._asked)])])
+
+
+def epoch_end(response: Any) -> tuple[int, EpochEnd]:
+    """The answer to :class:`EpochEnds`: code, and where the records of which epoch end."""
+    code, _, epoch, end = response.topics[0][1][0]
+    return code, EpochEnd(epoch, end)

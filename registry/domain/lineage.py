@@ -1,0 +1,137 @@
+"""Lineage: what proves that a log still has the records that rows were folded from.
+
+A log can lose its tail and grow again past the place where it was cut: brokers elect a leader that lacks
+records, a disk or a folder is restored from an older copy. Its identity and its end then look as before. So
+what was read last is remembered, and compared whenever the log is opened or reached again:
+
+* the newest records, one for each of the last few keys. Compaction keeps the last record of a key, so most of
+  them are still there when somebody looks; one that is missing proves nothing;
+* the leader epoch of the newest batch, where the log has epochs: brokers tell where the records of an epoch
+  end, whatever compaction took (KIP-320).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
+
+from .records import Record
+
+# Records to remember: the newest of so many keys.
+TRACES_MAX = 8
+# Records looked at for them; an idle primary writes the same key again and again.
+_LOOKED_AT_MAX = 64
+_HEAD = struct.Struct(">iQ")
+_TRACE = struct.Struct(">QQ16s")
+_CHECKSUM_BYTES = 4
+_TIME = struct.Struct(">q")
+
+
+class EpochEnd(NamedTuple):
+    """A log's answer to where the records of a leader epoch end."""
+
+    epoch: int
+    """The largest epoch with records that is not larger than the one asked for; -1: not known."""
+    end: int
+    """The offset at which the first larger epoch begins, or the log ends; -1: not known."""
+
+
+class Trace(NamedTuple):
+    """One remembered record."""
+
+    offset: int
+    key: int
+    """Hash of the key."""
+    content: int
+    """Hash of the time, the key and the value."""
+
+    @classmethod
+    def of(cls, record: Record) -> Trace:
+        """Remember ``record``."""
+        key, value = record.key or b"", record.value
+        told = b"%b%d:%b%b" % (_TIME.pack(record.ts), len(key), key, b"-" if value is None else b"+" + value)
+        return cls(record.offset, xxh3_64_intdigest(key), xxh3_128_intdigest(told))
+
+
+class Lineage(NamedTuple):
+    """The newest part of a log's history, as far as it is remembered."""
+
+    traces: tuple[Trace, ...] = ()
+    """In the order of their offsets, each the newest of its key."""
+    epoch: int = -1
+    """The leader epoch of the batch that ended at ``epoch_end``; -1: not known."""
+    epoch_end: int = 0
+
+    @property
+    def end(self) -> int:
+        """The offset up to which something is remembered."""
+        return max(self.epoch_end, self.traces[-1].offset + 1 if self.traces else 0)
+
+    def extended(self, records: Sequence[Record], epoch: int = -1, epoch_end: int = 0) -> Lineage:
+        """Return the lineage after ``records``, which follow in the log.
+
+        ``epoch``: the leader epoch of the batch that ends at ``epoch_end``, if it is known.
+        """
+        newest: dict[int, Trace] = {}
+        for record in reversed(records[-_LOOKED_AT_MAX:]):
+            trace = Trace.of(record)
+            newest.setdefault(trace.key, trace)
+            if len(newest) == TRACES_MAX:
+                break
+        for trace in reversed(self.traces):
+            newest.setdefault(trace.key, trace)
+        traces = tuple(sorted(newest.values())[-TRACES_MAX:])
+        if epoch < 0 or epoch_end < self.epoch_end:
+            epoch, epoch_end = self.epoch, self.epoch_end
+        return Lineage(traces, epoch, epoch_end)
+
+    def departure(self, found: Record | None, end: int, epoch_end: EpochEnd | None) -> int | None:
+        """Return the offset at or before which a log ceases to be this one; ``None`` if nothing says so.
+
+        ``found``: the log's record at the newest remembered offset at which it still has one. ``end``: where
+        the log ends. ``epoch_end``: its answer for :attr:`epoch`, if it was asked.
+        """
+        if end < self.end:
+            return end
+        proven = 0
+        if found is not None:
+            if Trace.of(found) not in self.traces:
+                return found.offset
+            proven = found.offset + 1
+        if epoch_end is None or epoch_end.end < 0 or self.epoch_end <= proven:
+            return None
+        if epoch_end.end < self.epoch_end or epoch_end.epoch < self.epoch:
+            return min(epoch_end.end, self.epoch_end)
+        return None
+
+    def pack(self) -> bytes:
+        """Return the lineage as bytes."""
+        raw = _HEAD.pack(self.epoch, self.epoch_end) + b"".join(
+            _TRACE.pack(offset, key, content.to_bytes(16, "big")) for offset, key, content in self.traces
+        )
+        return raw + crc32(raw).to_bytes(_CHECKSUM_BYTES, "big")
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> Lineage:
+        """Return the lineage in ``raw``; nothing is remembered in no bytes. Raises :class:`ValueError`."""
+        if not raw:
+            return NOTHING
+        body = raw[:-_CHECKSUM_BYTES]
+        if crc32(body) != int.from_bytes(raw[-_CHECKSUM_BYTES:], "big"):
+            raise ValueError("the lineage is damaged")
+        try:
+            epoch, epoch_end = _HEAD.unpack_from(body)
+            traces = tuple(
+                Trace(offset, key, int.from_bytes(content, "big"))
+                for offset, key, content in _TRACE.iter_unpack(body[_HEAD.size :])
+            )
+        except struct.error as error:
+            raise ValueError("the lineage makes no sense") from error
+        return cls(traces, epoch, epoch_end)
+
+
+NOTHING = Lineage()
