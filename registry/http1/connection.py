@@ -1,12 +1,12 @@
 """One client's connection: bytes to requests, requests to answers, in their order.
 
 Requests are read whole before they are served, so that a slow sender occupies nothing but its connection. One
-is served at a time; what was sent ahead waits in a queue that is no longer than what one read brings, because
-reading pauses while something waits. A broken request takes its place in the queue as a refusal, and ends the
-reading.
+is served at a time. Input is parsed in slices, and what a client has sent ahead stays unparsed until the
+requests before it are answered; reading pauses meanwhile. A broken request takes its place in the queue as a
+refusal, and ends the reading.
 
 ``deadline`` is when the connection will have used up its patience (event-loop time); the server looks at it
-from time to time.
+from time to time. A client that has read or sent enough until then gets as much time again.
 """
 
 from __future__ import annotations
@@ -32,19 +32,25 @@ from registry.domain.errors import (
 
 from .answers import Answer, Later, lines, refusal, status_line
 from .exchange import Exchange
+from .framing import BROKEN, coding_fault
 from .repeated import Repeated
 from .request import Header, Request, relative
+from .unread import outstanding
 
 if TYPE_CHECKING:
     from .server import Server
 
 HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the limit of %d bytes")
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
-BROKEN = "HTTP 400 Bad Request: the request is no valid HTTP"
+FRAMING_TOO_LARGE = ErrorKind(413, "The request's chunk sizes and trailers take more than its body allows")
 NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
 _OFFER = frozenset({b"upgrade", b"connection", b"http2-settings"})
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+# Parsed and answered at once: some hundreds of the smallest requests take a few milliseconds.
+_SLICE_BYTES = 8 * 1024
+# Answers up to here wait in the transport without being counted as unread.
+_HIGH_WATER_BYTES = 32 * 1024
 
 
 class _Stop(Exception):
@@ -59,22 +65,30 @@ class Connection(asyncio.Protocol):
         self._limits = server.limits
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._parser: Any = httptools.HttpRequestParser(self)
-        self._repeated = Repeated()
+        self._repeated: Any = Repeated()
         self._waiting: deque[Request | RegistryError] = deque()
         self._serving: asyncio.Task[None] | Later | None = None
         self._target = b""
         self._headers: list[Header] = []
         self._head_bytes = 0
         self._declined = b""
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._body_bytes = 0
+        self._body_mark = 0  # of the body's bytes, when the deadline was set
+        self._framing_bytes = 0
+        self._unparsed: memoryview | None = None
+        self._parsing_soon = False
         self._reading_head = False
         self._reading_body = False
+        self._head_began = False
         self._fault: RegistryError | None = None
         self._deaf = False  # nothing more is parsed: a fault, the end of input, or the last answer was given
         self._lingering = False
         self._paused = False
         self._writable: asyncio.Future[None] | None = None
+        self._unread_mark = 0  # of the outstanding bytes, when the deadline was set
+        self.held_bytes = 0
+        """Of an answer's body that its exchange is sending."""
         self.deadline = math.inf
         self.client: tuple[str, int] | None = None
         self.closed = False
@@ -85,6 +99,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock; a connection too many is refused at once."""
         self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         peer = transport.get_extra_info("peername")
         self.client = (peer[0], peer[1]) if isinstance(peer, tuple) else None
         self.deadline = self._server.now + self._limits.header_timeout_s
@@ -97,6 +112,10 @@ class Connection(asyncio.Protocol):
         self._deaf = True
         self._drop_body()
         self._waiting.clear()
+        self._unparsed = None
+        self._headers, self._target, self._declined = [], b"", b""
+        self._parser = self._repeated = None  # the parser holds pieces of headers, and this connection
+        self._server.unread.release(self)
         self._server.left(self)
         for waiter in (self._writable, self.gone):
             if waiter is not None and not waiter.done():
@@ -106,25 +125,58 @@ class Connection(asyncio.Protocol):
         """Parse; whole requests go to the queue."""
         if self._deaf:
             return
-        whole = not (self._reading_head or self._reading_body or self._waiting)
+        whole = not (self._reading_head or self._reading_body or self._waiting or self._unparsed)
         request = self._repeated.read(data) if whole else None
         if request is not None:
             self._headers = request.headers
             self._waiting.append(request)
+        elif len(data) <= _SLICE_BYTES and not self._unparsed:
+            self._take(data)
+            if whole and self._waiting and isinstance(self._waiting[0], Request):
+                self._repeated.remember(data, self._waiting[0])
+        else:
+            rest = b"".join((self._unparsed, data)) if self._unparsed else data
+            self._take_slices(memoryview(rest))
+        if self._waiting or self._unparsed:
             self._serve_next()
-            return
-        self._feed(data)
+
+    def _take_slices(self, data: memoryview) -> None:
+        """Parse ``data`` up to the next whole request; the rest waits until that is answered."""
+        self._unparsed = None
+        for start in range(0, len(data), _SLICE_BYTES):
+            if self._deaf:
+                return
+            if self._waiting:
+                self._unparsed = data[start:]
+                return
+            self._take(data[start : start + _SLICE_BYTES])
+
+    def _take_rest(self) -> None:
+        """Go on with what was sent ahead."""
+        self._parsing_soon = False
+        if self._unparsed is not None and not self._waiting:
+            self._take_slices(self._unparsed)
+            self._serve_next()
+
+    def _take(self, piece: bytes | memoryview) -> None:
+        """Parse one slice of the input; whole requests go to the queue."""
+        limits, in_head, body_bytes = self._limits, self._reading_head, self._body_bytes
+        in_body = self._reading_body
+        self._head_began = False
+        self._feed(piece)
         if self._fault is not None:
             self._refuse_rest(self._fault)
         elif self._reading_head:
-            # Only what is read in pieces needs counting here; the parser keeps an unfinished line.
-            self._head_bytes += len(data)
-            if self._head_bytes > self._limits.header_bytes_max:
-                self._refuse_rest(HEADERS_TOO_LARGE(self._limits.header_bytes_max))
-        if self._waiting:
-            if whole and isinstance(self._waiting[0], Request):
-                self._repeated.remember(data, self._waiting[0])
-            self._serve_next()
+            # Only what is read in slices needs counting here; the parser keeps an unfinished line.
+            # A head that began in this slice may follow much else.
+            if in_head and not self._head_began:
+                self._head_bytes += len(piece)
+            if self._head_bytes > limits.header_bytes_max:
+                self._refuse_rest(HEADERS_TOO_LARGE(limits.header_bytes_max))
+        elif in_body and self._reading_body:
+            self._framing_bytes += len(piece) - (self._body_bytes - body_bytes)
+            if self._framing_bytes > limits.header_bytes_max + self._body_bytes // 4:
+                self._refuse_rest(FRAMING_TOO_LARGE())
 
     def eof_received(self) -> bool:
         """The client has sent all it wants to; it may still read what it asked for."""
@@ -138,20 +190,23 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as we write."""
         self._writable = self._server.loop.create_future()
+        self._unread_mark = self.outstanding()
         self.deadline = self._server.now + self._limits.body_timeout_s
+        self._server.unread.hold(self)
 
     def resume_writing(self) -> None:
         """The client has read."""
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
+        self._server.unread.release(self)
         self._set_deadline()
         if self._serving is None:
             self._serve_next()
 
     # --- what the parser tells
 
-    def _feed(self, data: bytes) -> None:
+    def _feed(self, data: bytes | memoryview) -> None:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -160,7 +215,7 @@ class Connection(asyncio.Protocol):
             self._parser = httptools.HttpRequestParser(self)
             if self._fault is None:
                 head, self._declined = self._declined, b""
-                self._feed(head + data[upgrade.args[0] :])
+                self._feed(b"".join((head, data[upgrade.args[0] :])))
         except httptools.HttpParserError:
             self._fault = self._fault or BAD_REQUEST(BROKEN)
 
@@ -169,7 +224,7 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._headers = []
         self._head_bytes = 0
-        self._reading_head = True
+        self._head_began = self._reading_head = True
         if self._serving is None:
             self.deadline = self._server.now + self._limits.header_timeout_s
 
@@ -178,21 +233,23 @@ class Connection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
-        self._headers.append((name.lower(), value))
+        """One header; a trailer, which is no header, is dropped."""
+        if not self._reading_body:
+            self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """Refuse what can be refused before the body is read."""
         self._reading_head = False
         limits, size = self._limits, len(self._target)
         length = expected = upgrade = None
+        codings: list[bytes] = []
         hosts = 0
         for name, value in self._headers:
             size += len(name) + len(value) + 4
             if name == b"content-length":
                 length = value
             elif name == b"transfer-encoding":
-                length = length or b""
+                codings.append(value)
             elif name == b"host":
                 hosts += 1
             elif name == b"expect":
@@ -212,6 +269,11 @@ class Connection(asyncio.Protocol):
         if self._parser.should_upgrade():
             self._declined = self._without_offer()
             return
+        if codings:
+            fault = coding_fault(codings, version)
+            if fault is not None:
+                self._stop(fault)
+            length = b""
         if length is not None:
             self._expect_body(length, expected == b"100-continue")
 
@@ -225,6 +287,7 @@ class Connection(asyncio.Protocol):
         if length.isdigit() and int(length) > limits.body_bytes_max:
             self._stop(BODY_TOO_LARGE(limits.body_bytes_max))
         self._reading_body = True
+        self._framing_bytes = self._body_mark = 0
         if self._serving is None:
             self.deadline = self._server.now + limits.body_timeout_s
             if asked and not self._waiting:
@@ -232,7 +295,12 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
-        self._body.append(body)
+        if not self._body:
+            self._body = body
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += body
         self._body_bytes += len(body)
         self._server.bodies_bytes += len(body)
         if self._body_bytes > self._limits.body_bytes_max:
@@ -250,7 +318,7 @@ class Connection(asyncio.Protocol):
         if not target.startswith(b"/"):
             target = relative(target)
         request = Request(
-            parser.get_method(), target, self._headers, b"".join(self._body) if self._body else b"",
+            parser.get_method(), target, self._headers, bytes(self._body),
             parser.get_http_version(), parser.should_keep_alive(),
         )  # fmt: skip
         if self._body:
@@ -261,7 +329,7 @@ class Connection(asyncio.Protocol):
 
     def _drop_body(self) -> None:
         self._server.bodies_bytes -= self._body_bytes
-        self._body, self._body_bytes = [], 0
+        self._body, self._body_bytes = b"", 0
 
     def _stop(self, fault: RegistryError) -> None:
         self._fault = fault
@@ -288,12 +356,22 @@ class Connection(asyncio.Protocol):
                 self._serving = answer
                 answer(partial(self._answered, request, began))
             break
-        if self._waiting and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
-        elif self._paused and not self._waiting and not self.closed:
-            self._paused = False
-            self._transport.resume_reading()
+        self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        """Read no more while something waits; go on with what was sent ahead after others' turn."""
+        if self.closed:
+            return
+        if self._unparsed and not self._waiting and not self._parsing_soon:
+            self._parsing_soon = True
+            self._server.loop.call_soon(self._take_rest)
+        wait = bool(self._waiting or self._unparsed)
+        if wait != self._paused:
+            self._paused = wait
+            if wait:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
     def _exchange(self, request: Request, began: float) -> None:
         exchange = Exchange(self._server, self, request, began)
@@ -322,7 +400,8 @@ class Connection(asyncio.Protocol):
 
     def is_last(self, request: Request) -> bool:
         """Whether the connection ends with the answer to ``request``."""
-        return not request.keep_alive or (not self._waiting and (self._deaf or self._server.stopping))
+        ahead = self._waiting or self._unparsed
+        return not request.keep_alive or (not ahead and (self._deaf or self._server.stopping))
 
     @staticmethod
     def persistence(request: Request, last: bool) -> bytes:
@@ -341,6 +420,7 @@ class Connection(asyncio.Protocol):
         if last:
             self._deaf = True
             self._waiting.clear()
+            self._unparsed = None
             self._transport.close()
         self._set_deadline()
 
@@ -372,6 +452,15 @@ class Connection(asyncio.Protocol):
         """Break the connection: an answer cannot be completed, or the client used up its time."""
         self._transport.abort()
 
+    def unread_bytes(self) -> int:
+        """What this process keeps for a client that is behind: of its answer, and of what it sent ahead."""
+        ahead = 0 if self._unparsed is None else len(self._unparsed)
+        return self._transport.get_write_buffer_size() + self.held_bytes + ahead
+
+    def outstanding(self) -> int:
+        """What was written and the client's host has not acknowledged."""
+        return outstanding(self._transport)
+
     # --- refusing and closing
 
     def _refuse_rest(self, error: RegistryError) -> None:
@@ -379,6 +468,7 @@ class Connection(asyncio.Protocol):
         if self._deaf and not self._fault:
             return
         self._deaf, self._fault = True, None
+        self._unparsed = None
         self._reading_head = self._reading_body = False
         self._drop_body()
         self._waiting.append(error)
@@ -395,15 +485,15 @@ class Connection(asyncio.Protocol):
         # Closing now would reset the connection under a client that still sends, and lose the refusal.
         self._lingering = True
         self.deadline = self._server.now + self._limits.linger_timeout_s
-        if self._paused:
-            self._paused = False
-            self._transport.resume_reading()
+        self._pause_or_resume()
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
     def overdue(self) -> None:
-        """The deadline has passed."""
-        if self._lingering or self._writable is not None or self._deaf:
+        """The deadline has passed: the client gets more time if it has used this one, else its end."""
+        if self._has_progressed():
+            self.deadline = self._server.now + self._limits.body_timeout_s
+        elif self._lingering or self._writable is not None or self._deaf:
             self.abort()
         elif self._reading_body:
             self._refuse_rest(BODY_TIMEOUT())
@@ -412,8 +502,19 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.close()
 
+    def _has_progressed(self) -> bool:
+        """Whether the client has read or sent at the least rate since the deadline was set."""
+        least = self._limits.rate_bytes_min * self._limits.body_timeout_s
+        if self._writable is not None and not self._lingering:
+            before, self._unread_mark = self._unread_mark, self.outstanding()
+            return before - self._unread_mark >= least
+        if self._reading_body:
+            before, self._body_mark = self._body_mark, self._body_bytes
+            return self._body_mark - before >= least
+        return False
+
     def stop(self) -> None:
         """Close if nothing is under way; else the last answer closes it."""
         reading = self._reading_head or self._reading_body
-        if not (self._serving or self._waiting or reading or self._lingering):
+        if not (self._serving or self._waiting or self._unparsed or reading or self._lingering):
             self._transport.close()

@@ -12,18 +12,27 @@ class Limits:
     header_bytes_max: int = 64 * 1024
     """Request line and headers of one request: 431."""
     body_bytes_max: int = 5 * 1024 * 1024
-    """One request's body: 413."""
+    """One request's body: 413.
+
+    What frames it (chunk sizes, extensions and trailers) may take ``header_bytes_max`` and a quarter of the
+    body's own bytes.
+    """
     bodies_bytes_max: int = 256 * 1024 * 1024
     """Bodies that have not arrived completely, of all connections together: 503."""
     connections_max: int = 10_000
     """Open connections: one more gets 503."""
     header_timeout_s: float = 15.0
     """From a request's first byte, or from the connection's start, to the end of its headers: 408."""
+    unread_bytes_max: int = 256 * 1024 * 1024
+    """Answers that clients have not read, of all connections together: beyond it those that have waited
+    longest without reading are dropped. What lies below a connection's high-water mark is not counted."""
     body_timeout_s: float = 30.0
-    """From the end of the headers to the end of the body: 408.
+    """For a body to arrive after its headers (408), and for an answer to be read.
 
-    Also how long a client may leave an answer unread.
+    A client that sent or read ``rate_bytes_min`` a second in that time gets as much time again.
     """
+    rate_bytes_min: int = 1024
+    """Least rate of a slow client, in bytes a second over ``body_timeout_s``."""
     idle_timeout_s: float = 75.0
     """Between an answer and the next request's first byte; then the connection is closed."""
     linger_timeout_s: float = 2.0

@@ -13,6 +13,7 @@ from .connection import Connection
 from .exchange import App
 from .limits import Limits
 from .request import Request
+from .unread import Unread
 
 Quick = Callable[[Request], Answer | Later | None]
 Observe = Callable[[Request | None, int, float, int, str], None]
@@ -51,6 +52,7 @@ class Server:
         """Event-loop time, a quarter of a second exact: deadlines need no more, and reading a clock costs."""
         self.date_line = date_line()
         self.bodies_bytes = 0
+        self.unread = Unread(self.limits.unread_bytes_max)
         self.stopping = False
         self.address: tuple[str, int] | None = None
         self._connections: set[Connection] = set()
@@ -121,5 +123,6 @@ class Server:
             await asyncio.sleep(_TICK_S)
             self.now = self.loop.time()
             self.date_line = date_line()
+            self.unread.look()
             for connection in [each for each in self._connections if each.deadline < self.now]:
                 connection.overdue()

@@ -16,7 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from registry.api.answers import refusal, send_answer
 from registry.api.app import route_of
 from registry.domain.errors import BAD_REQUEST, METHOD_NOT_ALLOWED, RegistryError
-from registry.http1.connection import BROKEN, HEADERS_TOO_LARGE, NO_UPGRADE
+from registry.http1.connection import HEADERS_TOO_LARGE, NO_UPGRADE
+from registry.http1.framing import BROKEN
 from registry.http1.limits import Limits
 from registry.http1.request import Request, relative
 from registry.observe.observed import Observed

@@ -52,6 +52,7 @@ def limits(settings: Settings) -> Limits:
     return Limits(
         body_bytes_max=settings.body_bytes_max,
         bodies_bytes_max=max(256 << 20, 4 * settings.body_bytes_max),
+        unread_bytes_max=max(256 << 20, 4 * settings.body_bytes_max),
         connections_max=settings.connections_max,
         header_timeout_s=settings.header_timeout_s,
         body_timeout_s=settings.body_timeout_s,

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import uvloop
 
 from registry.api.app import Border
 from registry.api.cors import Cors
 from registry.api.page_guard import PageGuard
-from registry.http1.exchange import App
 from registry.http1.server import Server
 from tests.running import until_async
+from tests.unit.http1_clients import BUFFER, Run, asking, behind, head, loops, serving
 
-Run = Callable[[Any], Any]
-loops = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 SLICE = b"x" * 50_000
-BUFFER = 64 * 1024
 UNREAD_MAX = 1 << 20
 """More than the buffers of the kernel and the server take together; less than what is sent here."""
 
@@ -52,37 +46,8 @@ class Producer:
             raise
 
 
-@asynccontextmanager
-async def serving(app: App) -> AsyncIterator[Server]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
-    listener.setblocking(False)
-    server = Server(app)
-    await server.start(listener)
-    yield server
-    await server.stop(0.0)
-
-
-@asynccontextmanager
-async def asking(
-    server: Server, request: bytes
-) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-    client.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(client, server.address)
-    reader, writer = await asyncio.open_connection(sock=client, limit=BUFFER)
-    writer.write(request)
-    yield reader, writer
-    writer.transport.abort()
-
-
 def get(version: str = "1.1") -> bytes:
     return f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode()
-
-
-async def head(reader: asyncio.StreamReader) -> bytes:
-    return await reader.readuntil(b"\r\n\r\n")
 
 
 async def read_all(reader: asyncio.StreamReader) -> bytes:
@@ -200,5 +165,4 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 
 def held(server: Server) -> int:
     """Bytes that wait in the server for a client that is behind; 0 when none is."""
-    behind = [each for each in server._connections if each._writable is not None]
-    return sum(each._transport.get_write_buffer_size() for each in behind)
+    return sum(each._transport.get_write_buffer_size() for each in behind(server))
