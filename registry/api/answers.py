@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import gzip
 import uuid
-from collections.abc import Iterable
+import zlib
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import orjson
-from starlette.types import Message, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from registry.domain.errors import RegistryError
 
 from .media import PLAIN, PRODUCED
 
 Header = tuple[bytes, bytes]
+
+
+class Disconnected(Exception):
+    """The client went away before the exchange was complete; nobody waits for an answer."""
+
 
 STANDARD_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-cache, no-store, must-revalidate"),
@@ -26,6 +33,7 @@ STANDARD_HEADERS: tuple[Header, ...] = (
 GZIP_BYTES_MIN = 1400  # a smaller body fits one packet, and compressing it saves nothing
 _THREAD_BYTES_MIN = 64 * 1024  # compressing more takes longer than other requests should wait
 _GZIP_LEVEL = 5
+_GZIP_WINDOW = 31  # the largest window, and gzip's header and trailer
 _RETRY_CODES = frozenset({503, 50003, 50004})
 
 
@@ -51,6 +59,8 @@ class Answer(NamedTuple):
     """``None``: the one that was negotiated."""
     offset: int | None = None
     """The offset at which a write is visible; ``None`` for reads."""
+    rest: AsyncGenerator[bytes] | None = None
+    """What the body goes on with, in pieces; its length is not known."""
 
 
 def json_answer(value: Any, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
@@ -78,21 +88,68 @@ def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
     return Answer(error_body(error.code, error.message), error.status, headers)
 
 
-async def send_answer(answer: Answer, scope: Scope, send: Send, media_type: bytes = PRODUCED[0]) -> None:
-    """Send ``answer``, as ``media_type`` unless it names its own; compressed where that helps."""
-    body, headers = answer.body, [*answer.headers]
+async def send_answer(
+    answer: Answer, scope: Scope, send: Send, media_type: bytes = PRODUCED[0], receive: Receive | None = None
+) -> None:
+    """Send ``answer``, as ``media_type`` unless it names its own; compressed where that helps.
+
+    An answer in pieces needs ``receive``, by which a client that has gone away is noticed.
+    """
+    body, rest, headers = answer.body, answer.rest, [*answer.headers]
+    packer = None
     if body:
         headers.append((b"content-type", answer.media_type or media_type))
-        if len(body) >= GZIP_BYTES_MIN:
+        if len(body) >= GZIP_BYTES_MIN or rest is not None:
             headers.append((b"vary", b"accept-encoding"))
             if _takes_gzip(scope["headers"]):
                 headers.append((b"content-encoding", b"gzip"))
-                body = await _compressed(body)
-    if answer.status not in (204, 304):
+                if rest is None:
+                    body = await _compressed(body)
+                else:
+                    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    if answer.status not in (204, 304) and rest is None:
         headers.append((b"content-length", b"%d" % len(body)))
     start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
     await send(start)
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+    if scope["method"] == "HEAD" or rest is None:
+        if rest is not None:
+            await rest.aclose()
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+    else:
+        assert receive is not None
+        await _send_pieces(body, rest, packer, send, receive)
+
+
+async def _send_pieces(
+    body: bytes, rest: AsyncGenerator[bytes], packer: zlib._Compress | None, send: Send, receive: Receive
+) -> None:
+    """Send a body that is made while it goes out, as fast as the client reads it."""
+    gone = asyncio.create_task(_until_gone(receive))
+    try:
+        async with aclosing(rest):
+            await send({"type": "http.response.body", "body": await _packed(packer, body), "more_body": True})
+            async for piece in rest:
+                if gone.done():
+                    raise Disconnected
+                part = await _packed(packer, piece)
+                if part:
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": packer.flush() if packer else b""})
+    finally:
+        gone.cancel()
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _packed(packer: zlib._Compress | None, part: bytes) -> bytes:
+    if packer is None:
+        return part
+    if len(part) < _THREAD_BYTES_MIN:
+        return packer.compress(part)
+    return await asyncio.to_thread(packer.compress, part)
 
 
 def _takes_gzip(headers: Iterable[Header]) -> bool:

@@ -15,14 +15,15 @@ from registry.aside.pool import Pool
 from registry.domain.errors import RegistryError
 
 from . import target
-from .answers import STANDARD_HEADERS, Answer, error_body, refusal, request_id, send_answer
+from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
 from .aside import Aside
 from .backend import ApiSettings, Backend
 from .cors import Cors
 from .page_guard import PageGuard
 from .paths import Paths
-from .resource import STATE, Disconnected, Resource
+from .resource import STATE, Resource
 from .routes import operations
+from .slices import Lists
 
 Metrics = Callable[[], Awaitable[bytes]]
 
@@ -44,8 +45,9 @@ def create_app(
     aside = Aside(pool or Pool(settings.compatibility_budget_s))
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
+    lists = Lists(backend, settings.slicing)
     resources = [
-        Resource(path, each, backend, settings, aside)
+        Resource(path, each, backend, settings, aside, lists)
         for path, each in groupby(table, lambda each: each.path)
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
+import orjson
 
 from registry.domain import associations
 from registry.domain import errors as e
@@ -17,36 +18,45 @@ from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import View
 from registry.domain.values import LIFECYCLES
 
-from .answers import Answer, json_answer
+from .answers import Answer
 from .association_bodies import Wanted, change_requests, get_requests, resource_request
+from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation
-from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, page, word, words
+from .paging import page
+from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 
 
-def of_subject(call: Call, view: View) -> Answer:
+def of_subject(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/subjects/{subject}``."""
-    return _listed(call, associations.of_subject(view, call.subject))
+    return _listed(call, partial(associations.list_of_subject, subject=call.subject))
 
 
-def of_resource_id(call: Call, view: View) -> Answer:
+def of_resource_id(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/resources/{resource}``."""
-    return _listed(call, associations.of_resource_id(view, call.path["resource"]))
+    return _listed(call, partial(associations.list_of_resource_id, resource_id=call.path["resource"]))
 
 
-def of_resource_name(call: Call, view: View) -> Answer:
+def of_resource_name(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/resources/{namespace}/{name}``; ``-`` stands for any."""
-    return _listed(call, associations.named(view, call.path["name"], call.path["namespace"]))
+    name, namespace = call.path["name"], call.path["namespace"]
+    return _listed(call, partial(associations.list_named, name=name, namespace=namespace))
 
 
-def _listed(call: Call, found: Iterable[Association]) -> Answer:
-    part = page(call.args, LIST_MAX)
+def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> Listing[Association]:
     lifecycle = call.args["lifecycle"]
     if lifecycle and lifecycle not in LIFECYCLES:
         raise NOT_FOUND()  # as an unknown word of a path's or query's enumeration (Confluent 8.x)
     types = tuple(each for each in call.args["associationType"] if each)
     wanted = Filter(_resource_type(call), types, (lifecycle,) if lifecycle else ())
-    listed = islice(filter(wanted.admits, found), part.start, part.stop)
-    return json_answer([associations.entity(each) for each in listed])
+
+    def walk(view: View, mark: associations.Place | None) -> Iterator[Association | None]:
+        return found(view, wanted=wanted, after=mark)
+
+    return page(call, walk, _printed, associations.place_of, (str,) * 5, limit_max=LIST_MAX)
+
+
+def _printed(found: Association) -> bytes:
+    return orjson.dumps(associations.entity(found))
 
 
 def _resource_type(call: Call) -> str:

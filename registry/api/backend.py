@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.duplicates import AtOnce
@@ -50,6 +50,15 @@ class Backend(Protocol):
         ...
 
 
+class Slicing(NamedTuple):
+    """How long lists keep the event loop, and when their answers begin."""
+
+    slice_s: float = 0.002
+    slice_bytes: int = 64 * 1024
+    first_s: float = 0.02  # after that long an answer begins, whatever it has by then
+    first_bytes: int = 1024 * 1024  # a page of so many bytes is answered in one piece
+
+
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
     """What the API needs to know besides its backend."""
@@ -62,6 +71,7 @@ class ApiSettings:
     """How long the schemas of one request may be compared, in seconds of work."""
     duplicates_at_once: AtOnce = AtOnce()
     """What one request for equal schemas looks at."""
+    slicing: Slicing = Slicing()
     cluster_id: str = "registrar"
     """Answered by ``/v1/metadata/id`` as the registry's own cluster; Kafka's is the identity of the log."""
     version: str = "0"

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable
 Header = tuple[bytes, bytes]
 
 EXPOSED = (
-    b"etag", b"retry-after", b"warning", b"x-registry-equal-to", b"x-registry-offset", b"x-request-id",
+    b"etag", b"link", b"retry-after", b"warning", b"x-registry-equal-to", b"x-registry-offset",
+    b"x-request-id",
 )  # fmt: skip
 """Headers of answers that a page may read beyond those that it always may."""
 _METHODS = b"GET, HEAD, POST, PUT, DELETE"

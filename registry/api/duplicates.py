@@ -15,7 +15,7 @@ from registry.domain.schemas import InvalidSchema
 
 from .answers import Answer, Header
 from .operations import Call, Operation
-from .parameters import DELETED, PAGE, page, word
+from .parameters import DELETED, LIMIT, OFFSET, limit, offset, word
 
 GROUPS_MAX = 100
 """Told in one answer."""
@@ -44,7 +44,8 @@ class Duplicates:
     def list_duplicates(self, call: Call, view: View) -> Answer:
         """``GET /schemas/duplicates``."""
         scope = Scope(call.args["subjectPrefix"], call.args["deleted"])
-        part = page(call.args, GROUPS_MAX)
+        begin = offset(call.args)
+        part = slice(begin, begin + limit(call.args, GROUPS_MAX))
         search = self._search(scope, anew=part.start == 0)
         if not search.complete:
             search.proceed(call, view)
@@ -193,7 +194,8 @@ def operations() -> tuple[Operation, ...]:
             parameters=(
                 word("subjectPrefix", "Beginning of the qualified name; nothing: the default context"),
                 DELETED,
-                *PAGE,
+                OFFSET,
+                LIMIT,
             ),
         ),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from .entity_schemas import SCHEMAS
 from .media import CONSUMED, PRODUCED
 from .operations import Fresh, Operation
-from .parameters import Parameter
+from .parameters import CURSOR, Parameter
 
 Json = dict[str, Any]
 
@@ -54,6 +54,10 @@ _HEADERS: Json = {
 _EQUAL_TO: Json = {
     "description": "An earlier version of the subject that says the same, once both are normalised",
     "schema": {"type": "integer", "format": "int32"},
+}
+_LINK: Json = {
+    "description": 'Leads to the next page, rel="next"; missing on the last one. Relative, with a cursor',
+    "schema": {"type": "string"},
 }
 _MIN_OFFSET: Json = {
     "name": "X-Registry-Min-Offset",
@@ -110,6 +114,7 @@ def _operation(operation: Operation) -> Json:
 
 def _responses(operation: Operation) -> Json:
     more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.after is not None else {}
+    more |= {"Link": _LINK} if CURSOR in operation.parameters else {}
     good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
     if operation.gives:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]

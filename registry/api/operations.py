@@ -16,6 +16,7 @@ from registry.domain.rows import View
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend
+from .listing import Listing
 from .parameters import Parameter
 
 
@@ -35,6 +36,8 @@ class Call:
     """The subject of the path, where it has one; its alias followed."""
     asked: Subject = Subject(".", "")
     """The same as it stands in the path."""
+    operation: str = ""
+    """The path's template."""
     plain: bool = False
     """Whether the client wants text for people."""
     from_rows: bool = True
@@ -50,8 +53,9 @@ class Fresh(Enum):
     NEVER = "no rows are read"
 
 
-RowHandler = Callable[[Call, View], Answer | Command]
-"""Answers from rows, or says which command answers. It never waits."""
+Handled = Answer | Command | Listing[Any]
+RowHandler = Callable[[Call, View], Handled]
+"""Answers from rows, or says which list or command answers. It never waits."""
 NodeHandler = Callable[[Call, Backend], Awaitable[Answer]]
 """Answers with what only the backend knows."""
 

@@ -11,7 +11,7 @@ from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
 from registry.domain.values import LIFECYCLES
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+_INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
 LIST_MAX = 1000
 """The most schemas, or referrers, that one answer lists (Confluent 8.x, ``schema.search.max.limit``)."""
@@ -75,20 +75,17 @@ def _value(parameter: Parameter, values: list[str]) -> Any:
 def path_number(text: str) -> int:
     """A 32-bit integer; anything else does not exist (404), it is not a bad request."""
     value = int(text) if _NUMBER.fullmatch(text) else None
-    if value is None or not _INT_MIN <= value <= _INT_MAX:
+    if value is None or not _INT_MIN <= value <= INT_MAX:
         raise NOT_FOUND()
     return value
 
 
-def page(args: Mapping[str, Any], limit_max: int = _INT_MAX) -> slice:
-    """The part of a list that ``offset`` and ``limit`` ask for.
-
-    A negative offset is refused with 422, where Confluent answers 500.
-    """
-    offset = args["offset"]
-    if offset < 0:
+def offset(args: Mapping[str, Any]) -> int:
+    """How many items to leave out; a negative offset is refused with 422, where Confluent answers 500."""
+    found: int = args["offset"]
+    if found < 0:
         raise UNPROCESSABLE("offset must not be negative")
-    return slice(offset, offset + limit(args, limit_max))
+    return found
 
 
 def limit(args: Mapping[str, Any], most: int) -> int:
@@ -108,7 +105,8 @@ def associated(args: Mapping[str, Any]) -> Filter:
 
 OFFSET = number("offset", "How many to leave out at the start", 0)
 LIMIT = number("limit", "How many at most; -1: as many as the server allows", -1)
-PAGE = (OFFSET, LIMIT)
+CURSOR = word("cursor", "Where the page begins: taken from the Link header of the page before")
+PAGE = (OFFSET, LIMIT, CURSOR)
 ASSOCIATED = (
     word("resourceType", "Only subjects associated with a resource of this kind"),
     words("associationType", "Only subjects with an association of this type: key or value"),

@@ -32,11 +32,13 @@ from registry.domain.rows import View
 from registry.domain.views import DictView
 
 from . import media
-from .answers import Answer, refusal, send_answer
+from .answers import Answer, Disconnected, refusal, send_answer
 from .aside import Aside
 from .backend import ApiSettings, Backend
-from .operations import Call, Fresh, Operation
+from .listing import Listing
+from .operations import Call, Fresh, Handled, Operation
 from .parameters import arguments
+from .slices import Lists
 
 MIN_OFFSET = "x-registry-min-offset"
 FORWARD = "x-forward"
@@ -51,10 +53,6 @@ _NO_ROWS = DictView()
 _UNCONFIRMED = "The log cannot be asked for news; what is not here may be there"
 
 
-class Disconnected(Exception):
-    """The client went away before its request was complete, or while its answer was sent."""
-
-
 class Resource:
     """All operations of one path, as an ASGI application."""
 
@@ -65,12 +63,14 @@ class Resource:
         backend: Backend,
         settings: ApiSettings,
         aside: Aside,
+        lists: Lists,
     ) -> None:
         self.path = path
         self.operations = {operation.method: operation for operation in operations}
         self._backend = backend
         self._settings = settings
         self._aside = aside
+        self._lists = lists
         allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
         self._allow = (b"allow", ", ".join(allowed).encode())
         self._aliased = "/subjects/{subject}" in path
@@ -99,7 +99,7 @@ class Resource:
             answer = refusal(error, (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ())
         if answer.offset is not None:
             state["offset"] = answer.offset
-        await send_answer(answer, scope, send, kind)
+        await send_answer(answer, scope, send, kind, receive)
 
     def _operation(self, method: str) -> Operation | None:
         if method == "OPTIONS":
@@ -119,11 +119,15 @@ class Resource:
             settings=self._settings,
             parser=self._aside.parser,
             plain=plain,
+            operation=operation.path,
         )
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
         result = await self._from_rows(operation, call)
+        if isinstance(result, Listing):
+            path = scope.get("raw_path") or scope["path"].encode()
+            return await self._lists.answer(result, path.partition(b"?")[0], scope.get("query_string", b""))
         if not isinstance(result, Answer):
             forwarded = headers.get(FORWARD, "").lower() == "true"
             answer = await self._submit(result, operation.status, scope[STATE]["request_id"], forwarded)
@@ -134,7 +138,7 @@ class Resource:
             return result._replace(status=304, body=b"")
         return result
 
-    async def _from_rows(self, operation: Operation, call: Call) -> Answer | Command:
+    async def _from_rows(self, operation: Operation, call: Call) -> Handled:
         """What the handler says over rows that are as new as the operation demands."""
         fresh, settings = operation.fresh, self._settings
         if fresh is Fresh.NEVER or not settings.cluster:
@@ -150,7 +154,7 @@ class Resource:
                     return result
         return await self._confirmed(operation, call)
 
-    async def _confirmed(self, operation: Operation, call: Call) -> Answer | Command:
+    async def _confirmed(self, operation: Operation, call: Call) -> Handled:
         confirmed = await self._backend.confirm()
         if operation.fresh is Fresh.DECIDED:
             return await self._handled(operation, replace(call, from_rows=confirmed))
@@ -160,16 +164,18 @@ class Resource:
             if confirmed or not _is_miss(error):
                 raise
             raise UNAVAILABLE(_UNCONFIRMED) from None
-        if confirmed or not isinstance(result, Answer):
-            return result
-        return result._replace(headers=(*result.headers, STALE))
+        if not confirmed and isinstance(result, Listing):
+            return replace(result, headers=(*result.headers, STALE))
+        if not confirmed and isinstance(result, Answer):
+            return result._replace(headers=(*result.headers, STALE))
+        return result
 
-    async def _handled(self, operation: Operation, call: Call) -> Answer | Command:
+    async def _handled(self, operation: Operation, call: Call) -> Handled:
         work = partial(self._handle, operation, call)
         large = len(call.body) > LARGE_BYTES
         return await self._aside.do(work, self._settings.request_timeout_s, large=large)
 
-    def _handle(self, operation: Operation, call: Call) -> Answer | Command:
+    def _handle(self, operation: Operation, call: Call) -> Handled:
         assert operation.handler is not None
         if operation.fresh is Fresh.NEVER:
             return operation.handler(call, _NO_ROWS)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import groupby, islice
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import orjson
 from xxhash import xxh3_64_intdigest
 
-from registry.domain import associations, entities, queries, scope, versions
+from registry.domain import associations, entities, lists, queries, scope, versions
 from registry.domain import errors as e
-from registry.domain.associations import Filter
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND
+from registry.domain.lists import Listed, PlacedVersion
 from registry.domain.model import Subject
 from registry.domain.rows import View
 from registry.domain.schemas import FORMATS
@@ -20,7 +20,9 @@ from registry.domain.versions import Registered
 
 from . import tags
 from .answers import Answer, Header, json_answer
+from .listing import Listing
 from .operations import Call, Fresh, Operation
+from .paging import page
 from .parameters import (
     ASSOCIATED,
     DELETED,
@@ -32,7 +34,6 @@ from .parameters import (
     SCOPE,
     associated,
     flag,
-    page,
     path_number,
     word,
 )
@@ -42,36 +43,31 @@ _TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
 _GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 
-def list_schemas(call: Call, view: View) -> Answer:
+def list_schemas(call: Call, view: View) -> Listing[Listed]:
     """``GET /schemas``."""
     args = call.args
-    part = page(args, LIST_MAX)
-    wanted = associated(args)
-    prefix = args["subjectPrefix"]
-    chosen = {"deleted": args["deleted"], "latest_only": args["latestOnly"], "rule_type": args["ruleType"]}
-    if args["aliases"]:
-        found = queries.schemas_with_aliases(view, prefix, **chosen)
-        listed = ((each, _aliases(names)) for each, names in found)
-    else:
-        listed = ((each, b"") for each in queries.schemas(view, prefix, **chosen))
-    admitted = _associated(view, listed, wanted) if any(wanted) else listed
-    cut = islice(admitted, part.start, part.stop)
-    return Answer(b"[%b]" % b",".join(entities.schema_entity(each.row, tail=tail) for each, tail in cut))
+    chosen = lists.Schemas(
+        args["subjectPrefix"],
+        args["deleted"],
+        args["latestOnly"],
+        args["ruleType"],
+        args["aliases"],
+        associated(args),
+    )
+
+    def walk(view: View, mark: tuple[str, int] | None) -> Iterator[Listed | None]:
+        return chosen.walk(view, (Subject.parse(mark[0]), mark[1]) if mark else None)
+
+    return page(call, walk, _listed, lambda each: _version_mark(each.found), (str, int), limit_max=LIST_MAX)
 
 
-def _aliases(names: list[str]) -> bytes:
-    return b',"aliases":' + orjson.dumps(names) if names else b""
+def _listed(each: Listed) -> bytes:
+    aliases = b',"aliases":' + orjson.dumps(each.aliases) if each.aliases else b""
+    return entities.schema_entity(each.found.row, tail=aliases + associations.tail_of(each.associations))
 
 
-def _associated(
-    view: View, listed: Iterator[tuple[Registered, bytes]], wanted: Filter
-) -> Iterator[tuple[Registered, bytes]]:
-    """Those whose subjects the filter admits, with the associations that it chose."""
-    for subject, versions_of in groupby(listed, lambda each: each[0].subject):
-        chosen = wanted.of_subject(view, subject)
-        if chosen is not None:
-            tail = associations.tail_of(chosen)
-            yield from ((each, aliases + tail) for each, aliases in versions_of)
+def _version_mark(found: Registered) -> tuple[str, int]:
+    return found.subject.qualified, found.version
 
 
 def get_by_id(call: Call, view: View) -> Answer:
@@ -91,15 +87,14 @@ def get_text_by_id(call: Call, view: View) -> Answer:
     )
 
 
-def list_subjects_of_id(call: Call, view: View) -> Answer:
+def list_subjects_of_id(call: Call, view: View) -> Listing[PlacedVersion]:
     """``GET /schemas/ids/{id}/subjects``."""
-    return json_answer([each.subject.qualified for each in _of_id(call, view)])
+    return _of_id(call, view, lambda found: found.subject.qualified)
 
 
-def list_versions_of_id(call: Call, view: View) -> Answer:
+def list_versions_of_id(call: Call, view: View) -> Listing[PlacedVersion]:
     """``GET /schemas/ids/{id}/versions``."""
-    found = _of_id(call, view)
-    return json_answer([{"subject": each.subject.qualified, "version": each.version} for each in found])
+    return _of_id(call, view, lambda found: {"subject": found.subject.qualified, "version": found.version})
 
 
 def get_by_guid(call: Call, view: View) -> Answer:
@@ -145,10 +140,17 @@ def _by_id(call: Call, view: View) -> Registered:
     return found
 
 
-def _of_id(call: Call, view: View) -> list[Registered]:
-    schema_id = path_number(call.path["id"])
-    found = queries.subjects_of_id(view, schema_id, _scope(call, view), deleted=call.args["deleted"])
-    return found[page(call.args)]
+def _of_id(call: Call, view: View, shown: Callable[[Registered], Any]) -> Listing[PlacedVersion]:
+    schema_id, deleted = path_number(call.path["id"]), call.args["deleted"]
+    context = queries.id_in_scope(view, schema_id, _scope(call, view)).subject.context
+
+    def walk(view: View, mark: tuple[str] | None) -> Iterator[PlacedVersion | None]:
+        after = bytes.fromhex(mark[0]) if mark else b""
+        return lists.versions_of_id(view, context, schema_id, after, deleted=deleted)
+
+    return page(
+        call, walk, lambda each: orjson.dumps(shown(each.found)), lambda each: (each.place.hex(),), (str,)
+    )
 
 
 def _scope(call: Call, view: View) -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from registry.domain import entities, queries, scope
+from collections.abc import Iterator
+
+import orjson
+
+from registry.domain import entities, lists, scope
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteConfig, DeleteContext, DeleteMode, PutConfig, PutMode
 from registry.domain.errors import NO_SUBJECT_COMPATIBILITY, NO_SUBJECT_MODE, UNPROCESSABLE
 from registry.domain.model import TOP, Subject
 from registry.domain.rows import View
 
-from .answers import Answer, json_answer
+from .answers import Answer
 from .bodies import config_patch, mode_request
+from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation
-from .parameters import DEFAULT_TO_GLOBAL, FORCE, PAGE, flag, page, word
+from .paging import page
+from .parameters import DEFAULT_TO_GLOBAL, FORCE, PAGE, flag, word
 
 
 def get_config(call: Call, view: View) -> Answer:
@@ -60,9 +66,14 @@ def delete_mode(call: Call, view: View) -> Command:
     return DeleteMode(_owner(call), call.args["recursive"])
 
 
-def list_contexts(call: Call, view: View) -> Answer:
+def list_contexts(call: Call, view: View) -> Listing[str]:
     """``GET /contexts``."""
-    return json_answer(queries.contexts(view, call.args["contextPrefix"])[page(call.args)])
+    prefix = call.args["contextPrefix"]
+
+    def walk(view: View, mark: tuple[str] | None) -> Iterator[str | None]:
+        return lists.contexts(view, prefix, mark[0] if mark else None)
+
+    return page(call, walk, orjson.dumps, lambda each: (each,), (str,))
 
 
 def delete_context(call: Call, view: View) -> Command:

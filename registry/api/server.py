@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from itertools import chain, islice
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,16 +14,20 @@ from registry.domain import rows
 from registry.domain.clashes import clashes
 from registry.domain.records import schema_key
 from registry.domain.rows import View
+from registry.domain.sorting import ordered
 from registry.domain.versions import Registered
 
 from .answers import Answer, Header, json_answer
 from .backend import Backend
+from .listing import Listing, Mark
 from .operations import Call, Fresh, NodeHandler, Operation
-from .parameters import flag
+from .paging import page
+from .parameters import PAGE, flag
 
 _JSON = b"application/json"
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 QUARANTINE_MAX = 10_000
+Unread = dict[str, Any]  # offset, time, reason and key of a record
 
 
 def root(call: Call, view: View) -> Answer:
@@ -90,19 +94,30 @@ async def node(call: Call, backend: Backend) -> Answer:
     return Answer(msgspec.json.encode(await backend.status()), headers=_NO_STORE, media_type=_JSON)
 
 
-def quarantine(call: Call, view: View) -> Answer:
+def quarantine(call: Call, view: View) -> Listing[Unread]:
     """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`.
 
     ``clashes``: also the versions whose id already stood for another content in their context.
     """
-    listed = (orjson.loads(value) for _, value in rows.scan(view, rows.QUARANTINE))
-    clashing = map(_clash, clashes(view)) if call.args["clashes"] else ()
-    found: list[dict[str, Any]] = list(islice(chain(listed, clashing), QUARANTINE_MAX))
-    found.sort(key=lambda each: each["offset"])
-    return Answer(orjson.dumps(found), headers=_NO_STORE, media_type=_JSON)
+    with_clashes = call.args["clashes"]
+
+    def found(view: View) -> Iterator[Unread | None]:
+        yield from (orjson.loads(value) for _, value in rows.scan(view, rows.QUARANTINE))
+        if with_clashes:
+            yield from (None if pair is None else _clash(pair) for pair in clashes(view))
+
+    def walk(view: View, mark: Mark | None) -> Iterator[Unread | None]:
+        return ordered(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)
+
+    listing = page(call, walk, orjson.dumps, _unread_mark, (int, str), limit_max=QUARANTINE_MAX)
+    return replace(listing, headers=_NO_STORE, media_type=_JSON)
 
 
-def _clash(pair: tuple[Registered, Registered]) -> dict[str, Any]:
+def _unread_mark(each: Unread) -> Mark:
+    return each["offset"], each["reason"]
+
+
+def _clash(pair: tuple[Registered, Registered]) -> Unread:
     (subject, version, row), first = pair
     of_first = f"subject {first.subject.qualified!r} version {first.version}, offset {first.row.offset}"
     reason = f"the id {row.schema_id} stands for another content already: {of_first}"
@@ -187,6 +202,9 @@ OWN_OPERATIONS = (
         summary="The records of the log that could not be read",
         handler=quarantine,
         gives="Quarantine",
-        parameters=(flag("clashes", "Versions whose id stands for another content too; looks at all"),),
+        parameters=(
+            flag("clashes", "Versions whose id stands for another content too; looks at all"),
+            *PAGE,
+        ),
     ),
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any
+from dataclasses import replace
 
 import orjson
 
@@ -12,55 +11,59 @@ from registry.domain import entities, rows, scope
 from registry.domain.model import Subject
 from registry.domain.rows import View
 
-from .answers import Answer
+from .listing import Listing
 from .operations import Call, Operation
-from .parameters import LIMIT, LIST_MAX, Parameter, limit
+from .paging import page
+from .parameters import LIST_MAX, PAGE, Parameter
 
 _JSON = b"application/json"
+Stored = tuple[str, bytes]  # a qualified name, and the JSON of what is stored under it
 
 
-def configs(call: Call, view: View) -> Answer:
+def configs(call: Call, view: View) -> Listing[Stored]:
     """``GET /admin/configs``: each as ``GET /config/{subject}`` shows it."""
 
-    def shown(subject: Subject) -> bytes | None:
+    def shown(view: View, subject: Subject) -> bytes | None:
         config = scope.exact_config(view, subject, call.settings.defaults)
         return None if config is None else entities.config_entity(config)
 
-    return _page(call, view, rows.CONFIG, "config", shown)
+    return _listing(call, rows.CONFIG, "config", shown)
 
 
-def modes(call: Call, view: View) -> Answer:
+def modes(call: Call, view: View) -> Listing[Stored]:
     """``GET /admin/modes``: each as ``GET /mode/{subject}`` shows it."""
 
-    def shown(subject: Subject) -> bytes | None:
+    def shown(view: View, subject: Subject) -> bytes | None:
         mode = scope.exact_mode(view, subject)
         return None if mode is None else entities.mode_entity(mode)
 
-    return _page(call, view, rows.MODE, "mode", shown)
+    return _listing(call, rows.MODE, "mode", shown)
 
 
-def _page(
-    call: Call, view: View, table: bytes, what: str, shown: Callable[[Subject], bytes | None]
-) -> Answer:
+def _listing(
+    call: Call, table: bytes, what: str, shown: Callable[[View, Subject], bytes | None]
+) -> Listing[Stored]:
     """A page of them by context and subject, behind the one named last."""
+    named = call.args["after"]
 
-    def found() -> Iterator[dict[str, Any]]:
-        for key, value in rows.scan(view, table, _behind(table, call.args["after"])):
+    def walk(view: View, mark: tuple[str] | None) -> Iterator[Stored | None]:
+        after = named if mark is None else mark[0]
+        begin = table if after is None else rows.scope_key(table, Subject.parse(after)) + b"\0"
+        for key, value in rows.scan(view, table, begin):
             subject = rows.scope_of(key, value)
-            if (text := shown(subject)) is not None:
-                yield {"subject": subject.qualified, what: orjson.Fragment(text)}
+            text = shown(view, subject)
+            yield None if text is None else (subject.qualified, text)
 
-    page = islice(found(), limit(call.args, LIST_MAX))
-    return Answer(orjson.dumps(list(page)), media_type=_JSON)
+    def printed(each: Stored) -> bytes:
+        return orjson.dumps({"subject": each[0], what: orjson.Fragment(each[1])})
 
-
-def _behind(table: bytes, after: str | None) -> bytes:
-    return table if after is None else rows.scope_key(table, Subject.parse(after)) + b"\0"
+    listing = page(call, walk, printed, lambda each: (each[0],), (str,), limit_max=LIST_MAX)
+    return replace(listing, media_type=_JSON)
 
 
 _PAGE = (
     Parameter("after", "text", "The name that the page before ended with; nothing: the first page"),
-    LIMIT,
+    *PAGE,
 )
 OPERATIONS = tuple(
     Operation(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import orjson
 
-from registry.domain import entities, lookup, queries, references
+from registry.domain import entities, lists, lookup, queries
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
 from registry.domain.decide.decision import check_subject
@@ -17,9 +19,10 @@ from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.versions import Registered
 
 from . import tags
-from .answers import Answer, json_answer
+from .answers import Answer
 from .bodies import schema_request
 from .duplicates import equal_to
+from .listing import Listing
 from .operations import (
     BODY_ERRORS,
     REGISTER_ERRORS,
@@ -29,6 +32,7 @@ from .operations import (
     Fresh,
     Operation,
 )
+from .paging import page
 from .parameters import (
     ASSOCIATED,
     DELETED,
@@ -43,20 +47,21 @@ from .parameters import (
     REFERENCE_FORMAT,
     associated,
     flag,
-    page,
     word,
     words,
 )
 
 
-def list_subjects(call: Call, view: View) -> Answer:
+def list_subjects(call: Call, view: View) -> Listing[Subject]:
     """``GET /subjects``."""
-    deleted, only = call.args["deleted"], call.args["deletedOnly"]
-    names = queries.subjects(view, call.args["subjectPrefix"], deleted=deleted, deleted_only=only)
-    wanted = associated(call.args)
-    if any(wanted):
-        names = [name for name in names if wanted.of_subject(view, Subject.parse(name)) is not None]
-    return json_answer(names[page(call.args)])
+    prefix, wanted = call.args["subjectPrefix"], associated(call.args)
+    shown = {"deleted": call.args["deleted"], "deleted_only": call.args["deletedOnly"]}
+
+    def walk(view: View, mark: tuple[str] | None) -> Iterator[Subject | None]:
+        after = Subject.parse(mark[0]) if mark else None
+        return lists.subjects(view, prefix, after, **shown, wanted=wanted)
+
+    return page(call, walk, lambda each: orjson.dumps(each.qualified), lambda each: (each.qualified,), (str,))
 
 
 def delete_subject(call: Call, view: View) -> Command:
@@ -64,16 +69,17 @@ def delete_subject(call: Call, view: View) -> Command:
     return DeleteSubject(call.asked.qualified, call.args["permanent"])
 
 
-def list_versions(call: Call, view: View) -> Answer:
+def list_versions(call: Call, view: View) -> Listing[int]:
     """``GET /subjects/{subject}/versions``."""
-    numbers = queries.version_numbers(
-        view,
-        call.subject,
-        deleted=call.args["deleted"],
-        deleted_only=call.args["deletedOnly"],
-        deleted_as_negative=call.args["deletedAsNegative"],
-    )
-    return json_answer(numbers[page(call.args)])
+    deleted, only = call.args["deleted"], call.args["deletedOnly"]
+    negative = call.args["deletedAsNegative"]
+    queries.require(view, call.subject, deleted=deleted or only)
+    shown = {"deleted": deleted, "deleted_only": only, "deleted_as_negative": negative}
+
+    def walk(view: View, mark: tuple[int] | None) -> Iterator[int | None]:
+        return lists.version_numbers(view, call.subject, mark[0] if mark else None, **shown)
+
+    return page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,))
 
 
 def get_version(call: Call, view: View) -> Answer:
@@ -103,12 +109,15 @@ def find_by_metadata(call: Call, view: View) -> Answer:
     return Answer(entities.schema_entity(_formatted(call, view, found)))
 
 
-def list_referrers(call: Call, view: View) -> Answer:
+def list_referrers(call: Call, view: View) -> Listing[tuple[str, int]]:
     """``GET /subjects/{subject}/versions/{version}/referencedby``; the version itself may be soft-deleted."""
     number = queries.parse_version(call.path["version"])
-    found = queries.version_of(view, call.subject, number, deleted=True)
-    ids = references.referrer_ids(view, found.subject, found.version, deleted=call.args["deleted"])
-    return json_answer(ids[page(call.args, LIST_MAX)])
+    found, deleted = queries.version_of(view, call.subject, number, deleted=True), call.args["deleted"]
+
+    def walk(view: View, mark: tuple[str, int] | None) -> Iterator[tuple[str, int] | None]:
+        return lists.referrer_ids(view, found.subject, found.version, mark, deleted=deleted)
+
+    return page(call, walk, lambda each: b"%d" % each[1], lambda each: each, (str, int), limit_max=LIST_MAX)
 
 
 def _version(call: Call, view: View) -> Registered:

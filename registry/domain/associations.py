@@ -7,8 +7,8 @@ uses a subject that is there anyway (Confluent 8.2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +19,7 @@ from .jackson import dumps
 from .model import Subject
 from .records import TENANT, AssociationKey, Entry, association_key
 from .rows import View
+from .sorting import ordered
 
 STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
 """Lifecycles; ``NONE`` only in filters: subjects without associations."""
@@ -117,21 +118,33 @@ class Filter(NamedTuple):
         return chosen if chosen or (NONE in self.lifecycles and not found) else None
 
 
-def _order(found: Association) -> tuple[str, ...]:
-    """By resource, type and subject (Confluent 8.x)."""
-    named = (found.resource_name, found.resource_namespace, found.resource_type, found.association_type)
-    return (*(each or "" for each in named), found.subject)
+Place = tuple[str, str, str, str, str]  # resource's name, namespace and type, type, subject
+
+
+def place_of(found: Association) -> Place:
+    """Return what associations are sorted by: resource, type and subject (Confluent 8.x)."""
+    return (
+        found.resource_name or "",
+        found.resource_namespace or "",
+        found.resource_type or "",
+        found.association_type or "",
+        found.subject,
+    )
 
 
 def of_subject(view: View, subject: Subject) -> list[Association]:
     """All associations of a subject, in order."""
-    found = rows.scan(view, rows.scope_key(rows.ASSOCIATION, subject))
-    return sorted((_decode(value) for _, value in found), key=_order)
+    return sorted(walk_of_subject(view, subject), key=place_of)
+
+
+def walk_of_subject(view: View, subject: Subject) -> Iterator[Association]:
+    """Yield all associations of a subject, in any order."""
+    return (_decode(value) for _, value in rows.scan(view, rows.scope_key(rows.ASSOCIATION, subject)))
 
 
 def of_resource_id(view: View, resource_id: str) -> list[Association]:
     """All associations of the resource with this id, in order."""
-    return sorted(_led_to(view, rows.resource_id_prefix(resource_id)), key=_order)
+    return sorted(_led_to(view, rows.resource_id_prefix(resource_id)), key=place_of)
 
 
 def of_resource(view: View, request: ResourceRequest) -> list[Association]:
@@ -140,7 +153,7 @@ def of_resource(view: View, request: ResourceRequest) -> list[Association]:
         found = of_resource_id(view, request.resource_id)
     else:
         prefix = rows.resource_name_prefix(request.name or "", request.namespace or "")
-        found = _newest(sorted(_led_to(view, prefix), key=_order))
+        found = _newest(sorted(_led_to(view, prefix), key=place_of))
     return Filter(request.resource_type or "").chosen(found)
 
 
@@ -153,8 +166,24 @@ def _newest(found: list[Association]) -> list[Association]:
     return [each for each in found if newest is not None and each.resource_id == newest.resource_id]
 
 
-def named(view: View, name: str, namespace: str) -> Iterator[Association]:
-    """All associations of the resources so named, in order; ``-`` is any name, or any namespace.
+def list_of_subject(
+    view: View, subject: Subject, wanted: Filter, after: Place | None = None
+) -> Iterator[Association | None]:
+    """Walk the admitted associations of a subject, in order, from behind ``after`` on."""
+    return _listed(lambda: walk_of_subject(view, subject), wanted, after)
+
+
+def list_of_resource_id(
+    view: View, resource_id: str, wanted: Filter, after: Place | None = None
+) -> Iterator[Association | None]:
+    """Walk the admitted associations of the resource with this id, in order."""
+    return _listed(lambda: _led_to(view, rows.resource_id_prefix(resource_id)), wanted, after)
+
+
+def list_named(
+    view: View, name: str, namespace: str, wanted: Filter, after: Place | None = None
+) -> Iterator[Association | None]:
+    """Walk the admitted associations of the resources so named, in order; ``-``: any name, or namespace.
 
     Without a name the keys of all associations are looked at. Names that are alike in their first 84 bytes
     come in any order, but always in the same.
@@ -164,16 +193,32 @@ def named(view: View, name: str, namespace: str) -> Iterator[Association]:
     else:
         prefix = rows.resource_name_prefix(name, None if namespace == ANY else namespace)
     packed = None if namespace == ANY else rows.part(namespace)
-    for _, same in groupby(_led_to(view, prefix, packed), lambda each: _order(each)[:2]):
-        yield from sorted(same, key=_order)
+    begun = None if after is None else rows.resource_name_prefix(after[0], after[1])
+    row = view.seek(prefix if begun is None else max(prefix, begun))
+    while row is not None and row[0].startswith(prefix):
+        same = rows.resource_of(row[0])
+        if packed is None or rows.namespace_of(row[0]) == packed:
+            begin = after if same == begun else None
+            yield from _listed(partial(_led_to, view, same), wanted, begin)
+        else:
+            yield None
+        row = view.seek(rows.after(same))
 
 
-def _led_to(view: View, prefix: bytes, namespace: bytes | None = None) -> Iterator[Association]:
+def _listed(
+    walk: Callable[[], Iterator[Association]], wanted: Filter, after: Place | None
+) -> Iterator[Association | None]:
+    def admitted() -> Iterator[Association | None]:
+        return (each if wanted.admits(each) else None for each in walk())
+
+    return ordered(admitted, place_of, after)
+
+
+def _led_to(view: View, prefix: bytes) -> Iterator[Association]:
     for key, _ in rows.scan(view, prefix):
-        if namespace is None or rows.namespace_of(key) == namespace:
-            value = view.get(rows.association_of(key))
-            if value is not None:
-                yield _decode(value)
+        value = view.get(rows.association_of(key))
+        if value is not None:
+            yield _decode(value)
 
 
 def entity(found: Association) -> dict[str, Any]:

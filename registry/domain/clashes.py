@@ -7,33 +7,32 @@ and reads by id see the one that was recorded first; who wants to know asks here
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from . import rows
 from .rows import View
 from .versions import Registered, at
 
 
-def clashes(view: View) -> Iterator[tuple[Registered, Registered]]:
-    """Each version that has an id of another content, with the version that answers for that id.
+def clashes(view: View) -> Iterator[tuple[Registered, Registered] | None]:
+    """Walk the versions that have an id of another content, each with the version that answers for that id.
 
     By context and id. Looks at the id of every version.
     """
-    keys = (key for key, _ in rows.scan(view, rows.ID))
-    for prefix, group in groupby(keys, _prefix):
-        packed = prefix[1:-4]
-        versions = (at(view, rows.version_key_of_id(key, prefix, packed)) for key in _if_several(group))
-        there = [each for each in versions if each is not None]
-        yield from ((each, there[0]) for each in there if each.row.md5 != there[0].row.md5)
+    begun, waiting, answering = b"", b"", None
+    for key, _ in rows.scan(view, rows.ID):
+        prefix = key[: key.index(b"\0") + 1 + 4]
+        if prefix != begun:
+            begun, waiting, answering = prefix, key, None  # most ids have one row: its version is not read
+            yield None
+            continue
+        if waiting:
+            answering, waiting = _at(view, waiting, prefix), b""
+        each = _at(view, key, prefix)
+        if answering is None:
+            answering = each
+        clashing = each is not None and answering is not None and each.row.md5 != answering.row.md5
+        yield (each, answering) if each is not None and answering is not None and clashing else None
 
 
-def _prefix(key: bytes) -> bytes:
-    return key[: key.index(b"\0") + 1 + 4]
-
-
-def _if_several(keys: Iterator[bytes]) -> Iterator[bytes]:
-    first = next(keys)
-    for count, key in enumerate(keys):
-        if not count:
-            yield first
-        yield key
+def _at(view: View, key: bytes, prefix: bytes) -> Registered | None:
+    return at(view, rows.version_key_of_id(key, prefix, prefix[1:-4]))

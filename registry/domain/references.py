@@ -72,11 +72,3 @@ def referrers(view: View, subject: Subject, version: int, *, deleted: bool = Tru
         found = versions.at(view, rows.VERSION + key[len(prefix) :])
         if found is not None and (deleted or not found.row.deleted):
             yield found
-
-
-def referrer_ids(view: View, subject: Subject, version: int, *, deleted: bool = False) -> list[int]:
-    """The ids of the schemas that refer to a version, sorted by context and id."""
-    using = referrers(view, subject, version, deleted=deleted)
-    return [
-        schema_id for _, schema_id in sorted({(each.subject.context, each.row.schema_id) for each in using})
-    ]

@@ -48,8 +48,8 @@ Change = tuple[bytes, bytes | None]
 """A put (key, value) or, with ``None``, a delete of one row."""
 
 PART_MAX = 120
-_PART_CUT = 84
-_CUT_MARK = b"\x01\xff"
+PART_CUT = 84  # bytes that are kept of a longer one
+CUT_MARK = b"\x01\xff"
 
 ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
 GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N", b"Q"
@@ -110,20 +110,23 @@ def part(text: str) -> bytes:
     if b"\0" in raw or b"\x01" in raw:
         raw = raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
     if len(raw) > PART_MAX:
-        raw = (
-            raw[:_PART_CUT] + _CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
-        )
+        raw = raw[:PART_CUT] + CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
     return raw + b"\0"
 
 
 def part_prefix(text: str) -> bytes:
     """What the parts of all texts that begin with ``text`` begin with; so do those of some others."""
-    return part(text)[:-1][:_PART_CUT]
+    return part(text)[:-1][:PART_CUT]
+
+
+def is_cut(key: bytes) -> bool:
+    """Return true if a key holds a part that was cut."""
+    return CUT_MARK in key
 
 
 def unpart(raw: bytes) -> str | None:
     """The text of a part without its terminator, or ``None`` when it was cut."""
-    if _CUT_MARK in raw:
+    if CUT_MARK in raw:
         return None
     return raw.replace(b"\x01\x01", b"\0").replace(b"\x01\x02", b"\x01").decode()
 
@@ -155,7 +158,7 @@ def cluster_key(registrar: str) -> bytes:
 
 def context_row(context: str) -> bytes:
     """The value of a context's row."""
-    return context.encode() if _CUT_MARK in part(context) else b""
+    return context.encode() if CUT_MARK in part(context) else b""
 
 
 def version_key(subject: Subject, version: int) -> bytes:
@@ -247,6 +250,12 @@ def namespace_of(key: bytes) -> bytes:
     return key.split(b"\0", 2)[1] + b"\0"
 
 
+def resource_of(key: bytes) -> bytes:
+    """Return the prefix of all rows of table S with the resource name and namespace of this one."""
+    name, namespace, _ = key.split(b"\0", 2)
+    return name + b"\0" + namespace + b"\0"
+
+
 def association_of(key: bytes) -> bytes:
     """The key of the association's row to which a row of table S or U points."""
     named = 2 if key.startswith(RESOURCE_NAME) else 1
@@ -273,7 +282,7 @@ def owner_of(key: bytes) -> bytes:
 
 def mode_row(subject: Subject, mode: str) -> bytes:
     """The value of a mode row."""
-    cut = _CUT_MARK in scope_key(MODE, subject)
+    cut = CUT_MARK in scope_key(MODE, subject)
     return f"{mode} {subject.qualified}".encode() if cut else mode.encode()
 
 
@@ -303,6 +312,11 @@ _FLAGS = 4
 """Where the byte of flags stands in a version row, behind the id."""
 # Where the MD5 begins: behind the id, the flags, the offset and the time.
 _CONTENT = 21
+
+
+def id_of(value: bytes) -> int:
+    """Return the id in the version row with this value; nothing else is unpacked."""
+    return int.from_bytes(value[:_FLAGS], "big", signed=True)
 
 
 def offset_of(value: bytes) -> int:

@@ -157,12 +157,6 @@ def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
     return [each for each in found if each is not None]
 
 
-def newest_of_each_subject(view: View, context: str, schema_id: int) -> list[Registered]:
-    """For each subject of an id, the version recorded last; sorted by subject."""
-    last = {each.subject: each for each in of_id(view, context, schema_id)}
-    return [last[subject] for subject in sorted(last)]
-
-
 def id_in_use(view: View, context: str, schema_id: int) -> bool:
     """Whether any version, soft-deleted and forgotten ones included, has this id."""
     prefix = rows.id_prefix(context, schema_id)
@@ -209,10 +203,11 @@ def by_guid(view: View, md5: bytes) -> Registered | None:
 
 def contexts_known(view: View) -> list[str]:
     """The contexts that the log names, in code-point order, without the default one."""
-    names = (_context_at(key, value) for key, value in rows.scan(view, rows.CONTEXT))
+    names = (context_at(key, value) for key, value in rows.scan(view, rows.CONTEXT))
     return sorted(name for name in names if name != DEFAULT_CONTEXT)
 
 
-def _context_at(key: bytes, value: bytes) -> str:
+def context_at(key: bytes, value: bytes) -> str:
+    """Return the context whose row this is; a name too long for a key is read from the row."""
     name = rows.unpart(key[1:-1])
     return value.decode() if name is None else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count, islice
 
 from .rows import VERSION, Change, View, disturbs
@@ -90,6 +90,34 @@ class DictView:
             value = self._rows[key]
             if value is not None:
                 yield key, value
+
+
+class MovingView:
+    """Whichever view is shown to it, for walks that outlive a view."""
+
+    __slots__ = ("get", "seek", "seek_back")
+
+    get: Callable[[bytes], bytes | None]
+    seek: Callable[[bytes], tuple[bytes, bytes] | None]
+    seek_back: Callable[[bytes], tuple[bytes, bytes] | None]
+
+    def __init__(self) -> None:
+        self.show(_NOTHING)
+
+    def show(self, view: View) -> None:
+        """Read from ``view`` from now on."""
+        self.get, self.seek, self.seek_back = view.get, view.seek, view.seek_back
+
+    def revision(self) -> Hashable | None:
+        """Not known: rows of another moment may be shown next."""
+        return None
+
+    def hide(self) -> None:
+        """Let go of the view: there are no rows until another one is shown."""
+        self.show(_NOTHING)
+
+
+_NOTHING = DictView()
 
 
 class OverlayView:

@@ -211,7 +211,7 @@ class Api:
             if parts:
                 more = len(parts) > 1 or ends != "complete"
                 return {"type": "http.request", "body": parts.pop(0), "more_body": more}
-            if ends == "silent":
+            if ends != "disconnect":
                 await asyncio.Event().wait()
             return {"type": "http.disconnect"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.parameters import arguments, flag, number, page, path_number, word, words
+from registry.api.parameters import arguments, flag, limit, number, offset, path_number, word, words
 from registry.domain.errors import RegistryError
 
 PARAMETERS = (flag("deleted", ""), number("limit", "", -1), word("format", ""), words("key", ""))
@@ -47,25 +47,12 @@ def test_what_is_no_int_does_not_exist(given: str) -> None:
         assert (caught.value.code, caught.value.message) == (404, "HTTP 404 Not Found")
 
 
-@pytest.mark.parametrize(
-    ("offset", "limit", "found"),
-    [
-        (0, -1, [0, 1, 2, 3]),
-        (1, 2, [1, 2]),
-        (0, 0, [0, 1, 2, 3]),
-        (9, 1, []),
-        (0, 5, [0, 1, 2, 3]),
-        (2, 1, [2]),
-    ],
-)
-def test_a_page_is_cut_out(offset: int, limit: int, found: list[int]) -> None:
-    assert list(range(6))[page({"offset": offset, "limit": limit}, 4)] == [
-        each for each in range(offset, 6) if each - offset < (limit if 0 < limit <= 4 else 4)
-    ]
-    assert list(range(4))[page({"offset": offset, "limit": limit}, 4)] == found
-
-
 def test_a_negative_offset_is_422() -> None:
     with pytest.raises(RegistryError) as caught:
-        page({"offset": -1, "limit": -1})
+        offset({"offset": -1})
     assert caught.value.code == 422
+
+
+@pytest.mark.parametrize(("given", "found"), [(-1, 4), (0, 4), (1, 1), (4, 4), (5, 4)])
+def test_a_limit_beyond_the_most_is_the_most(given: int, found: int) -> None:
+    assert limit({"limit": given}, 4) == found

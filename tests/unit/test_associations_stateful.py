@@ -221,7 +221,8 @@ class Associations(RuleBasedStateMachine):
         self.registry.ids = Ids(batch=3, batch_max=6)
 
     def stored(self) -> list[associations.Association]:
-        return list(associations.named(self.registry.view, "-", "-"))
+        found = associations.list_named(self.registry.view, "-", "-", associations.Filter())
+        return [each for each in found if each is not None]
 
     @invariant()
     def the_model_holds(self) -> None:

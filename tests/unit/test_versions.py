@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from registry.domain import queries, records, values, versions
+from registry.domain import lists, queries, records, values, versions
 from registry.domain.errors import RegistryError
 from registry.domain.model import Reference, Rule, RuleSet, Subject
+from registry.domain.rows import View
 from registry.domain.versions import Registered
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record
 
@@ -24,6 +25,16 @@ def refusal(call: Callable[[], Any]) -> tuple[int, str]:
 
 def place(found: Registered | None) -> tuple[str, int] | None:
     return None if found is None else (found.subject.qualified, found.version)
+
+
+def of_id(view: View, schema_id: int, **how: bool) -> list[tuple[str, int]]:
+    walk = lists.versions_of_id(view, ".", schema_id, **how)
+    return [(each.found.subject.qualified, each.found.version) for each in walk if each is not None]
+
+
+def schemas(view: View, prefix: str, **how: Any) -> list[tuple[str, int] | None]:
+    walk = lists.Schemas(prefix, **how).walk(view)
+    return [place(each.found) for each in walk if each is not None]
 
 
 def foreign(small: SmallRegistry, subject: str, version: int, schema_id: int, schema: str) -> None:
@@ -124,15 +135,13 @@ class TestById:
     def test_one_version_for_each_subject_the_last_recorded(self, small: SmallRegistry) -> None:
         for subject, version in (("b", 2), ("b", 1), ("a", 1)):
             foreign(small, subject, version, 5, STRING)
-        found = versions.newest_of_each_subject(small.view, ".", 5)
-        assert [place(each) for each in found] == [("a", 1), ("b", 1)]
+        assert of_id(small.view, 5) == [("b", 1), ("a", 1)]
 
     def test_subjects_of_an_id(self, mixed: SmallRegistry) -> None:
         view = mixed.view
-        assert [place(each) for each in queries.subjects_of_id(view, 2, "")] == []
-        everything = queries.subjects_of_id(view, 2, "", deleted=True)
-        assert [place(each) for each in everything] == [("gone", 1), ("s", 2)]
-        assert refusal(lambda: queries.subjects_of_id(view, 9, "")) == (40403, "Schema not found")
+        assert of_id(view, 2) == []
+        assert sorted(of_id(view, 2, deleted=True)) == [("gone", 1), ("s", 2)]
+        assert refusal(lambda: queries.id_in_scope(view, 9, "")) == (40403, "Schema not found")
 
     def test_the_highest_id(self, mixed: SmallRegistry) -> None:
         assert versions.id_max(mixed.view, ".") == 3
@@ -243,7 +252,8 @@ class TestQueries:
     def test_subjects_under_a_prefix(
         self, mixed: SmallRegistry, prefix: str, how: dict[str, bool], expected: list[str]
     ) -> None:
-        assert queries.subjects(mixed.view, prefix, **how) == expected
+        found = lists.subjects(mixed.view, prefix, **how)
+        assert [each.qualified for each in found if each is not None] == expected
 
     def test_long_names_are_listed_in_full_and_in_order(self, small: SmallRegistry) -> None:
         names = sorted("x" * 100 + tail for tail in ("", "y" * 300, "z" * 300, "yz" * 100))
@@ -254,11 +264,11 @@ class TestQueries:
         assert queries.subjects(small.view, "x" * 100) == names
         assert queries.subjects(small.view, "x" * 100 + "y" * 200) == ["x" * 100 + "y" * 300]
         assert queries.subjects(small.view, ":*:s") == [context + "s"]
-        assert queries.contexts(small.view) == [".", context[1:-1]]
+        assert [each for each in lists.contexts(small.view) if each is not None] == [".", context[1:-1]]
 
     def test_schemas_under_a_prefix(self, mixed: SmallRegistry) -> None:
         def listed(prefix: str = "", **how: Any) -> list[tuple[str, int] | None]:
-            return [place(each) for each in queries.schemas(mixed.view, prefix, **how)]
+            return schemas(mixed.view, prefix, **how)
 
         assert listed() == [("s", 1), ("s", 3)]
         assert listed(deleted=True) == [("gone", 1), ("s", 1), ("s", 2), ("s", 3)]
@@ -271,7 +281,7 @@ class TestQueries:
         mixed.register("s", record("B"), rule_set=RuleSet())
 
         def listed(**how: Any) -> list[tuple[str, int] | None]:
-            return [place(each) for each in queries.schemas(mixed.view, "", rule_type="CEL", **how)]
+            return schemas(mixed.view, "", rule_type="CEL", **how)
 
         assert listed() == [("s", 4)]
         assert listed(latest_only=True) == []
@@ -279,7 +289,8 @@ class TestQueries:
     def test_aliases_bring_their_targets(self, mixed: SmallRegistry) -> None:
         mixed.config("alias1", alias="s")
         mixed.config("alias2", alias=":.ctx:only")
-        found = [(place(each), names) for each, names in queries.schemas_with_aliases(mixed.view, "alias")]
+        walk = lists.Schemas("alias", with_aliases=True).walk(mixed.view)
+        found = [(place(each.found), each.aliases) for each in walk if each is not None]
         assert found == [
             ((":.ctx:only", 1), ["alias2"]),
             (("s", 1), ["alias1"]),
@@ -305,9 +316,9 @@ class TestQueries:
     def test_contexts_come_in_order_with_the_default_first(self, small: SmallRegistry) -> None:
         for context in (".b", ".a", ".B"):
             small.register(f":{context}:s")
-        assert queries.contexts(small.view) == [".", ".B", ".a", ".b"]
-        assert queries.contexts(small.view, ".a") == [".a"]
-        assert queries.contexts(small.view, "a") == []
+        assert [each for each in lists.contexts(small.view) if each is not None] == [".", ".B", ".a", ".b"]
+        assert [each for each in lists.contexts(small.view, ".a") if each is not None] == [".a"]
+        assert [each for each in lists.contexts(small.view, "a") if each is not None] == []
 
 
 def test_references_take_part_in_the_content(small: SmallRegistry) -> None:

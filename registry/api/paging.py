@@ -1,0 +1,61 @@
+"""The page of a list that a request asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from xxhash import xxh3_64_hexdigest
+
+from registry.domain.errors import UNPROCESSABLE
+from registry.domain.rows import View
+
+from .listing import Cursor, Listing, Mark
+from .operations import Call
+from .parameters import CURSOR, INT_MAX, LIMIT, OFFSET, limit, offset
+
+_T = TypeVar("_T")
+_PAGING = {OFFSET.name, LIMIT.name, CURSOR.name}
+_BROKEN = "cursor is not one that a Link header gave"
+
+
+def page(
+    call: Call,
+    walk: Callable[[View, Any], Iterator[_T | None]],
+    printed: Callable[[_T], bytes],
+    mark: Callable[[_T], Mark],
+    kinds: tuple[type, ...],
+    *,
+    limit_max: int = INT_MAX,
+) -> Listing[_T]:
+    """Return the page that a call asks for; ``kinds``: the types of a mark's members.
+
+    Raises 422 for a negative offset and for a cursor that is not one of this list.
+    """
+    skipped, begin = offset(call.args), _cursor(call, kinds)
+    unsettled, begin = begin.skip, begin._replace(skip=begin.skip + skipped)
+    return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled)
+
+
+def _cursor(call: Call, kinds: tuple[type, ...]) -> Cursor:
+    identity = _identity(call)
+    text = call.args[CURSOR.name]
+    if not text:
+        return Cursor(identity)
+    try:
+        found = Cursor.parse(text)
+    except ValueError:
+        raise UNPROCESSABLE(_BROKEN) from None
+    if found.list != identity:
+        raise UNPROCESSABLE("cursor belongs to another list or to another filter")
+    mark = found.mark
+    if found.skip < 0 or (mark is not None and tuple(map(type, mark)) != kinds):
+        raise UNPROCESSABLE(_BROKEN)
+    return found
+
+
+def _identity(call: Call) -> str:
+    """Return what tells this list from others, and from the same one by another filter."""
+    chosen = {name: value for name, value in call.args.items() if name not in _PAGING}
+    listed = repr((call.operation, sorted(call.path.items()), sorted(chosen.items())))
+    return xxh3_64_hexdigest(listed.encode(errors="surrogatepass"))

@@ -1,0 +1,55 @@
+"""Sort what a walk finds, in bounded memory.
+
+A *walk* is an iterator that yields an item, or ``None`` for something it looked at and left out, so that its
+consumer can pause it between any two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+_K = TypeVar("_K", bound=Any)
+
+BATCH = 2_000
+"""Items held at once: more than any page of a sorted list has, so that a page takes one pass."""
+
+
+def ordered(
+    walk: Callable[[], Iterator[_T | None]],
+    key: Callable[[_T], _K],
+    after: _K | None = None,
+    batch: int = BATCH,
+) -> Iterator[_T | None]:
+    """Yield what ``walk()`` yields in the order of ``key``, from the first key greater than ``after`` on.
+
+    Of items with the same key the last one counts. Walks once for each ``batch`` items that are taken.
+    """
+    full = True
+    while full:
+        kept: dict[_K, _T] = {}
+        bound: _K | None = None
+        full = False
+        for each in walk():
+            yield None
+            if each is None:
+                continue
+            place = key(each)
+            if (after is not None and place <= after) or (bound is not None and place > bound):
+                full = full or (bound is not None and place > bound)
+                continue
+            kept[place] = each
+            if len(kept) == 2 * batch:
+                kept = dict(_least(kept, batch))
+                bound, full = next(reversed(kept)), True
+        chosen = _least(kept, batch)
+        full = full or len(kept) > batch
+        for place, each in chosen:
+            after = place
+            yield each
+
+
+def _least(kept: dict[_K, _T], count: int) -> list[tuple[_K, _T]]:
+    """Return the pairs with the least keys, in order."""
+    return [(place, kept[place]) for place in sorted(kept)[:count]]

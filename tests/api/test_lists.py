@@ -1,0 +1,346 @@
+"""Pages of lists: joined they are the whole list, by cursor and by offset, whatever is written in between."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+from collections.abc import Iterator
+from itertools import count, takewhile
+from typing import Any
+
+import orjson
+import pytest
+from starlette.types import Message
+
+from registry.api.app import create_app
+from registry.api.backend import ApiSettings, Slicing
+from registry.api.listing import Cursor
+from registry.api.places import STEP, Places
+from registry.domain.model import Subject
+from registry.domain.records import schema_key
+from registry.domain.values import schema_value
+from tests.api.driver import Api, ListBackend, Reply, record
+
+AT_ONCE = Slicing(slice_s=1, first_s=1)
+ROW_BY_ROW = Slicing(slice_s=0, slice_bytes=1, first_s=0, first_bytes=1)
+LISTS = [
+    "/subjects?subjectPrefix=:*:",
+    "/subjects?deleted=true",
+    "/subjects?deletedOnly=true&subjectPrefix=:*:",
+    "/subjects?subjectPrefix=:.c",
+    "/subjects?subjectPrefix=:*:s1",
+    "/subjects?lifecycle=NONE",
+    "/subjects?lifecycle=WEAK&associationType=value",
+    "/contexts/.c/subjects",
+    "/schemas?subjectPrefix=:*:",
+    "/schemas?deleted=true",
+    "/schemas?latestOnly=true&deleted=true",
+    "/schemas?ruleType=CEL",
+    "/schemas?aliases=true",
+    "/schemas?aliases=true&subjectPrefix=alias",
+    "/schemas?resourceType=topic",
+    "/schemas/ids/1/subjects",
+    "/schemas/ids/1/subjects?deleted=true",
+    "/schemas/ids/1/versions?subject=s1",
+    "/subjects/s1/versions",
+    "/subjects/s1/versions?deleted=true",
+    "/subjects/s1/versions?deletedOnly=true",
+    "/subjects/s1/versions?deletedAsNegative=true",
+    "/subjects/base/versions/1/referencedby",
+    "/subjects/base/versions/1/referencedby?deleted=true",
+    "/contexts",
+    "/contexts?contextPrefix=.c",
+    "/associations/subjects/s2",
+    "/associations/resources/id-t1",
+    "/associations/resources/-/-",
+    "/associations/resources/-/t1?associationType=value",
+    "/admin/configs",
+    "/admin/modes",
+    "/quarantine",
+    "/quarantine?clashes=true",
+]
+
+
+def api_with(slicing: Slicing, backend: ListBackend | None = None) -> Api:
+    settings = ApiSettings(slicing=slicing)
+    return Api(backend or ListBackend(settings), settings)
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Api]:
+    """Some of everything that is listed."""
+    with api_with(AT_ONCE) as api:
+        api.put("/config", {"compatibility": "NONE"})
+        api.register("s1", '"string"')
+        for name in ("s2", "s3", "s4", ":.c:s1", ":.c-d:s1", "gone"):
+            api.register(name, '"string"')
+        for number in range(4):
+            api.register("s1", record("R", *"abcd"[:number]))
+        api.register(
+            "s3", '"int"', ruleSet={"domainRules": [{"name": "r", "type": "CEL", "kind": "CONDITION"}]}
+        )
+        api.register("base", record("Base"))
+        for number in range(5):
+            text = orjson.dumps(
+                {"type": "record", "name": f"U{number}", "fields": [{"name": "f", "type": "Base"}]}
+            )
+            references = [{"name": "Base", "subject": "base", "version": 1}]
+            api.register(f"user{number}", text.decode(), references=references)
+        for gone in ("gone", "user3", "s1/versions/2", "s1/versions/4"):
+            assert api.delete(f"/subjects/{gone}").status == 200
+        for number, subject in enumerate(("s1", "s2", ":.c:s1")):
+            assert api.put(f"/config/alias{number}", {"alias": subject}).status == 200
+            assert api.put(f"/mode/s{number}", {"mode": "READWRITE"}).status == 200
+        for number in range(5):
+            body = {
+                "resourceName": f"t{number % 3}", "resourceNamespace": f"n{number}",
+                "resourceId": f"id-t{number}", "resourceType": "topic",
+                "associations": [
+                    {"subject": "s2", "associationType": "value", "lifecycle": "WEAK"},
+                    {"subject": "s3", "associationType": "key", "lifecycle": "WEAK"},
+                ],
+            }  # fmt: skip
+            reply = api.post("/associations", body)
+            assert reply.status == 200, reply.body
+        for number in range(3):
+            subject = Subject.parse(f"foreign{number}")
+            api.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, f'"f{number}"'))
+            api.backend.append(b'{"keytype":"SCHEMA","subject":"bad%d","version":1,"magic":1}' % number, b"{")
+        yield api
+
+
+def paged(target: str, **args: Any) -> str:
+    given = "&".join(f"{name}={value}" for name, value in args.items())
+    return f"{target}{'&' if '?' in target else '?'}{given}"
+
+
+def successor(reply: Reply) -> str | None:
+    if "link" not in reply.headers:
+        return None
+    found = re.fullmatch(r'<([^>]+)>; rel="next"', reply.headers["link"])
+    assert found is not None
+    return found[1]
+
+
+def by_cursor(api: Api, target: str, limit: int) -> Iterator[list[Any]]:
+    following: str | None = paged(target, limit=limit)
+    while following is not None:
+        reply = api.get(following)
+        assert reply.status == 200, reply.body
+        assert len(reply.json) <= limit
+        yield reply.json
+        following = successor(reply)
+
+
+def by_offset(api: Api, target: str, limit: int) -> Iterator[list[Any]]:
+    pages = (api.get(paged(target, limit=limit, offset=offset)).json for offset in count(0, limit))
+    return takewhile(bool, pages)
+
+
+@pytest.mark.parametrize("slicing", [AT_ONCE, ROW_BY_ROW], ids=["at once", "row by row"])
+@pytest.mark.parametrize("target", LISTS)
+def test_pages_joined_are_the_whole_list(filled: Api, target: str, slicing: Slicing) -> None:
+    whole = filled.get(target).json
+    assert len(whole) >= 1
+    with api_with(slicing, filled.backend) as api:
+        assert api.get(target).json == whole
+        for limit in (1, 2, 3, len(whole), len(whole) + 1):
+            assert [each for page in by_cursor(api, target, limit) for each in page] == whole
+            assert [each for page in by_offset(api, target, limit) for each in page] == whole
+
+
+@pytest.mark.parametrize("target", LISTS)
+def test_an_offset_counts_from_the_cursor(filled: Api, target: str) -> None:
+    whole = filled.get(target).json
+    following = successor(filled.get(paged(target, limit=1)))
+    assert (following is None) == (len(whole) == 1)
+    if following is not None:
+        assert filled.get(paged(following, offset=1).replace("limit=1&", "")).json == whole[2:]
+
+
+@pytest.mark.parametrize("slicing", [AT_ONCE, ROW_BY_ROW], ids=["at once", "row by row"])
+def test_what_stays_is_listed_once_whatever_comes_and_goes_between_pages(slicing: Slicing) -> None:
+    with api_with(slicing) as api:
+        for number in range(30):
+            api.register(f"s{number:02}", '"string"')
+        found, pages = [], by_cursor(api, "/subjects", 4)
+        for number, page in enumerate(pages):
+            found += page
+            api.delete(f"/subjects/s{number * 3:02}")
+            api.register(f"s{number * 4:02}-new", '"string"')
+        stayed = [f"s{number:02}" for number in range(30) if number % 3 or number >= 3 * (number + 1)]
+        assert [each for each in found if each in stayed] == stayed
+        assert found == sorted(set(found))
+
+
+def test_an_offset_is_counted_again_after_a_write() -> None:
+    with api_with(AT_ONCE) as api:
+        for number in range(STEP + 10):
+            subject = Subject(".", f"s{number:05}")
+            api.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, '"string"'))
+        assert api.get(f"/subjects?offset={STEP + 5}&limit=1").json == [f"s{STEP + 5:05}"]
+        assert api.get(f"/subjects?offset={STEP + 6}&limit=1").json == [f"s{STEP + 6:05}"]
+        api.delete("/subjects/s00000")
+        assert api.get(f"/subjects?offset={STEP + 5}&limit=1").json == [f"s{STEP + 6:05}"]
+
+
+@pytest.mark.parametrize(
+    ("cursor", "message"),
+    [
+        ("x", "cursor is not one that a Link header gave"),
+        ("%C3%A9", "cursor is not one that a Link header gave"),
+        (Cursor("").text(), "cursor belongs to another list or to another filter"),
+    ],
+)
+def test_a_cursor_of_nobody_is_422(filled: Api, cursor: str, message: str) -> None:
+    assert filled.get(f"/subjects?cursor={cursor}").error == (422, 422, message)
+
+
+def test_a_cursor_belongs_to_a_list_and_its_filter(filled: Api) -> None:
+    following = successor(filled.get("/subjects?limit=1")) or ""
+    for other in (paged(following, deleted="true"), following.replace("/subjects", "/contexts")):
+        assert filled.get(other).status == 422
+
+
+@pytest.mark.parametrize("mark", [[], [1], ["a", 1], [None]])
+def test_a_cursor_with_a_mark_of_another_kind_is_422(filled: Api, mark: list[Any]) -> None:
+    given = Cursor.parse((successor(filled.get("/subjects?limit=1")) or "").rpartition("=")[2])
+    for wrong in (given._replace(mark=tuple(mark)), given._replace(skip=-1)):
+        assert filled.get(f"/subjects?cursor={wrong.text()}").status == 422
+
+
+def test_the_next_page_has_the_same_path_and_filters(filled: Api) -> None:
+    link = successor(
+        filled.get("/contexts/.c%2Dd/subjects/?deleted=true&offset=0&limit=1&subjectPrefix=s%31")
+    )
+    assert link is None
+    link = successor(filled.get("/contexts/%2E/subjects/?deleted=true&offset=1&limit=1&subjectPrefix=s%31"))
+    assert link is None
+    link = successor(filled.get("/contexts/%2E/subjects/?deleted=true&offset=1&limit=1&subjectPrefix=%73"))
+    assert link is not None
+    assert link.startswith("/contexts/%2E/subjects/?deleted=true&limit=1&subjectPrefix=%73&cursor=")
+
+
+def test_errors_come_before_the_first_byte(filled: Api) -> None:
+    with api_with(ROW_BY_ROW, filled.backend) as api:
+        assert api.get("/subjects/none/versions").error[:2] == (404, 40401)
+        assert api.get("/schemas/ids/99/subjects").error[:2] == (404, 40403)
+        assert api.get("/schemas?offset=-1").error[:2] == (422, 422)
+        assert api.get("/schemas?lifecycle=NO").error[:2] == (404, 404)
+
+
+def test_an_answer_in_pieces_is_compressed_where_the_client_takes_that(filled: Api) -> None:
+    with api_with(ROW_BY_ROW, filled.backend) as api:
+        reply = api.get("/schemas?deleted=true", accept_encoding="gzip")
+        assert reply.headers["content-encoding"] == "gzip"
+        assert "content-length" not in reply.headers
+        assert orjson.loads(gzip.decompress(reply.body)) == filled.get("/schemas?deleted=true").json
+
+
+def test_head_answers_without_a_body(filled: Api) -> None:
+    with api_with(ROW_BY_ROW, filled.backend) as api:
+        reply = api.request("HEAD", "/schemas?deleted=true")
+        assert (reply.status, reply.body) == (200, b"")
+
+
+class Streaming:
+    """Reads an answer piece by piece, and counts how many views were opened until then."""
+
+    def __init__(self, slicing: Slicing) -> None:
+        self.backend = ListBackend()
+        self.app = create_app(self.backend, ApiSettings(slicing=slicing))
+        self.pieces: asyncio.Queue[Message] = asyncio.Queue(1)
+        self.gone = asyncio.Event()
+
+    def fill(self, subjects: int, size: int = 0) -> None:
+        for number in range(subjects):
+            subject = Subject(".", f"s{number:05}")
+            text = orjson.dumps({"type": "string", "doc": "x" * size}).decode()
+            self.backend.append(schema_key(subject, 1), schema_value(subject, 1, number + 1, text))
+
+    async def receive(self) -> Message:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def get(self, target: str) -> None:
+        path, _, query = target.partition("?")
+        scope = {
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
+            "query_string": query.encode(), "headers": [], "root_path": "",
+        }  # fmt: skip
+        await self.app(scope, self.receive, self.pieces.put)
+
+
+def test_pieces_are_bounded_whatever_the_schemas_are() -> None:
+    async def scenario() -> list[int]:
+        streaming = Streaming(Slicing(slice_s=1, slice_bytes=10_000, first_s=1, first_bytes=10_000))
+        streaming.fill(40, 4_000)
+        task = asyncio.create_task(streaming.get("/schemas"))
+        await streaming.pieces.get()
+        sizes, more = [], True
+        while more:
+            message = await streaming.pieces.get()
+            sizes.append(len(message["body"]))
+            more = message.get("more_body", False)
+        await task
+        return sizes
+
+    sizes = asyncio.run(scenario())
+    assert sum(sizes) > 160_000
+    assert max(sizes) < 15_000
+
+
+def test_a_list_stops_when_its_client_has_gone() -> None:
+    async def scenario() -> None:
+        streaming = Streaming(ROW_BY_ROW)
+        streaming.fill(100)
+        task = asyncio.create_task(streaming.get("/subjects"))
+        for _ in range(3):
+            await streaming.pieces.get()
+        streaming.gone.set()
+        while not task.done():
+            if not streaming.pieces.empty():
+                assert streaming.pieces.get_nowait()["type"] == "http.response.body"
+            await asyncio.wait([task], timeout=0)
+        await task
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_others_are_served_between_the_slices_of_a_list_that_finds_nothing() -> None:
+    async def scenario() -> int:
+        streaming = Streaming(Slicing(slice_s=0))
+        streaming.fill(300)
+        task = asyncio.create_task(streaming.get("/schemas?ruleType=NONE"))
+        turns = 0
+        while not task.done():
+            turns += 1
+            if not streaming.pieces.empty():
+                streaming.pieces.get_nowait()
+            await asyncio.wait([task], timeout=0)
+        return turns
+
+    assert asyncio.run(asyncio.wait_for(scenario(), 30)) > 100
+
+
+class TestPlaces:
+    def test_the_nearest_before_is_found_until_the_rows_change(self) -> None:
+        places, begin = Places(), Cursor("list", 25)
+        assert places.nearest(begin, 1) == (0, None)
+        for number in (30, 10, 20, 10):
+            places.learn(begin, number, (f"s{number}",), 1)
+        assert places.nearest(begin, 1) == (20, ("s20",))
+        assert places.nearest(begin._replace(skip=30), 1) == (30, ("s30",))
+        assert places.nearest(begin._replace(skip=9), 1) == (0, None)
+        assert places.nearest(begin._replace(mark=("a",)), 1) == (0, ("a",))
+        assert places.nearest(begin, 2) == (0, None)
+
+    def test_they_are_bounded_by_bytes(self) -> None:
+        places = Places(bytes_max=100_000)
+        for number in range(1_000):
+            for step in range(10):
+                places.learn(Cursor(f"list{number}"), step, ("s" * 100,), 1)
+        held = sum(places.nearest(Cursor(f"list{number}", 9), 1)[0] == 9 for number in range(1_000))
+        assert 1 <= held * 10 * 400 <= 100_000
+        assert places.nearest(Cursor("list999", 9), 1) == (9, ("s" * 100,))
