@@ -34,7 +34,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test test-long lint unit docs bench bench-start soak lock clean tools java
+.PHONY: help serve cluster test test-long lint unit docs bench bench-start bench-growth soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -44,6 +44,7 @@ help:
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
 	@echo 'make bench-start [ARGS="--spark"]                                measure starts, without and with snapshots'
+	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]              measure what grows with what is stored'
 	@echo 'make soak [ROUNDS=20 MINUTES=60]                                faults by chance, then load alone'
 	@echo 'make docs                                                       write what follows from the source'
 	@echo 'make lock                                                       take newer versions of what is needed'
@@ -99,6 +100,11 @@ bench: $(VENV)/dev.stamp java
 # Starts by number of schemas, printed as a table and drawn as bench/start.svg.
 bench-start: $(VENV)/dev.stamp java
 	$(BIN)/python bench/start.py $(ARGS)
+
+# Requests, starts, memory and builds by schemas, versions of a subject and subjects of an id; drawn as
+# bench/growth-….svg. It fails where something grows faster than its work.
+bench-growth: $(VENV)/dev.stamp java
+	$(BIN)/python bench/growth.py --spark $(ARGS)
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools: java
