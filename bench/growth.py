@@ -1,13 +1,14 @@
 """What requests, starts, memory and builds take as more is stored.
 
     python bench/growth.py [--schemas 100000,1000000,5000000] [--versions 1,1000,5000]
-                           [--subjects 1,1000,100000] [--requests 200] [--spark] [--charts bench]
-                           [--folder /tmp]
+                           [--subjects 1,1000,100000] [--requests 200] [--seconds 60] [--spark]
+                           [--charts bench] [--folder /tmp]
 
 Three things grow, each by itself: the schemas, one in each subject; the versions of one subject; the subjects
 of one id. Each point is a log that is written directly, and a node of its own over it, with one reader.
-Requests come one after another over one connection; p50 and p99 of each kind are printed, and how many times
-as long as those that do the least (by id) they take, because what else the machine does changes both.
+Requests come one after another over one connection, the kinds in turns; p50 and p99 of each kind are printed,
+and how many times as long as those that do the least (by id) they take, because what else the machine does
+changes both.
 
 Where that factor is more than GROWS times as large at the largest point as at the smallest, the last lines
 say so, and the exit code is 1: the answers stay as long as they were. Charts are drawn of all points.
@@ -43,6 +44,8 @@ from registry.log.embedded import EmbeddedLog
 ROOT = Path(__file__).parent.parent
 TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 GROWS = 3.0
+# Of each kind of request, however long they take.
+LEAST = 5
 WAIT_S = 1800.0
 BATCH = 5000
 COLOURS = (
@@ -245,18 +248,20 @@ def started(node: Node) -> float:
 
 
 def asked(kinds: Sequence[Kind], node: Node, given: argparse.Namespace) -> dict[str, float]:
-    """The median seconds of each kind of request."""
-    found: dict[str, float] = {}
-    line = Line(node.port)
-    for kind in kinds:
-        # The first requests have rows read from disk.
-        warm = given.requests // 10
-        took = sorted([line.seconds(kind.ask(number)) for number in range(given.requests + warm)][warm:])
-        found[kind.name] = statistics.median(took)
-        p99 = took[min(len(took) - 1, len(took) * 99 // 100)]
+    """The median seconds of each kind of request; the kinds take turns."""
+    took: dict[str, list[float]] = {kind.name: [] for kind in kinds}
+    line, began = Line(node.port), time.monotonic()
+    for number in range(given.requests):
+        if number >= LEAST and time.monotonic() - began > given.seconds:
+            break
+        for kind in kinds:
+            took[kind.name].append(line.seconds(kind.ask(number)))
+    found = {name: statistics.median(each) for name, each in took.items()}
+    for name, each in took.items():
+        p99 = sorted(each)[min(len(each) - 1, len(each) * 99 // 100)]
         print(
-            f"  {kind.name:30} {found[kind.name] * 1000:9.2f} ms, p99 {p99 * 1000:9.2f} ms, "
-            f"{1 / found[kind.name]:8.0f}/s, {found[kind.name] / found['by id']:6.1f} times by id",
+            f"  {name:30} {found[name] * 1000:9.2f} ms, p99 {p99 * 1000:9.2f} ms, "
+            f"{1 / found[name]:8.0f}/s, {found[name] / found['by id']:7.1f} times by id",
             flush=True,
         )
     return found
@@ -295,6 +300,7 @@ def main() -> int:
     ):
         parser.add_argument(f"--{name}", default=sizes, help="numbers, ascending; none: left out")
     parser.add_argument("--requests", type=int, default=200, help="of each kind")
+    parser.add_argument("--seconds", type=float, default=60, help="for the requests of a point, about")
     parser.add_argument("--spark", action="store_true", help="build with Spark too")
     parser.add_argument("--charts", type=Path, default=ROOT / "bench", help="folder of the charts")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))

@@ -29,7 +29,7 @@ from registry.domain.commands import (
 )
 from registry.peers.connection import connect
 from registry.peers.host import Asked, decided
-from registry.peers.line import _Item
+from registry.peers.line import UNDER_WAY_MAX, _Item
 from registry.peers.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
 from registry.peers.security import Security
 from registry.peers.signing import Signing
@@ -561,14 +561,18 @@ async def test_no_write_waits_for_others_that_take_long_to_decide() -> None:
 @running
 async def test_no_small_write_waits_for_large_ones() -> None:
     async with group(2) as nodes:
-        nodes.members[0].held = {"large"}
+        primary, secondary = nodes.members
+        primary.held = {"large"}
         nodes.elect(0)
-        await until_met(nodes.members[1])
+        await until_met(secondary)
         text = SCHEMA.replace('"R"', f'"{"R" * LARGE_BYTES}"')
-        large = [asyncio.ensure_future(submit(nodes.members[1], Register("large", text))) for _ in range(3)]
-        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        large = []
+        while len(large) <= UNDER_WAY_MAX:
+            large.append(asyncio.ensure_future(submit(secondary, Register("large", text), 20)))
+            await until_async(lambda: primary.unanswered, "the first to be sent")
+            await until_async(lambda: under_way(nodes) == len(large), "it to be under way")
+        assert isinstance(await submit(secondary, Register("s", SCHEMA)), Done)
         assert not any(each.done() for each in large)
-        nodes.members[0].held = set()
         for each in large:
             each.cancel()
 
