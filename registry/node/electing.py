@@ -14,8 +14,8 @@ from registry.observe.pulse import Pulse
 
 _ANSWER_S = 10.0
 _LOOK_S = 0.25
+# How long a node that cannot write for a reason of its own waits for that to pass before it resigns.
 OWN_S = 1.0
-"""How long a node that cannot write for a reason of its own waits for that to pass before it resigns."""
 REST_S = 3.0
 """How long another node has at least to be elected instead of one that cannot write."""
 _T = TypeVar("_T")

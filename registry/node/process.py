@@ -29,8 +29,8 @@ STOP_SERVING_S = 3.0
 """How long requests under way may take when the process stops."""
 GIVE_UP_S = 1.8
 """How long after it is told to stop a command may wait for the log: what is told then must still arrive."""
+# How long a node without readers waits until it has read the log before it serves without.
 FIRST_WAIT_S = 2.0
-"""How long a node without readers waits until it has read the log before it serves without."""
 STOP_OPENING_S = 1.0
 """How long what was begun of opening log and store may take to end."""
 STOP_PEERS_S = 0.5

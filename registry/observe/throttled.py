@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+# At least so long between two lines.
 EVERY_S = 1.0
 
 

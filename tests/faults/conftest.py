@@ -25,7 +25,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def rig(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with Rig(
-        tmp_path_factory.mktemp("nodes"), "--peer-secret", SECRET, "--request-timeout-s", "20", broker=broker
+        tmp_path_factory.mktemp("nodes"),
+        "--peer-secret",
+        SECRET,
+        "--request-timeout-s",
+        "20",
+        broker=broker,
+        disks=True,
     ) as running:
         yield running
 

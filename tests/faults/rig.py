@@ -15,6 +15,7 @@ from deploy.local.broker import Broker
 from deploy.local.node import ROOT, Node
 from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
+from tests.disks import Disk, mounts
 from tests.running import until
 
 from .checker import check
@@ -42,6 +43,8 @@ class FaultyNode(Node):
             ],
         )
         folder.mkdir(parents=True, exist_ok=True)
+        self.disk: Disk | None = None
+        """A file system of its own for its data, where one could be mounted."""
         self._shift = folder / "clock"
         self.shift_clock(0.0)
         environment: Mapping[str, str] = self.environment or {}
@@ -65,8 +68,22 @@ class FaultyNode(Node):
         """The offset up to which its store holds the log; -1 where it does not say."""
         return int(self.status().get("applied", -1))
 
-    def limit_files(self, bytes_max: int) -> None:
-        """Let no file of its processes grow beyond this: what a full disk does; -1 for no limit."""
+    def fill_disk(self) -> None:
+        """Leave no room on its disk, or let none of its files grow where it has no disk of its own."""
+        if self.disk is not None:
+            self.disk.fill()
+        else:
+            self._limit_files(max(path.stat().st_size for path in self.data.rglob("data.mdb")))
+
+    def free_disk(self) -> None:
+        """Give it room again."""
+        if self.disk is not None:
+            self.disk.free()
+        elif self.running:
+            self._limit_files(-1)
+
+    def _limit_files(self, bytes_max: int) -> None:
+        """Let no file of its processes grow beyond this; -1 for no limit."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
@@ -82,9 +99,15 @@ class Rig:
         broker: Broker | None = None,
         kafka: str = "",
         each: Sequence[tuple[str, ...]] = ((), (), ()),
+        disks: bool = False,
     ) -> None:
-        """``kafka``: brokers without proxies, instead of ``broker``; ``each``: flags of every node."""
+        """``kafka``: brokers without proxies, instead of ``broker``; ``each``: flags of every node.
+
+        ``disks``: each node has one of its own, if file systems can be mounted here.
+        """
         self.broker = broker
+        self._disks = ExitStack()
+        self._wants_disks = disks and mounts()
         servers = [kafka] * 3 if broker is None else [proxy.address for proxy in broker.proxies]
         self.nodes = [
             FaultyNode(folder / f"node-{number}", servers[number], (*flags, *each[number]))
@@ -97,6 +120,8 @@ class Rig:
 
     def start(self) -> Self:
         for node in self.nodes:
+            if self._wants_disks and node.disk is None:
+                node.disk = self._disks.enter_context(Disk(node.data))
             node.start()
         return self
 
@@ -108,7 +133,7 @@ class Rig:
         return self
 
     def stop(self) -> None:
-        with ExitStack() as stack:
+        with self._disks, ExitStack() as stack:
             for node in self.nodes:
                 stack.callback(node.peers.close)
                 stack.callback(node.stop)

@@ -46,7 +46,8 @@ class Round:
         """Work so many faults; returns when all is healed."""
         kinds: list[Callable[[FaultyNode], None]] = [
             self._kill, self._freeze, self._cut_off_from_broker, self._cut_off_from_peers, self._restart,
-            self._kill_all, self._restart_broker, self._move_clock, self._fill_disk,
+            self._kill_all, self._restart_broker, self._move_clock,
+            self._fill_disk, self._fill_disk_of_primary,
         ]  # fmt: skip
         for _ in range(faults):
             node, fault = self._pick(), self._chance.choice(kinds)
@@ -57,14 +58,22 @@ class Round:
                 self._heal.close()
                 self._rig.primary()
         self._heal.close()
-        for node in self._rig.nodes:
-            until(node.ready, HEAL_S, f"node {self._rig.nodes.index(node)} to be ready again")
+        for number, node in enumerate(self._rig.nodes):
+            until(lambda node=node: self._is_up(node), HEAL_S, f"node {number} to be ready again")
+
+    def _is_up(self, node: FaultyNode) -> bool:
+        """Return True if it is ready; one that ended because it found a full disk is started again."""
+        self._start(node)
+        return node.ready()
 
     def _pick(self) -> FaultyNode:
         """The primary, if there is one and chance wants it."""
-        primaries = [node for node in self._rig.nodes if node.running and node.role == "primary"]
+        primary = self._primary()
         wanted, anyone = self._chance.random() < 0.6, self._chance.choice(self._rig.nodes)
-        return primaries[0] if primaries and wanted else anyone
+        return primary if primary is not None and wanted else anyone
+
+    def _primary(self) -> FaultyNode | None:
+        return next((node for node in self._rig.nodes if node.running and node.role == "primary"), None)
 
     def _load_goes_on(self) -> None:
         """Return after some more requests, or some time without them."""
@@ -119,5 +128,8 @@ class Round:
 
     def _fill_disk(self, node: FaultyNode) -> None:
         if node.running:
-            node.limit_files(max(path.stat().st_size for path in node.data.rglob("data.mdb")))
-            self._heal.callback(lambda: node.limit_files(-1))
+            node.fill_disk()
+            self._heal.callback(node.free_disk)
+
+    def _fill_disk_of_primary(self, node: FaultyNode) -> None:
+        self._fill_disk(self._primary() or node)

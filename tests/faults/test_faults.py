@@ -112,9 +112,9 @@ def test_clocks_that_jump_change_nothing(rig: Rig, partition: Path, seconds: flo
 def test_a_full_disk_under_a_store_heals_when_there_is_room_again(rig: Rig, partition: Path) -> None:
     with run(rig, 9, partition) as made:
         full = rig.secondary()
-        full.limit_files(max(path.stat().st_size for path in full.data.rglob("data.mdb")))
+        full.fill_disk()
         until(lambda: not full.ready(), HEAL_S, "the node to find that its store cannot grow")
-        full.limit_files(-1)
+        full.free_disk()
         until(full.ready, HEAL_S, "the node to be ready again")
     assert made.failures(of=rig.others(full)) == []
 

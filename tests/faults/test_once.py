@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import orjson
@@ -13,7 +13,7 @@ import orjson
 from registry.domain.records import Record
 from tests.running import until
 
-from .load import REQUEST_TIMEOUT_S
+from .load import REQUEST_TIMEOUT_S, Line
 from .rig import HEAL_S, FaultyNode, Rig
 from .scripts import Script, troubles
 from .segments import batches
@@ -21,6 +21,7 @@ from .segments import batches
 SCRIPTS = 6
 KILLS = 2
 STILL_S = 1.0
+LARGE = {"type": "record", "name": "Large", "doc": "x" * 300_000, "fields": []}
 
 
 @contextmanager
@@ -106,6 +107,24 @@ def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) ->
 
     primary.peers.mute()
     until(stands_still, HEAL_S, "every script to wait for an answer")
+
+
+def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice(
+    rig: Rig, partition: Path
+) -> None:
+    """What it cannot apply it does not answer: the next primary does, by the tickets."""
+    full, large = rig.primary(), {"schema": orjson.dumps(LARGE).decode()}
+    with working(rig.nodes, "full") as scripts:
+        full.fill_disk()
+        for number, node in enumerate(rig.nodes):
+            # The scripts leave pages free that they use again; what is larger needs room.
+            with closing(Line(node.port)) as line:
+                answer, _ = line.ask("POST", f"/subjects/large-{number}/versions", large)
+            assert answer["status"] == 200, answer
+        assert rig.primary() is not full
+    full.free_disk()
+    until(full.ready, HEAL_S, "the node to be ready again")
+    check_once(scripts, partition)
 
 
 def node_process(node: FaultyNode) -> int:

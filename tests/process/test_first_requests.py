@@ -1,0 +1,135 @@
+"""Requests that reach a node while it starts: they wait for the moment until it has its rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from registry.config import Settings
+from registry.domain import records, values
+from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused
+from registry.domain.errors import NOT_STARTED
+from registry.domain.model import Subject
+from registry.domain.records import Entry
+from registry.log.embedded import EmbeddedLog
+from registry.node.early import EarlyBackend
+from registry.node.messages import State
+from registry.node.offering import Alone
+from registry.node.starting import Starting
+from registry.peers.host import Asked
+from registry.reader.backend import ReaderBackend
+from registry.store.reader import StoreReader
+from tests.running import PATIENT, Registry, until, until_async
+
+RECORDS = 1_000
+WAIT_S, SHORT_S = 30.0, 0.01
+COMMAND = DeleteSubject("s")
+DONE = Done(b"[]", 1)
+
+
+def written_log(data: Path) -> None:
+    """Make a log whose records no store holds yet."""
+    log = EmbeddedLog(data / "log")
+    entries = []
+    for number in range(1, RECORDS + 1):
+        subject = Subject(".", f"s{number}")
+        text = f'{{"type":"record","name":"R{number}","fields":[]}}'
+        entries.append(Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, number, text)))
+    log.append(entries)
+    log.close()
+
+
+@pytest.mark.parametrize("readers", ["1", "0"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        pytest.param("GET", f"/schemas/ids/{RECORDS}", None, id="read"),
+        pytest.param("POST", "/subjects/new/versions", {"schema": '"string"'}, id="write"),
+    ],
+)
+def test_the_first_answer_of_a_node_that_reads_its_log_is_no_refusal(
+    tmp_path: Path, readers: str, method: str, path: str, body: object
+) -> None:
+    written_log(tmp_path / "data")
+    registry = Registry(tmp_path / "data", "--readers", readers)
+
+    def answer() -> httpx.Response | None:
+        try:
+            return httpx.request(method, registry.url + path, json=body, timeout=PATIENT)
+        except httpx.TransportError:
+            return None
+
+    try:
+        first: httpx.Response = until(answer, WAIT_S, "an answer")
+        assert first.status_code == 200, first.text
+    finally:
+        registry.stop()
+
+
+@pytest.mark.parametrize("state", [State(False, readable=True), State(False, opening=True), State(True)])
+def test_a_reader_serves_once_there_are_rows_or_it_takes_a_while(tmp_path: Path, state: State) -> None:
+    async def try_it() -> None:
+        backend = ReaderBackend(StoreReader(tmp_path), cluster=False)
+        backend.changed(State(started=False))
+        assert not backend.told.is_set()
+        backend.changed(state)
+        assert backend.told.is_set()
+
+    asyncio.run(try_it())
+
+
+class Node:
+    """What a node alone is asked for: whether it has started, and to decide."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.begun: Callable[[], None]
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        self.begun = call
+
+    def submit(self, command: Command, answer: Callable[[Outcome], None]) -> bool:
+        answer(DONE)
+        return True
+
+
+def asked(seconds: float) -> Asked:
+    return Asked(COMMAND, asyncio.get_running_loop().time() + seconds)
+
+
+def test_writes_wait_for_a_node_alone_that_reads_its_log() -> None:
+    async def try_it() -> None:
+        node, outcomes = Node(), list[Outcome]()
+        alone = Alone(cast("Any", node))
+        alone.offer(asked(SHORT_S), outcomes.append)
+        await until_async(lambda: outcomes, "what waited for its whole time to be refused")
+        assert isinstance(outcomes[0], Refused)
+        assert outcomes.pop().code == NOT_STARTED.code
+        alone.offer(asked(WAIT_S), outcomes.append)
+        assert outcomes == []
+        node.started = True
+        node.begun()
+        assert outcomes == [DONE]
+
+    asyncio.run(try_it())
+
+
+def test_writes_wait_for_a_node_without_readers_that_opens_its_store() -> None:
+    class Backend:
+        async def submit(self, command: Command, **given: Any) -> Outcome:
+            return DONE
+
+    async def try_it() -> None:
+        early = EarlyBackend(Starting(Settings()))
+        waiting = asyncio.ensure_future(early.submit(COMMAND))
+        await asyncio.wait((waiting,), timeout=SHORT_S)
+        assert not waiting.done()
+        early.hand_over(cast("Any", Backend()))
+        assert await waiting == DONE
+
+    asyncio.run(asyncio.wait_for(try_it(), WAIT_S))
