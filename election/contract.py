@@ -35,6 +35,8 @@ class NoPrimary:
     """Nobody is the primary, or this node may not know who; the reason is a plain sentence."""
 
     reason: str
+    refused: bool = False
+    """Whether this node is kept out for the address it advertises, so that it takes no writes at all."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ class Identity:
     """``HOST:PORT`` of its peer endpoint; "": it has none, or it is not known (a node of Confluent's)."""
     node: str = ""
     """Tells two nodes of this project apart that advertise the same URL; "": not known."""
+    # When the node first advertised this URL, ms since the epoch; 0: not known.
+    since_ms: int = 0
 
     @property
     def url(self) -> str:
@@ -47,7 +49,11 @@ class Identity:
 
     def same(self, other: Identity) -> bool:
         """Equality as Confluent 8.x sees it: URL, eligibility and version, nothing else."""
-        return replace(self, peer="", node="") == replace(other, peer="", node="")
+        return _seen(self) == _seen(other)
+
+
+def _seen(identity: Identity) -> Identity:
+    return replace(identity, peer="", node="", since_ms=0)
 
 
 def to_json(identity: Identity, *, plain: bool = False) -> dict[str, Any]:
@@ -68,7 +74,11 @@ def to_json(identity: Identity, *, plain: bool = False) -> dict[str, Any]:
 
 def own_fields(identity: Identity) -> dict[str, Any]:
     """What ``identity`` says beyond Confluent's fields."""
-    ours = {"registrar_peer": identity.peer, "registrar_node": identity.node}
+    ours: dict[str, Any] = {
+        "registrar_peer": identity.peer,
+        "registrar_node": identity.node,
+        "registrar_since": identity.since_ms,
+    }
     return {name: value for name, value in ours.items() if value}
 
 
@@ -81,9 +91,10 @@ def from_json(fields: Any) -> Identity:
         host=_text(fields, "host"),
         port=_port(fields),
         eligible=fields.get("master_eligibility") is True,
-        version=_version(fields),
+        version=_number(fields, "version", VERSION),
         peer=_text(fields, "registrar_peer", ""),
         node=_text(fields, "registrar_node", ""),
+        since_ms=_number(fields, "registrar_since", 0),
     )
 
 
@@ -101,8 +112,8 @@ def _port(fields: Mapping[str, Any]) -> int:
     return port
 
 
-def _version(fields: Mapping[str, Any]) -> int:
-    version = fields.get("version", VERSION)
-    if type(version) is not int:
-        raise ValueError("an identity's version is a number")
-    return version
+def _number(fields: Mapping[str, Any], name: str, missing: int) -> int:
+    number = fields.get(name, missing)
+    if type(number) is not int:
+        raise ValueError(f"an identity's {name} is a number")
+    return number

@@ -80,7 +80,7 @@ def meaning(told: Assignment, member_id: str, own: Identity, *, primary: bool) -
     keep another one from winning.
     """
     if told.refused:
-        return NoPrimary(told.refused)
+        return NoPrimary(told.refused, refused=True)
     if told.identity is None:
         return NoPrimary(NOBODY_ELIGIBLE)
     mine = told.primary == member_id if told.primary else told.identity.same(own)
@@ -88,6 +88,8 @@ def meaning(told: Assignment, member_id: str, own: Identity, *, primary: bool) -
         return Won()
     if told.identity.url == own.url:
         return NoPrimary(
-            f"this node and another one advertise {own.url}: give each an address of its own with --advertise"
+            f"this node and another one advertise {own.url}:"
+            " give each an address of its own with --advertise",
+            refused=True,
         )
     return PrimaryIs(told.identity)

@@ -45,7 +45,7 @@ def meaning(tree: Tree, own: Identity) -> Event | None:
     """What ``tree`` says to the node ``own``; ``None``: it may take the office, which is vacant."""
     refused = refusals(tree.nodes, tree.primary).get(tree.session)
     if refused:
-        return NoPrimary(refused)
+        return NoPrimary(refused, refused=True)
     if tree.primary is None:
         return None if own.eligible else NoPrimary("no node that is eligible has taken the office yet")
     if tree.primary == tree.session:

@@ -92,8 +92,8 @@ def _heard(event: Event) -> str:
             return "this node is elected"
         case PrimaryIs(identity):
             return f"{identity.name} is elected"
-        case NoPrimary(reason):
-            return f"no node is elected: {reason}"
+        case NoPrimary(reason, refused):
+            return f"this node is refused: {reason}" if refused else f"no node is elected: {reason}"
         case Lost(reason):
             return f"this node is no longer elected: {reason}"
 

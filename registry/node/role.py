@@ -48,6 +48,8 @@ class Role:
     """Of this node's primaryship: the offset of its barrier."""
     seen: int = NO_EPOCH
     """The offset of the newest barrier that was applied."""
+    refused: bool = False
+    """Whether the election keeps this node out for the address that it advertises."""
     reason: str = UNKNOWN
     """Why there is no primary, or why this node does not write yet; empty when all is well."""
 
@@ -67,6 +69,10 @@ class Role:
 
     def heard(self, event: Event) -> Role:
         """The election has said something."""
+        refused = isinstance(event, NoPrimary) and event.refused
+        return replace(self._heard(event), refused=refused)
+
+    def _heard(self, event: Event) -> Role:
         match event:
             case Won():
                 # Said again after a rebalance, it disturbs nothing: a healthy primary goes on writing.
@@ -74,7 +80,7 @@ class Role:
                 return replace(self, elected=True, other=None, reason=reason)
             case PrimaryIs(identity):
                 return replace(self._stepped_down(), elected=False, other=identity, reason="")
-            case NoPrimary(reason) | Lost(reason):
+            case NoPrimary(reason=reason) | Lost(reason=reason):
                 return replace(self._stepped_down(), elected=False, other=None, reason=reason or UNKNOWN)
 
     def claiming(self) -> Role:

@@ -29,6 +29,8 @@ def status(node: Node) -> NodeStatus:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         reasons.append(f"reading the log: {progress.applied} of {progress.end} records, left: {left}")
     reasons += node.troubles()
+    if role.refused:
+        reasons.append(role.reason)
     return NodeStatus(
         role=role.name,
         epoch=role.epoch if role.stage is Stage.PRIMARY else role.seen,

@@ -21,9 +21,13 @@ ROOT = Path(__file__).parent.parent.parent
 PATIENCE_S = 30.0
 
 
-def identity(host: str, *, port: int = 8081, eligible: bool = True, node: str | None = None) -> Identity:
+def identity(
+    host: str, *, port: int = 8081, eligible: bool = True, node: str | None = None, since_ms: int = 0
+) -> Identity:
     named = f"n-{host}" if node is None else node
-    return Identity("http", host, port, eligible=eligible, peer=f"{host}:9{port}", node=named)
+    return Identity(
+        "http", host, port, eligible=eligible, peer=f"{host}:9{port}", node=named, since_ms=since_ms
+    )
 
 
 def election_of(

@@ -17,8 +17,10 @@ def member(
     eligible: bool = True,
     claims: bool = False,
     scheme: str = "http",
+    since_ms: int = 0,
 ) -> Member:
-    return Member(name, Identity(scheme, host, port, eligible=eligible, node=name), claims=claims)
+    own = Identity(scheme, host, port, eligible=eligible, node=name, since_ms=since_ms)
+    return Member(name, own, claims=claims)
 
 
 def winner(*members: Member, unreachable: dict[str, str] | None = None) -> str | None:
@@ -66,6 +68,19 @@ def test_a_primary_outlives_its_duplicate() -> None:
     assert elected(held, {}) == member("b", "sr1", claims=True)
     assert set(held.refused) == {"a"}
     assert held.error == DUPLICATE_URLS
+
+
+def test_of_duplicates_the_one_stays_that_had_the_address_first_even_if_another_is_primary() -> None:
+    members = [member("a", "sr1", since_ms=1000), member("b", "sr1", since_ms=2000, claims=True)]
+    held = election(members)
+    assert elected(held, {}) == members[0]
+    assert not held.sticky
+    assert held.refused == {
+        "b": "node b and node a (which had it first) both advertise http://sr1:8081:"
+        " give each an address of its own with --advertise"
+    }
+    unknown = [member("a", "sr1"), member("b", "sr1", since_ms=2000, claims=True)]
+    assert elected(election(unknown), {}) == unknown[1], "as the primary"
 
 
 def test_a_duplicate_is_one_even_where_it_is_not_eligible() -> None:
@@ -118,7 +133,9 @@ def test_with_duplicates_a_primary_stays_and_nobody_becomes_one() -> None:
 
 
 def test_the_refused_hear_why_and_all_hear_when_nobody_is_eligible() -> None:
-    assert meaning(Assignment(DUPLICATE_URLS, "b", B, "so"), "a", A, primary=True) == NoPrimary("so")
+    assert meaning(Assignment(DUPLICATE_URLS, "b", B, "so"), "a", A, primary=True) == NoPrimary(
+        "so", refused=True
+    )
     assert isinstance(meaning(Assignment(OK, "", None), "a", A, primary=True), NoPrimary)
 
 

@@ -158,6 +158,24 @@ def test_a_duplicate_is_refused_and_both_are_named(authority: Authority) -> None
     asyncio.run(scenario())
 
 
+def test_of_two_with_one_address_the_first_stays_across_its_restart(authority: Authority) -> None:
+    async def scenario() -> None:
+        async with authority:
+            rightful = authority.node(identity("sr1", node="one", since_ms=1000))
+            await until_agreed([rightful])
+            intruder = authority.node(identity("sr1", node="two", since_ms=2000))
+            await until(lambda: "node one (which had it first)" in intruder.refused, "it to be refused")
+            assert rightful.won
+            await rightful.close()
+            await until(lambda: intruder.won, "it to be taken while it is the only one")
+            again = authority.node(rightful.own)
+            assert await until_agreed([again]) is again
+            await until(lambda: "node one (which had it first)" in intruder.refused, "it to be refused again")
+            assert intruder.last == NoPrimary(intruder.refused, refused=True)
+
+    asyncio.run(scenario())
+
+
 def test_a_loopback_address_among_others_is_refused(authority: Authority) -> None:
     async def scenario() -> None:
         async with authority:

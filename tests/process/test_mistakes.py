@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from deploy.local.broker import Broker
+from deploy.local.node import Node
 from registry.log.contract import Unreachable
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from tests.running import Registry, until
+from tests.running import Registry, free_port, until
 
 ENDED_S = 30.0
 NOISE = ("Task was destroyed", "Unclosed", "Traceback")
@@ -65,17 +67,32 @@ def test_a_peer_port_that_is_taken_is_told(flags: tuple[str, ...], tmp_path: Pat
     assert said == f"cannot serve peers at {address}: Address already in use; see peer_listen\n"
 
 
-def test_a_url_that_another_node_advertises_is_warned_about(
-    sound: Registry, flags: tuple[str, ...], tmp_path: Path
+def test_an_address_that_another_node_had_first_is_told_and_that_node_stays_across_a_restart(
+    flags: tuple[str, ...], tmp_path: Path
 ) -> None:
-    second = Registry(tmp_path / "second", *flags, "--advertise", sound.url).wait()
-    try:
-        until(lambda: "both advertise" in second.output, ENDED_S, "the second node to be refused")
-        (line,) = (line for line in second.output.splitlines() if "both advertise" in line)
+    address = f"http://127.0.0.1:{free_port()}"
+    rightful, intruder = (Node(tmp_path / name, [*flags, "--advertise", address]) for name in "ab")
+    told = f"(which had it first) both advertise {address}: give each an address of its own with --advertise"
+
+    def kept_out() -> bool:
+        status, body = intruder.ask("/health/ready")
+        return status == 503 and told in body.decode()
+
+    with ExitStack() as stack:
+        for node in (rightful, intruder):
+            stack.callback(node.stop)
+        rightful.start().wait()
+        until(lambda: rightful.role == "primary", ENDED_S, "the first to write")
+        intruder.start()
+        until(kept_out, ENDED_S, "the second to say why it is not ready")
+        assert told in intruder.status()["election"]
+        (line,) = (line for line in intruder.output.splitlines() if line.endswith(told))
         assert " warning " in line
-        assert line.endswith(f"both advertise {sound.url}: give each an address of its own with --advertise")
-    finally:
-        second.kill()
+        assert rightful.stop() == 0
+        until(lambda: intruder.role == "primary", ENDED_S, "the second to be taken while it is alone")
+        rightful.start().wait()
+        until(kept_out, ENDED_S, "the second to be kept out again")
+        until(lambda: rightful.role == "primary", ENDED_S, "the first to write again")
 
 
 def test_tls_with_a_listener_without_it_is_told(kafka: Broker) -> None:
