@@ -253,6 +253,12 @@ class Settings:
     validate_fields: bool = _setting(False, SWITCH, "rules", "Refuse fields whose names begin with $$")
     mode_mutability: bool = _setting(True, SWITCH, "rules", "Let PUT and DELETE on /mode change modes")
     reject_empty_subject: bool = _setting(False, SWITCH, "rules", "Refuse to register under an empty subject")
+    associations_rules: str = _setting(
+        "8.3",
+        choice("8.3", "next"),
+        "rules",
+        "Confluent's rules for associations: those of 8.2.2 to 8.3.1, or the stricter ones that follow",
+    )
     id_batch: int = _setting(
         20, whole(1, 100_000), "rules", "Ids reserved at once; a restart may skip as many"
     )

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from registry.domain import guids
 from registry.domain.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Filter
-from registry.domain.commands import Register, ResourceRequest, WantedAssociation
+from registry.domain.commands import Failure, Register, ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST
 from registry.domain.values import LIFECYCLES
 
 from .bodies import schema_members
 from .bounds import BATCH_ENTRIES_MAX, check_entries
-from .json_input import boolean, document, listing, members, refuse, text
+from .json_input import boolean, document, integer, listing, members, refuse, text
 
 T = TypeVar("T")
 
 CHANGES_MAX = 200
 """Resources in one batch of changes, which is decided at once: 0.2 s where each brings a schema."""
+# Operations in one batch of changes.
+OPERATIONS_MAX = CHANGES_MAX * len(ASSOCIATION_TYPES)
 READS_MAX = 1000
 """Resources in one batch that is read."""
 _PER_RESOURCE_MAX = len(ASSOCIATION_TYPES) + 1
@@ -35,9 +39,10 @@ class Wanted(NamedTuple):
     filter: Filter
 
 
-def resource_request(body: bytes) -> ResourceRequest:
+def resource_request(body: bytes, *, create: bool) -> ResourceRequest:
     """Read an ``AssociationCreateOrUpdateRequest``; raises 400, 422."""
-    return _resource(document(body), "request", _association)
+    name = "createAssociation.request" if create else "createOrUpdateAssociation.request"
+    return _resource(document(body, name), "request", _association, _PER_RESOURCE_MAX)
 
 
 def change_requests(body: bytes) -> list[ResourceRequest]:
@@ -45,18 +50,26 @@ def change_requests(body: bytes) -> list[ResourceRequest]:
 
     def read(value: Any, member: str) -> ResourceRequest | None:
         source = members(value, member)
-        return None if source is None else _resource(source, member, _operation)
+        if source is None:
+            return None
+        error = members(source.get("error"), f"{member}.error")
+        if error is not None:
+            return ResourceRequest(error=_failure(error, f"{member}.error"))
+        return _resource(source, member, _operation, OPERATIONS_MAX + 1)
 
-    return _batch(body, read, CHANGES_MAX)
+    found = _batch(body, "mutateAssociations.request", read, CHANGES_MAX)
+    if sum(len(each.associations) for each in found) > OPERATIONS_MAX:
+        raise ASSOCIATION_INVALID("associations", f"cannot be more than {OPERATIONS_MAX} in a batch")
+    return found
 
 
 def get_requests(body: bytes) -> list[Wanted]:
     """Read an ``AssociationBatchGetRequest``; raises 400, 422, 42212."""
-    return _batch(body, _wanted, READS_MAX)
+    return _batch(body, "getAssociations.request", _wanted, READS_MAX)
 
 
-def _batch(body: bytes, read: Callable[[Any, str], T | None], most: int) -> list[T]:
-    said = document(body).get("requests")
+def _batch(body: bytes, name: str, read: Callable[[Any, str], T | None], most: int) -> list[T]:
+    said = document(body, name).get("requests")
     if isinstance(said, list) and len(said) > most:
         raise ASSOCIATION_INVALID("requests", f"cannot be more than {most}")
     check_entries(said, "requests", BATCH_ENTRIES_MAX)
@@ -66,6 +79,11 @@ def _batch(body: bytes, read: Callable[[Any, str], T | None], most: int) -> list
     return found
 
 
+def _failure(source: dict[str, Any], member: str) -> Failure:
+    code = integer(source.get("error_code"), f"{member}.error_code")
+    return Failure(code or 0, text(source.get("message"), f"{member}.message") or "")
+
+
 def _resource_said(source: dict[str, Any], member: str) -> ResourceRequest:
     names = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
     name, namespace, resource_id, kind = (text(source.get(each), f"{member}.{each}") for each in names)
@@ -73,11 +91,11 @@ def _resource_said(source: dict[str, Any], member: str) -> ResourceRequest:
 
 
 def _resource(
-    source: dict[str, Any], member: str, read: Callable[[Any, str], WantedAssociation | None]
+    source: dict[str, Any], member: str, read: Callable[[Any, str], WantedAssociation | None], most: int
 ) -> ResourceRequest:
     listed = source.get("associations")
     if isinstance(listed, list):
-        listed = listed[:_PER_RESOURCE_MAX]
+        listed = listed[:most]
     wanted = listing(read)(listed, f"{member}.associations")
     return replace(_resource_said(source, member), associations=wanted or [])
 
@@ -108,7 +126,7 @@ def _said(source: dict[str, Any], member: str, **options: Any) -> WantedAssociat
         lifecycle=_one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle"),
         frozen=boolean(source.get("frozen"), f"{member}.frozen"),
         schema=_schema(source, member),
-        guid=str(uuid.uuid4()),
+        guid=guids.timed(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
         **options,
     )
 
@@ -128,7 +146,8 @@ def _wanted(value: Any, member: str) -> Wanted | None:
     lifecycle = _one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle")
     if not resource.resource_type:
         resource = replace(resource, resource_type=RESOURCE_TYPE)
-    return Wanted(resource, Filter("", tuple(types or ()), () if lifecycle is None else (lifecycle,)))
+    lifecycles = () if lifecycle is None else (lifecycle,)
+    return Wanted(resource, Filter(resource.resource_type, tuple(types or ()), lifecycles))
 
 
 def _one_of(*words: str) -> Callable[[Any, str], str | None]:

@@ -24,7 +24,7 @@ SCHEMAS: dict[str, Json] = {
     "Association": object_of(
         "subject lifecycle",
         subject=TEXT, guid=TEXT, **_RESOURCE, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE,
-        frozen={**BOOL, "description": "Absent where the lifecycle says as much: STRONG is, WEAK is not"},
+        frozen={**BOOL, "description": "True if it cannot be changed, only deleted with its subject"},
         createTs={**LONG, "description": "ms since the epoch"}, updateTs=LONG,
     ),
     "Associations": list_of(ref("Association")),

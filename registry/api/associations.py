@@ -1,8 +1,9 @@
-"""Associations of resources with subjects (Confluent 8.2)."""
+"""Associations of resources with subjects (Confluent 8.3.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,10 @@ import orjson
 
 from registry.domain import associations
 from registry.domain import errors as e
-from registry.domain.associations import RESOURCE_TYPE, Association, Filter
-from registry.domain.commands import Associate, ChangeAssociations, Command, Dissociate
-from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST, NOT_FOUND
+from registry.domain.association_rules import AssociationRules
+from registry.domain.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
+from registry.domain.commands import Associate, ChangeAssociations, Command, Dissociate, ResourceRequest
+from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import View
 from registry.domain.values import LIFECYCLES
@@ -28,7 +30,14 @@ from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 
 def of_subject(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/subjects/{subject}``."""
+    # Looked up as written: no subject is stored under a name that spells out the default context.
+    if call.asked.qualified != call.path["subject"]:
+        return _listed(call, _nothing)
     return _listed(call, partial(associations.list_of_subject, subject=call.subject))
+
+
+def _nothing(view: View, wanted: Filter, after: associations.Place | None) -> Iterator[None]:
+    return iter(())
 
 
 def of_resource_id(call: Call, view: View) -> Listing[Association]:
@@ -46,17 +55,17 @@ def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> L
     lifecycle = call.args["lifecycle"]
     if lifecycle and lifecycle not in LIFECYCLES:
         raise NOT_FOUND()  # as an unknown word of a path's or query's enumeration (Confluent 8.x)
-    types = tuple(each for each in call.args["associationType"] if each)
-    wanted = Filter(_resource_type(call), types, (lifecycle,) if lifecycle else ())
+    wanted = Filter(_resource_type(call), call.args["associationType"], (lifecycle,) if lifecycle else ())
+    printed = partial(_printed, rules=call.settings.defaults.association_rules)
 
     def walk(view: View, mark: associations.Place | None) -> Iterator[Association | None]:
         return found(view, wanted=wanted, after=mark)
 
-    return page(call, walk, _printed, associations.place_of, (str,) * 5, limit_max=LIST_MAX)
+    return page(call, walk, printed, associations.place_of, (str,) * 5, limit_max=LIST_MAX)
 
 
-def _printed(found: Association) -> bytes:
-    return orjson.dumps(associations.entity(found))
+def _printed(found: Association, rules: AssociationRules) -> bytes:
+    return orjson.dumps(associations.entity(found, rules))
 
 
 def _resource_type(call: Call) -> str:
@@ -65,13 +74,13 @@ def _resource_type(call: Call) -> str:
 
 def create(call: Call, view: View) -> Command:
     """``POST /associations``."""
-    request = resource_request(call.body)
+    request = resource_request(call.body, create=True)
     return Associate(request, _context(call), create=True, dry_run=call.args["dryRun"])
 
 
 def upsert(call: Call, view: View) -> Command:
     """``PUT /associations/resources/{resource}``."""
-    request, resource_id = resource_request(call.body), call.path["resource"]
+    request, resource_id = resource_request(call.body, create=False), call.path["resource"]
     if request.resource_id is None:
         request = msgspec.structs.replace(request, resource_id=resource_id)
     if request.resource_id != resource_id:
@@ -82,7 +91,7 @@ def upsert(call: Call, view: View) -> Command:
 
 def delete(call: Call, view: View) -> Command:
     """``DELETE /associations/resources/{resource}``."""
-    types = [each for each in call.args["associationType"] if each]
+    types = [*call.args["associationType"]]
     cascade, dry_run = call.args["cascadeLifecycle"], call.args["dryRun"]
     return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run)
 
@@ -95,19 +104,38 @@ def get_batch(call: Call, view: View) -> Answer:
 
 def _got(view: View, wanted: Wanted, include_schemas: bool) -> dict[str, Any]:
     resource = wanted.resource
-    if not resource.resource_id and not (resource.name and resource.namespace):
-        error = ASSOCIATION_INVALID("resourceId", "cannot be null or empty without a name and a namespace")
+    try:
+        found = wanted.filter.chosen(_of_resource(view, resource))
+        first = found[0] if found else Association()
+        named = (
+            resource.name or first.resource_name,
+            resource.namespace or first.resource_namespace,
+            resource.resource_id or first.resource_id,
+        )
+        if any((each.resource_name, each.resource_namespace, each.resource_id) != named for each in found):
+            raise ASSOCIATION_INVALID("resourceId", ONE_RESOURCE)
+    except RegistryError as error:
         return {"error": {"error_code": error.code, "message": error.message}}
-    found = associations.of_resource(view, resource)
-    first = found[0] if found else Association()
-    result = associations.response(
-        resource.name or first.resource_name,
-        resource.namespace or first.resource_namespace,
-        resource.resource_id or first.resource_id,
-        resource.resource_type,
-        [_info(view, each, include_schemas) for each in wanted.filter.chosen(found)],
-    )
-    return {"result": result}
+    infos = [_info(view, each, include_schemas) for each in found]
+    return {"result": associations.response(*named, resource.resource_type, infos)}
+
+
+def _of_resource(view: View, resource: ResourceRequest) -> Iterable[Association]:
+    """The associations of a resource: by its id, else by its name and namespace, which may be any.
+
+    Raises 42212, where Confluent says 500.
+    """
+    if resource.resource_id:
+        return associations.of_resource_id(view, resource.resource_id)
+    if not resource.name:
+        raise ASSOCIATION_INVALID("resourceId", "either resourceId or resourceName must be specified")
+    if not resource.namespace:
+        detail = "resourceNamespace is required when resourceName is specified"
+        raise ASSOCIATION_INVALID("resourceNamespace", detail)
+    if resource.name == ANY:
+        return ()
+    found = associations.list_named(view, resource.name, resource.namespace, Filter())
+    return (each for each in found if each is not None)
 
 
 def _info(view: View, found: Association, include_schemas: bool) -> dict[str, Any]:
@@ -121,13 +149,12 @@ def change_batch(call: Call, view: View) -> Command:
 
 
 def _context(call: Call) -> str:
-    """The context of unqualified subjects: ``:.ctx:``, ``.ctx`` or ``ctx``."""
-    name: str = call.args["context"].removeprefix(":").removesuffix(":")
-    if ":" in name:
-        raise BAD_REQUEST("Context name cannot contain a colon")
-    return name if name.startswith(".") else DEFAULT_CONTEXT + name
+    """Context of unqualified subjects: ``:.ctx:``; the default one for any other form (Confluent 8.3.1)."""
+    match = _CONTEXT.fullmatch(call.args["context"])
+    return DEFAULT_CONTEXT if match is None else match[1]
 
 
+_CONTEXT = re.compile(r":(\.[^:]*):")
 _KIND = word("resourceType", "The kind of resource", RESOURCE_TYPE)
 _TYPES = words("associationType", "key or value")
 _LISTED = (_KIND, _TYPES, word("lifecycle", "STRONG or WEAK"), *PAGE)

@@ -40,11 +40,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
-def document(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request body; raises 422 for none at all, 400 for anything else."""
+def document(body: bytes, name: str = "request") -> dict[str, Any]:
+    """The JSON object of a request body; raises 422 for none at all, 400 for anything else.
+
+    ``name``: of the parameter that Confluent's message for none at all names.
+    """
     body = _in_utf8(body)
     if not body.strip():
-        raise UNPROCESSABLE("request must not be null (was null)")
+        raise UNPROCESSABLE(f"{name} must not be null (was null)")
     if len(body) > LARGE_BYTES:
         check_large(body)
     try:
@@ -52,7 +55,7 @@ def document(body: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise BAD_REQUEST(f"The body is not valid JSON: {error}") from None
     if value is None:
-        raise UNPROCESSABLE("request must not be null (was null)")
+        raise UNPROCESSABLE(f"{name} must not be null (was null)")
     if not isinstance(value, dict):
         refuse("request", "an object", value)
     return value

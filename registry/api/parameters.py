@@ -36,7 +36,7 @@ def number(name: str, meaning: str, default: int) -> Parameter:
     return Parameter(name, "number", meaning, default)
 
 
-def word(name: str, meaning: str, default: str = "") -> Parameter:
+def word(name: str, meaning: str, default: str | None = "") -> Parameter:
     """A word."""
     return Parameter(name, "text", meaning, default)
 
@@ -95,12 +95,14 @@ def limit(args: Mapping[str, Any], most: int) -> int:
 
 
 def associated(args: Mapping[str, Any]) -> Filter:
-    """The filter by associations; an unknown lifecycle does not exist (404), as a bad number does not."""
-    lifecycles = tuple(each for each in args["lifecycle"] if each)
+    """The filter by associations; an unknown lifecycle does not exist (404), as a bad number does not.
+
+    Nor does an empty one, where Confluent answers 500. Empty types are types, which nothing has.
+    """
+    lifecycles = args["lifecycle"]
     if not {*lifecycles} <= {*LIFECYCLES, NONE}:
         raise NOT_FOUND()
-    types = tuple(each for each in args["associationType"] if each)
-    return Filter(args["resourceType"], types, lifecycles)
+    return Filter(args["resourceType"], args["associationType"], lifecycles)
 
 
 OFFSET = number("offset", "How many to leave out at the start", 0)
@@ -108,7 +110,7 @@ LIMIT = number("limit", "How many at most; -1: as many as the server allows", -1
 CURSOR = word("cursor", "Where the page begins: taken from the Link header of the page before")
 PAGE = (OFFSET, LIMIT, CURSOR)
 ASSOCIATED = (
-    word("resourceType", "Only subjects associated with a resource of this kind"),
+    word("resourceType", "Only subjects associated with a resource of this kind", None),
     words("associationType", "Only subjects with an association of this type: key or value"),
     words("lifecycle", "STRONG, WEAK: only subjects with such an association; NONE: those without any"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from registry.domain import associations, entities, lists, queries, scope, versions
 from registry.domain import errors as e
+from registry.domain.association_rules import AssociationRules
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND
 from registry.domain.lists import Listed, PlacedVersion
 from registry.domain.model import Subject
@@ -58,12 +60,14 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
     def walk(view: View, mark: tuple[str, int] | None) -> Iterator[Listed | None]:
         return chosen.walk(view, (Subject.parse(mark[0]), mark[1]) if mark else None)
 
-    return page(call, walk, _listed, lambda each: _version_mark(each.found), (str, int), limit_max=LIST_MAX)
+    printed = partial(_listed, rules=call.settings.defaults.association_rules)
+    return page(call, walk, printed, lambda each: _version_mark(each.found), (str, int), limit_max=LIST_MAX)
 
 
-def _listed(each: Listed) -> bytes:
+def _listed(each: Listed, rules: AssociationRules) -> bytes:
     aliases = b',"aliases":' + orjson.dumps(each.aliases) if each.aliases else b""
-    return entities.schema_entity(each.found.row, tail=aliases + associations.tail_of(each.associations))
+    tail = aliases + associations.tail_of(each.associations, rules)
+    return entities.schema_entity(each.found.row, tail=tail)
 
 
 def _version_mark(found: Registered) -> tuple[str, int]:

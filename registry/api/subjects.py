@@ -34,7 +34,6 @@ from .operations import (
 )
 from .paging import page
 from .parameters import (
-    ASSOCIATED,
     DELETED,
     DELETED_ONLY,
     FIND_TAGS,
@@ -45,7 +44,6 @@ from .parameters import (
     PAGE,
     PERMANENT,
     REFERENCE_FORMAT,
-    associated,
     flag,
     word,
     words,
@@ -54,12 +52,12 @@ from .parameters import (
 
 def list_subjects(call: Call, view: View) -> Listing[Subject]:
     """``GET /subjects``."""
-    prefix, wanted = call.args["subjectPrefix"], associated(call.args)
+    prefix = call.args["subjectPrefix"]
     shown = {"deleted": call.args["deleted"], "deleted_only": call.args["deletedOnly"]}
 
     def walk(view: View, mark: tuple[str] | None) -> Iterator[Subject | None]:
         after = Subject.parse(mark[0]) if mark else None
-        return lists.subjects(view, prefix, after, **shown, wanted=wanted)
+        return lists.subjects(view, prefix, after, **shown)
 
     return page(call, walk, lambda each: orjson.dumps(each.qualified), lambda each: (each.qualified,), (str,))
 
@@ -183,7 +181,6 @@ OPERATIONS = (
             word("subjectPrefix", "Beginning of the qualified name", ":*:"),
             DELETED,
             DELETED_ONLY,
-            *ASSOCIATED,
             *PAGE,
         ),
     ),

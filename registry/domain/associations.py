@@ -1,8 +1,8 @@
 """Associations of resources with subjects: those that are stored, found, chosen and printed.
 
 A resource (a Kafka topic) uses a subject for its keys or its values. A *strong* association owns its subject:
-nothing else may be associated with it, nothing may refer to it, and it can be deleted along. A *weak* one
-uses a subject that is there anyway (Confluent 8.2).
+no other association has it, and it can be deleted along. A *weak* one shares a subject that exists already. A
+*frozen* association cannot be changed, only deleted with its subject (Confluent 8.2.2 to 8.3.1).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from . import entities, rows, versions
-from .commands import ResourceRequest
+from . import entities, guids, rows, versions
+from .association_rules import AssociationRules
 from .jackson import dumps
 from .model import Subject
 from .records import TENANT, AssociationKey, Entry, association_key
@@ -26,8 +26,11 @@ STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
 RESOURCE_TYPE = "topic"
 """The only kind of resource (Confluent 8.x)."""
 ASSOCIATION_TYPES = ("key", "value")
+ONE_RESOURCE = (
+    "All associations must have the same resourceName, resourceNamespace, resourceId, and resourceType."
+)
+# In the place of a resource's namespace, and in paths of its name: any.
 ANY = "-"
-"""In the place of a resource's name or namespace: whatever it is."""
 
 
 class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -49,13 +52,19 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
     @property
     def strong(self) -> bool:
-        """Whether it owns its subject; without a lifecycle it does not."""
+        """True if it owns its subject; without a lifecycle it does not."""
         return self.lifecycle == STRONG
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it may not be changed; without the member, as its lifecycle has it."""
-        return self.strong if self.frozen is None else self.frozen
+        """True if it may not be changed; without the member it may (Confluent 8.3.1)."""
+        return bool(self.frozen)
+
+    @property
+    def created(self) -> int:
+        """The time of creation, ms since 1970: what the GUID says, else the time of the newest record."""
+        said = guids.time_of(self.guid or "")
+        return self.create_ts if said is None else min(said, self.create_ts)
 
     @property
     def key(self) -> AssociationKey:
@@ -64,7 +73,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         return AssociationKey(Subject.parse(self.subject), *(each or None for each in named))
 
     def entry(self) -> Entry:
-        """The record that says it; ``createTs`` only where an earlier record said it (Confluent 8.x)."""
+        """Return its record, in Confluent's bytes: ``frozen`` always, ``createTs`` never."""
         key = self.key
         members = {
             "guid": self.guid,
@@ -76,8 +85,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
             "associationType": key.association_type,
             "subject": self.subject,
             "lifecycle": self.lifecycle,
-            "frozen": self.frozen,
-            "createTs": self.create_ts or None,
+            "frozen": self.is_frozen,
         }
         value = dumps({name: value for name, value in members.items() if value is not None and value != ""})
         return Entry(association_key(key), value)
@@ -87,35 +95,44 @@ _decode = msgspec.json.Decoder(Association).decode
 
 
 class Filter(NamedTuple):
-    """Which associations are wanted; what is empty admits all."""
+    """Criteria for associations; those that are ``None`` or empty admit all."""
 
-    resource_type: str = ""
+    resource_type: str | None = None
     association_types: tuple[str, ...] = ()
     lifecycles: tuple[str, ...] = ()
 
+    @property
+    def given(self) -> bool:
+        """True if there is any criterion; an empty resource type is one, which nothing meets."""
+        return self.resource_type is not None or bool(self.association_types or self.lifecycles)
+
     def admits(self, found: Association) -> bool:
-        """Whether the association is one of those."""
-        kind, lifecycle = found.association_type or "", STRONG if found.strong else WEAK
-        return (
-            (not self.resource_type or found.resource_type == self.resource_type)
-            and (not self.association_types or kind in self.association_types)
-            and (not self.lifecycles or lifecycle in self.lifecycles)
+        """Check one association."""
+        lifecycle = STRONG if found.strong else WEAK
+        return self._admits_kind(found) and (not self.lifecycles or lifecycle in self.lifecycles)
+
+    def _admits_kind(self, found: Association) -> bool:
+        kind = found.association_type or ""
+        return (self.resource_type is None or found.resource_type == self.resource_type) and (
+            not self.association_types or kind in self.association_types
         )
 
     def chosen(self, found: Iterable[Association]) -> list[Association]:
-        """The admitted ones."""
+        """Return the admitted ones."""
         return list(filter(self.admits, found))
 
     def of_subject(self, view: View, subject: Subject) -> list[Association] | None:
-        """The admitted associations of a subject; ``None`` where the subject itself is not admitted.
+        """Return the admitted associations of a subject; ``None`` if the subject itself is not admitted.
 
-        With ``NONE`` among the lifecycles a subject without any association is (Confluent 8.3).
+        ``NONE`` among the lifecycles admits subjects without an association of the wanted kind (Confluent
+        8.3.1).
         """
-        if not any(self):
+        if not self.given:
             return []
-        found = of_subject(view, subject)
-        chosen = self.chosen(found)
-        return chosen if chosen or (NONE in self.lifecycles and not found) else None
+        kind = [each for each in of_subject(view, subject) if self._admits_kind(each)]
+        if not kind:
+            return [] if NONE in self.lifecycles else None
+        return self.chosen(kind) or None
 
 
 Place = tuple[str, str, str, str, str]  # resource's name, namespace and type, type, subject
@@ -147,23 +164,17 @@ def of_resource_id(view: View, resource_id: str) -> list[Association]:
     return sorted(_led_to(view, rows.resource_id_prefix(resource_id)), key=place_of)
 
 
-def of_resource(view: View, request: ResourceRequest) -> list[Association]:
-    """The associations of a request's resource: by its id, else of the newest resource of its name."""
-    if request.resource_id:
-        found = of_resource_id(view, request.resource_id)
-    else:
-        prefix = rows.resource_name_prefix(request.name or "", request.namespace or "")
-        found = _newest(sorted(_led_to(view, prefix), key=place_of))
-    return Filter(request.resource_type or "").chosen(found)
+def newest_of_resource(view: View, name: str, namespace: str) -> list[Association]:
+    """Return the associations of the resources so named: of each type the one that changed last.
 
-
-def _newest(found: list[Association]) -> list[Association]:
-    """Of resources that share a name, as after a topic was made anew: the associations of the newest.
-
-    That is the one whose association was changed last, and of two equally new ones that of the higher id.
+    Several resources share a name after a topic was deleted and created again.
     """
-    newest = max(found, key=lambda each: (each.update_ts, each.resource_id or ""), default=None)
-    return [each for each in found if newest is not None and each.resource_id == newest.resource_id]
+    newest: dict[str | None, Association] = {}
+    for each in _led_to(view, rows.resource_name_prefix(name, namespace)):
+        other = newest.get(each.association_type)
+        if other is None or each.update_ts >= other.update_ts:
+            newest[each.association_type] = each
+    return list(newest.values())
 
 
 def list_of_subject(
@@ -221,17 +232,21 @@ def _led_to(view: View, prefix: bytes) -> Iterator[Association]:
             yield _decode(value)
 
 
-def entity(found: Association) -> dict[str, Any]:
-    """``Association``: ``frozen`` is left out where the lifecycle says as much (Confluent 8.x)."""
-    lifecycle = STRONG if found.strong else WEAK
-    frozen = None if found.strong == found.is_frozen else found.frozen
-    shown = msgspec.structs.replace(found, lifecycle=lifecycle, frozen=frozen)
+def entity(found: Association, rules: AssociationRules) -> dict[str, Any]:
+    """Return the ``Association`` as the API shows it."""
+    implied = rules.omits_implied_frozen and found.is_frozen == found.strong
+    shown = msgspec.structs.replace(
+        found,
+        lifecycle=STRONG if found.strong else WEAK,
+        frozen=None if implied else found.is_frozen,
+        create_ts=found.created,
+    )
     return {"subject": shown.subject, **msgspec.to_builtins(shown)}
 
 
-def tail_of(found: list[Association]) -> bytes:
-    """The member of ``ExtendedSchema`` that lists associations, with a comma before it; nothing for none."""
-    return b',"associations":' + dumps([entity(each) for each in found]) if found else b""
+def tail_of(found: list[Association], rules: AssociationRules) -> bytes:
+    """Return the member of ``ExtendedSchema`` for associations, a comma before it, if there are any."""
+    return b',"associations":' + dumps([entity(each, rules) for each in found]) if found else b""
 
 
 def info(found: Association, schema: bytes | None = None) -> dict[str, Any]:

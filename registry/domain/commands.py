@@ -160,6 +160,13 @@ class WantedAssociation(msgspec.Struct, frozen=True, omit_defaults=True):
     """With ``DELETE``: a strong one takes its subject along."""
 
 
+class Failure(msgspec.Struct, frozen=True):
+    """An error that a request of a batch brings along instead of work to do; it is answered as it is."""
+
+    code: int
+    message: str
+
+
 class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a request says of a resource and its associations, not yet checked."""
 
@@ -168,6 +175,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     resource_id: str | None = None
     resource_type: str | None = None
     associations: list[WantedAssociation] = []
+    error: Failure | None = None
 
 
 class Associate(_Command, frozen=True):
@@ -193,7 +201,7 @@ class Dissociate(_Command, frozen=True):
 
 
 class ChangeAssociations(_Command, frozen=True):
-    """Change the associations of several resources; each run of equal operations counts for itself."""
+    """Change the associations of several resources; each operation counts for itself."""
 
     requests: list[ResourceRequest]
     context: str

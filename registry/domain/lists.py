@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
-from . import associations, entities, rows, scope, subject_order, versions
-from .associations import NONE, Association, Filter
+from . import entities, rows, scope, subject_order, versions
+from .associations import Association, Filter
 from .model import DEFAULT_CONTEXT, Subject
 from .rows import VersionRow, View
 from .sorting import ordered
@@ -27,7 +27,6 @@ def subjects(
     *,
     deleted: bool = False,
     deleted_only: bool = False,
-    wanted: Filter = _NO_FILTER,
 ) -> Iterator[Subject | None]:
     """Walk the subjects under a prefix; one counts as deleted when all its versions are."""
     for found in subject_order.subjects(view, Prefix.parse(prefix), after):
@@ -36,8 +35,6 @@ def subjects(
             continue
         live = yield from _live(view, found)
         shown = live is not None and (not deleted_only if live else deleted or deleted_only)
-        if shown and any(wanted):
-            shown = yield from _admitted(view, found[0], wanted)
         yield found[0] if shown else None
 
 
@@ -54,17 +51,6 @@ def _live(view: View, found: Found) -> Generator[None, None, bool | None]:
             there = False
         yield None
     return there
-
-
-def _admitted(view: View, subject: Subject, wanted: Filter) -> Generator[None, None, bool]:
-    """Return true if the filter admits the subject, as :meth:`.Filter.of_subject` has it."""
-    some = False
-    for found in associations.walk_of_subject(view, subject):
-        if wanted.admits(found):
-            return True
-        some = True
-        yield None
-    return NONE in wanted.lifecycles and not some
 
 
 class Listed(NamedTuple):

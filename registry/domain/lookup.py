@@ -117,7 +117,7 @@ def lookup(
     An unqualified subject is sought in the other contexts too, where refusals are swallowed.
     """
     subject = Subject.parse(request.subject)
-    found = _lookup_in(view, parser, subject, request, defaults, deleted)
+    found = lookup_in(view, parser, subject, request, defaults, deleted)
     if found is None and subject.context == DEFAULT_CONTEXT:
         found = _lookup_elsewhere(view, parser, subject.name, request, defaults, deleted)
     if found is None:
@@ -133,7 +133,7 @@ def _lookup_elsewhere(
 ) -> Found | None:
     for context in versions.contexts_known(view):
         try:
-            found = _lookup_in(view, parser, Subject(context, name), request, defaults, deleted)
+            found = lookup_in(view, parser, Subject(context, name), request, defaults, deleted)
         except RegistryError:
             continue
         if found is not None:
@@ -141,9 +141,15 @@ def _lookup_elsewhere(
     return None
 
 
-def _lookup_in(
-    view: View, parser: Parser, subject: Subject, request: Register, defaults: Defaults, deleted: bool
+def lookup_in(
+    view: View,
+    parser: Parser,
+    subject: Subject,
+    request: Register,
+    defaults: Defaults,
+    deleted: bool = False,
 ) -> Found | None:
+    """Look a request's schema up in exactly this subject. Raises 42201."""
     if not request.schema.strip():
         # Confluent 8.x: no text is not found, rather than refused.
         return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from . import rows
+from .association_rules import RELEASED, AssociationRules
 from .model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from .rows import View
 
@@ -28,6 +29,7 @@ class Defaults:
     validate_new_schemas: bool = True
     mode_mutability: bool = True
     reject_empty_subject: bool = False
+    association_rules: AssociationRules = RELEASED
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from registry.api.backend import ApiSettings
 from registry.api.page_guard import hosts_of
 from registry.config import Settings
+from registry.domain.association_rules import ASSOCIATION_RULES
 from registry.domain.scope import Defaults
 from registry.http1.limits import Limits
 
@@ -17,6 +18,7 @@ def defaults(settings: Settings) -> Defaults:
         validate_new_schemas=settings.validate_new_schemas,
         mode_mutability=settings.mode_mutability,
         reject_empty_subject=settings.reject_empty_subject,
+        association_rules=ASSOCIATION_RULES[settings.associations_rules],
     )
 
 

@@ -64,6 +64,8 @@ def association_body(command: Associate | ChangeAssociations) -> bytes:
 
 
 def _resource(request: ResourceRequest) -> dict[str, Any]:
+    if request.error is not None:
+        return {"error": {"error_code": request.error.code, "message": request.error.message}}
     members = {
         "resourceName": request.name,
         "resourceNamespace": request.namespace,

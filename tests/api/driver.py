@@ -34,7 +34,8 @@ FIRST_TS = 1_700_000_000_000
 class ListBackend:
     """Decides, appends and folds at once."""
 
-    def __init__(self, settings: ApiSettings | None = None) -> None:
+    def __init__(self, settings: ApiSettings | None = None, *, first_ts: int = FIRST_TS) -> None:
+        self.first_ts = first_ts
         self.settings = settings or ApiSettings()
         self.rows = DictView()
         self.log: list[Record] = []
@@ -90,7 +91,7 @@ class ListBackend:
         return None
 
     def append(self, key: bytes | None, value: bytes | None) -> None:
-        record = Record(len(self.log), FIRST_TS + len(self.log), key, value)
+        record = Record(len(self.log), self.first_ts + len(self.log), key, value)
         self.log.append(record)
         self.rows.commit(apply(self.rows, record))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 
 import orjson
@@ -10,7 +11,7 @@ import pytest
 
 from registry.config import Settings, table
 from registry.node.given import api_settings
-from tests.api.driver import Api, Reply
+from tests.api.driver import Api, ListBackend, Reply
 from tests.conversations.matching import Difference, Placeholders
 from tests.conversations.reading import Answer, Choice, Conversation, Exchange, conversations
 
@@ -37,7 +38,9 @@ def registry(choice: Choice) -> Api:
     settings = dataclasses.replace(
         Settings(), **{name: kinds[name].read(value) for name, value in choice.items()}
     )
-    return Api(settings=api_settings(settings, "0"))
+    given = api_settings(settings, "0")
+    # Records are newer than the clock that requests see, so that nothing is created after its record.
+    return Api(ListBackend(given, first_ts=time.time_ns() // 1_000_000 + 3_600_000), given)
 
 
 def sent(api: Api, exchange: Exchange, placeholders: Placeholders) -> Reply:
@@ -64,6 +67,11 @@ def compare(expected: Answer, reply: Reply, placeholders: Placeholders) -> None:
         raise Difference("expected no body")
 
 
+def check_unchanged(api: Api, reply: Reply, records: int) -> None:
+    if reply.status >= 400 and len(api.backend.log) != records:
+        raise Difference("a refusal wrote records")
+
+
 @pytest.mark.parametrize(("conversation", "choice"), cases())
 def test_answers_are_those_of_the_released_server(conversation: Conversation, choice: Choice) -> None:
     placeholders = Placeholders()
@@ -71,8 +79,10 @@ def test_answers_are_those_of_the_released_server(conversation: Conversation, ch
         for exchange in conversation.exchanges:
             reply: Reply | None = None
             try:
+                before = len(api.backend.log)
                 reply = sent(api, exchange, placeholders)
                 compare(exchange.answer, reply, placeholders)
+                check_unchanged(api, reply, before)
             except Difference as difference:
                 pytest.fail(
                     f"{exchange.place}: {exchange.method} {exchange.target}\n{difference}\n"

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from registry.domain import values
+from registry.domain.association_rules import ASSOCIATION_RULES
 from registry.domain.commands import Register
 from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, Rule, RuleSet, Subject
 from registry.domain.records import AssociationKey, association_key
@@ -407,9 +408,14 @@ class TestReferences:
         small.register("s", record("R"))
         assert small.place("s", self.USES, references=[reference("s")]) == (2, 2)
 
-    def test_a_strong_association_forbids_references(self, small: SmallRegistry) -> None:
-        small.register("r", record("R"))
+    def test_a_strong_association_forbids_references_by_the_next_rules_alone(self) -> None:
         key = AssociationKey(Subject.parse("r"), "n", "ns", "topic", "value")
+        free = SmallRegistry()
+        free.register("r", record("R"))
+        free.append(association_key(key), b'{"lifecycle":"STRONG"}')
+        assert free.register("u", self.USES, references=[reference("r")])["id"] == 2
+        small = SmallRegistry(Defaults(association_rules=ASSOCIATION_RULES["next"]))
+        small.register("r", record("R"))
         small.append(association_key(key), b'{"lifecycle":"STRONG"}')
         assert small.refusal(Register("u", self.USES, references=[reference("r")])) == (
             42205,

@@ -145,8 +145,8 @@ class TestSubjects:
             (Filter("topic", ("key",)), ["w"]),
             (Filter("other"), []),
         ]:
-            listed = lists.subjects(store.view, "", wanted=wanted)
-            assert [each.name for each in items(listed)] == found
+            listed = lists.Schemas("", wanted=wanted).walk(store.view)
+            assert [each.found.subject.name for each in items(listed)] == found
 
 
 @given(st.lists(st.tuples(SUBJECTS, st.integers(1, 3), st.booleans()), max_size=20), st.data())

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 import msgspec
 
 from registry.domain import associations
-from registry.domain.associations import Filter
-from registry.domain.commands import Associate, ChangeAssociations, Dissociate, ResourceRequest
-from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
+from registry.domain.association_rules import AssociationRules
+from registry.domain.associations import ONE_RESOURCE, Filter
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Dissociate,
+    ResourceRequest,
+    WantedAssociation,
+)
+from registry.domain.errors import ASSOCIATION_INVALID, ASSOCIATION_NOT_FOUND, INVALID_SCHEMA, RegistryError
 from registry.domain.ids import Ids
 from registry.domain.parser import Parser, TooMuchText, together
+from registry.domain.records import AssociationKey
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
 
 from .association_removal import remove
-from .association_requests import CREATE, DELETE, UPSERT, checked
+from .association_requests import CREATE, DELETE, UPSERT, check_types, checked
 from .association_runs import put
 from .decision import Decision
 from .draft import Draft
 
-_Infos = dict[str, dict[str, Any]]
-"""What there is to say of associations, by their types."""
+# Registered for associations.
+_Schemas = dict[AssociationKey, bytes]
 
 
 def decide_associations(
@@ -56,25 +65,28 @@ def _associate(draft: Draft, command: Associate) -> dict[str, Any]:
     op = CREATE if command.create else UPSERT
     wanted = [msgspec.structs.replace(each, op=op) for each in command.request.associations]
     request = msgspec.structs.replace(command.request, associations=wanted)
-    request = checked(request, command.context, dry_run=command.dry_run)
-    infos = put(draft, request, command.context)
+    request = checked(request, command.context, draft.defaults.association_rules, dry_run=command.dry_run)
+    written = put(draft, request)
+    infos = [associations.info(step.association, step.schema) for step in written]
     return _response(request, [] if command.dry_run else infos)
 
 
 def _dissociate(draft: Draft, command: Dissociate) -> Decision:
-    """Remove associations of a resource. Raises as :func:`.association_removal.remove` does."""
+    """Remove associations of a resource. Raises 40410, and as :func:`.association_removal.remove`."""
     wanted = Filter(command.resource_type, tuple(command.association_types))
     found = wanted.chosen(associations.of_resource_id(draft.view, command.resource_id))
-    remove(draft, found, command.resource_id, cascade=command.cascade)
+    if not found:
+        raise ASSOCIATION_NOT_FOUND(command.resource_id)
+    remove(draft, found, cascade=command.cascade)
     return Decision(draft.entries, b"")
 
 
 def _change(draft: Draft, command: ChangeAssociations) -> dict[str, Any]:
-    """Change the associations of several resources; raises 42212 where none is named.
+    """Change the associations of several resources; raises 42212 if there are none.
 
-    Adjacent operations of one kind are one run: all or nothing. A run that is refused ends its request, and
-    what was done before it stands (Confluent 8.x). What has to be asked of schemas is asked for all requests
-    at once, lest a batch be begun anew for each of them.
+    Each operation is decided by itself; one that is refused ends its request, and what was done before it
+    stands (Confluent 8.3.1). All requests are tried before a :class:`TooMuchText` is raised, so that one
+    round trip answers the questions of all.
     """
     if not command.requests:
         raise ASSOCIATION_INVALID("requests", "cannot be null or empty")
@@ -84,49 +96,94 @@ def _change(draft: Draft, command: ChangeAssociations) -> dict[str, Any]:
         try:
             results.append(_result(draft, command, request))
         except TooMuchText as too_much:
-            asked.append(too_much)  # the rest may ask, too: one way there and back for all
+            asked.append(too_much)
     if asked:
         raise together(asked)
     return {"results": results}
 
 
 def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest) -> dict[str, Any]:
+    if request.error is not None:
+        return _error(request.error.code, request.error.message)
+    schemas: _Schemas = {}
+    asked: list[TooMuchText] = []
     try:
-        request = checked(request, command.context, dry_run=command.dry_run)
-        infos: _Infos = {}
-        for op, run in groupby(request.associations, lambda each: each.op):
-            part = msgspec.structs.replace(request, associations=list(run))
-            infos = _run(draft, op, part, command.context, infos)
+        rules = draft.defaults.association_rules
+        request = checked(request, command.context, rules, dry_run=command.dry_run)
+        if rules.batch_in_runs:
+            check_types(request.associations)
+        for run in _runs(request.associations, rules):
+            part = msgspec.structs.replace(request, associations=run)
+            try:
+                schemas |= _run(draft, part, dry_run=command.dry_run)
+            except TooMuchText as too_much:
+                asked.append(too_much)
     except RegistryError as error:
-        return {"error": {"error_code": error.code, "message": error.message}}
-    return {"result": _response(request, [] if command.dry_run else [*infos.values()])}
+        if asked:
+            raise together(asked) from None
+        # A schema that cannot be parsed has another code here than elsewhere (Confluent 8.3.1).
+        code = ASSOCIATION_INVALID.code if error.code == INVALID_SCHEMA.code else error.code
+        return _error(code, error.message)
+    if asked:
+        raise together(asked)
+    if command.dry_run:
+        return {"result": _response(request, [])}
+    left = associations.of_resource_id(draft.view, request.resource_id or "")
+    return {"result": _response(request, [associations.info(each, schemas.get(each.key)) for each in left])}
 
 
-def _run(draft: Draft, op: str, request: ResourceRequest, context: str, infos: _Infos) -> _Infos:
-    """Decide one run as a whole; what there is to say of the resource after it."""
+def _error(code: int, message: str) -> dict[str, Any]:
+    return {"error": {"error_code": code, "message": message}}
+
+
+def _runs(wanted: list[WantedAssociation], rules: AssociationRules) -> Iterator[list[WantedAssociation]]:
+    """Return the operations that are decided together, all of them or none."""
+    if rules.batch_in_runs:
+        return (list(run) for _, run in groupby(wanted, lambda each: each.op))
+    return ([each] for each in wanted)
+
+
+def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> _Schemas:
+    """Decide operations of one kind; return the schemas that they registered.
+
+    In a dry run each sees what is stored, and nothing of those before it.
+    """
     step, saved, stands = draft.step(), draft.ids.saved(), False
     try:
-        after = _removed(step, request, infos) if op == DELETE else infos | _put(step, request, context)
-        stands = True
+        schemas = _removed(step, request) if request.associations[0].op == DELETE else _put(step, request)
+        stands = not dry_run
     finally:
         if not stands:
             draft.ids.restore(saved)
-    draft.take(step)
-    return after
+    if stands:
+        draft.take(step)
+    return schemas
 
 
-def _put(step: Draft, request: ResourceRequest, context: str) -> _Infos:
-    return {each["associationType"]: each for each in put(step, request, context)}
+def _put(step: Draft, request: ResourceRequest) -> _Schemas:
+    written = put(step, request)
+    _check_one_name(step, request)
+    return {each.association.key: each.schema for each in written if each.schema is not None}
 
 
-def _removed(step: Draft, request: ResourceRequest, infos: _Infos) -> _Infos:
-    found = {each.association_type: each for each in associations.of_resource(step.view, request)}
-    about = request.resource_id or request.name or ""
+def _check_one_name(step: Draft, request: ResourceRequest) -> None:
+    """Refuse to work on an id that carries another name: the answer has room for one only."""
+    for each in associations.of_resource_id(step.view, request.resource_id or ""):
+        if (each.resource_name, each.resource_namespace) != (request.name, request.namespace):
+            raise ASSOCIATION_INVALID("resourceId", ONE_RESOURCE)
+
+
+def _removed(step: Draft, request: ResourceRequest) -> _Schemas:
+    """Remove associations; those that do not exist are removed already."""
+    found = {
+        each.association_type: each
+        for each in associations.of_resource_id(step.view, request.resource_id or "")
+    }
     for wanted in request.associations:
         one = found.get(wanted.association_type)
-        remove(step, [] if one is None else [one], about, cascade=wanted.cascade)
-    left = {each.association_type or "": each for each in associations.of_resource(step.view, request)}
-    return {kind: infos.get(kind) or associations.info(each) for kind, each in left.items()}
+        if one is not None:
+            remove(step, [one], cascade=wanted.cascade)
+    return {}
 
 
 def _response(request: ResourceRequest, infos: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,81 +1,100 @@
-"""What an association may be beside all that is stored (Confluent 8.x's rules)."""
+"""Checks of an association against everything stored (Confluent 8.3.1)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from registry.domain import associations, errors, rows, versions
+from registry.domain import associations, errors, lookup, rows, versions
 from registry.domain.associations import Association
-from registry.domain.commands import ResourceRequest, WantedAssociation
+from registry.domain.commands import WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.model import Subject
 from registry.domain.rows import View
-from registry.domain.scope import TAKES_IDS, mode_in_scope
+from registry.domain.scope import READ_ONLY, TAKES_IDS, mode_in_scope
 
-from .decision import check_writable, not_permitted
+from .association_requests import CREATE
+from .draft import Draft
 
 
 @dataclass(slots=True)
 class Step:
-    """One association on its way."""
+    """One association of a request on its way through the decision."""
 
     wanted: WantedAssociation
-    subject: Subject
+    # As it will be.
     association: Association
-    """As it will be."""
+    # As it is stored; None if it is new.
+    old: Association | None
     writes: bool
-    new: bool = False
+    # The Schema that was registered for it.
     schema: bytes | None = None
-    """The ``Schema`` that was registered for it."""
+
+    @property
+    def subject(self) -> Subject:
+        """Its subject."""
+        return Subject.parse(self.association.subject)
 
 
-def check(view: View, request: ResourceRequest, step: Step) -> None:
-    """Raises 42205, 40904, 40905, 42212, 40907, 42206, in this order."""
-    subject, name = step.subject, step.subject.qualified
-    check_writable(view, subject, name)
-    if step.wanted.schema is not None and imports(view, subject):
-        raise not_permitted(subject, name, "read-write")
-    if not step.writes:
-        return
-    others = [each for each in associations.of_subject(view, subject) if not _is(each, request, step)]
+def check_writable(view: View, subject: Subject) -> None:
+    """Refuse a subject whose mode is read-only (42205)."""
+    if mode_in_scope(view, subject) in READ_ONLY:
+        raise errors.NOT_PERMITTED(
+            f"Subject {subject.name} in context {subject.context} is in read-only mode"
+        )
+
+
+def check_active(view: View, step: Step) -> None:
+    """Refuse a subject without active versions, unless the request brings a schema (40907)."""
+    if step.wanted.schema is None and not versions.exists(view, step.subject):
+        raise errors.NO_ACTIVE_VERSION(step.association.subject)
+
+
+def check_alone(view: View, step: Step) -> None:
+    """Refuse associations of the same subject beside a strong one (40904, 40905)."""
+    others = [
+        each
+        for each in associations.of_subject(view, step.subject)
+        if step.old is None or each.key != step.old.key
+    ]
     if others and step.association.strong:
-        raise errors.ASSOCIATION_EXISTS(name)
+        raise errors.ASSOCIATION_EXISTS(step.association.subject)
     if any(each.strong for each in others):
-        raise errors.STRONG_ASSOCIATION_EXISTS(name)
-    active = versions.exists(view, subject)
-    if step.new and step.association.strong and not imports(view, subject):
-        _check_fresh(step, active=active)
-    if step.wanted.schema is None and not active:
-        raise errors.NO_ACTIVE_VERSION(name)
-    if step.association.strong and _is_referenced(view, subject):
-        raise errors.SUBJECT_REFERENCED(name)
+        raise errors.STRONG_ASSOCIATION_EXISTS(step.association.subject)
 
 
-def _check_fresh(step: Step, *, active: bool) -> None:
-    """A strong association begins its subject: the first schema comes with it."""
-    if step.wanted.schema is None:
-        raise ASSOCIATION_INVALID("schema", "schema must be provided when creating a frozen association")
-    if active:
-        detail = "cannot create a frozen association when schemas already exist in the subject"
-        raise ASSOCIATION_INVALID("frozen", detail)
-
-
-def _is(found: Association, request: ResourceRequest, step: Step) -> bool:
-    """Whether an association of the subject is the one that the step is about."""
-    kinds = (found.resource_type, found.association_type)
-    if kinds != (request.resource_type, step.association.association_type):
-        return False
-    if request.resource_id:
-        return found.resource_id == request.resource_id
-    return (found.resource_name, found.resource_namespace) == (request.name, request.namespace)
-
-
-def _is_referenced(view: View, subject: Subject) -> bool:
-    """Whether any version, soft-deleted or not, refers to the subject."""
+def check_unreferenced(view: View, step: Step) -> None:
+    """Refuse a strong association of a subject that any version refers to, soft-deleted or not (42206)."""
+    subject = step.subject
     prefix = rows.REFERRER + rows.part(subject.context) + rows.part(subject.name)
-    return any(versions.at(view, rows.VERSION + key[len(prefix) + 4 :]) for key, _ in rows.scan(view, prefix))
+    referrers = (
+        versions.at(view, rows.VERSION + key[len(prefix) + 4 :]) for key, _ in rows.scan(view, prefix)
+    )
+    if step.association.strong and any(referrers):
+        raise errors.SUBJECT_REFERENCED(step.association.subject)
+
+
+def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) -> None:
+    """Refuse to create a frozen association unless its subject begins with the given schema (42212, 40907).
+
+    Not asked in IMPORT mode.
+    """
+    latest = versions.latest(draft.view, subject)
+    if wanted.schema is None:
+        if wanted.op == CREATE:
+            detail = "schema must be provided when creating a frozen association"
+            raise ASSOCIATION_INVALID("schema", detail)
+        if latest is None:
+            raise errors.NO_ACTIVE_VERSION(subject.qualified)
+    elif latest is None:
+        return
+    elif not draft.defaults.association_rules.frozen_needs_empty_subject:
+        found = lookup.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
+        if latest.version == 1 and found is not None:
+            return
+    detail = "cannot create a frozen association when schemas already exist in the subject"
+    raise ASSOCIATION_INVALID("frozen", detail)
 
 
 def imports(view: View, subject: Subject) -> bool:
-    """Whether the subject gets its versions from another registry."""
+    """Check if the subject gets its versions from another registry."""
     return mode_in_scope(view, subject) in TAKES_IDS

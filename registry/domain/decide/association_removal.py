@@ -1,4 +1,4 @@
-"""Removing associations, and what they own."""
+"""Removing associations, and the subjects that they own."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from registry.domain.commands import DeleteSubject
 from registry.domain.model import Subject
 from registry.domain.tombstones import tombstones
 
-from .association_checks import imports
-from .decision import check_writable
+from .association_checks import check_writable, imports
 from .deletes import delete_subject
 from .draft import Draft
 
 
-def remove(draft: Draft, found: list[Association], about: str, *, cascade: bool) -> None:
-    """Remove associations; where it cascades, strong ones take their subjects along, for good.
+def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
+    """Remove associations; if it cascades, strong ones take their subjects along, for good.
 
-    ``about``: what the client asked for. Raises 40410, 42205, 40908, 42206. A subject that is being imported
-    stays: its versions come and go with those of another registry.
+    Raises 42205, 40908, 40904, 42206. A subject that is being imported stays: its versions come and go with
+    those of another registry.
     """
-    if not found:
-        raise errors.ASSOCIATION_NOT_FOUND(about)
     for each in found:
-        check_writable(draft.view, Subject.parse(each.subject), each.subject)
+        check_writable(draft.view, Subject.parse(each.subject))
         if each.is_frozen and not cascade:
             raise errors.ASSOCIATION_FROZEN(each.association_type, each.subject)
-    for each in found:
+    owned = {each.subject for each in found if cascade and each.strong}
+    for place, each in enumerate(found, 1):
         draft.add(tombstones(draft.view, each.key))
-    for each in found:
-        if cascade and each.strong and not imports(draft.view, Subject.parse(each.subject)):
+        # Keys and values may share a subject, which goes with the last of them.
+        last = all(later.subject != each.subject for later in found[place:])
+        if last and each.subject in owned and not imports(draft.view, Subject.parse(each.subject)):
             _purge(draft, Subject.parse(each.subject))
 
 

@@ -1,25 +1,28 @@
-"""What a request about associations may say, whatever is stored (Confluent 8.x); all refusals are 42212."""
+"""Checks of requests about associations before anything stored is read (Confluent 8.3.1); all raise 42212."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from registry.domain.association_rules import AssociationRules
 from registry.domain.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, STRONG, WEAK
 from registry.domain.commands import ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.model import Subject
 
 CREATE, UPSERT, DELETE = "CREATE", "UPSERT", "DELETE"
+# Of a resource's name or namespace, in units of UTF-16.
 NAME_MAX = 256
-"""Characters of a resource's name or namespace."""
 _EMPTY = "cannot be null or empty"
 
 
-def checked(request: ResourceRequest, context: str, *, dry_run: bool) -> ResourceRequest:
-    """The request with its defaults filled in, as far as they do not rest on what is stored."""
+def checked(
+    request: ResourceRequest, context: str, rules: AssociationRules, *, dry_run: bool
+) -> ResourceRequest:
+    """Return the request with the defaults that do not depend on what is stored, subjects qualified."""
     _check_name(request.name, "resourceName")
     _check_name(request.namespace, "resourceNamespace")
     if not request.resource_id and not dry_run:
@@ -28,54 +31,99 @@ def checked(request: ResourceRequest, context: str, *, dry_run: bool) -> Resourc
         raise ASSOCIATION_INVALID("resourceType", f"must be '{RESOURCE_TYPE}'")
     if not request.associations:
         raise ASSOCIATION_INVALID("associations", _EMPTY)
-    request = replace(request, resource_type=RESOURCE_TYPE)
-    wanted = [_checked(request, context, each) for each in request.associations]
-    for kind, count in Counter(each.association_type for each in wanted).items():
-        if count > 1:
-            raise ASSOCIATION_INVALID("associationType", f"'{kind}' may be given once in a request")
-    return replace(request, associations=wanted)
+    wanted = [_checked(request, context, rules, each) for each in request.associations]
+    return replace(request, resource_type=RESOURCE_TYPE, associations=wanted)
+
+
+def check_types(associations: Iterable[WantedAssociation]) -> None:
+    """Refuse a type that is named twice."""
+    seen: set[str | None] = set()
+    for each in associations:
+        if each.association_type in seen:
+            raise ASSOCIATION_INVALID(
+                "associationType", f"Duplicate association type: {each.association_type}"
+            )
+        seen.add(each.association_type)
+
+
+def default_subject(request: ResourceRequest, kind: str | None) -> str:
+    """Return the subject that the resource has for its keys or values, whatever the request's context."""
+    return Subject.parse(f":.{request.namespace}:{request.name}-{kind}").qualified
+
+
+def check_placed(request: ResourceRequest, wanted: WantedAssociation) -> None:
+    """Refuse a subject that does not fit: frozen associations have the default one, weak ones another."""
+    own = default_subject(request, wanted.association_type)
+    if wanted.frozen and wanted.subject != own:
+        raise ASSOCIATION_INVALID("subject", f"frozen associations must use subject '{own}'")
+    if wanted.lifecycle == WEAK and wanted.subject == own:
+        raise ASSOCIATION_INVALID("subject", f"WEAK associations cannot use subject '{own}'")
+
+
+def filled(request: ResourceRequest, wanted: WantedAssociation) -> WantedAssociation:
+    """Return a new association with its subject; weak ones must name it."""
+    if wanted.subject is not None:
+        return wanted
+    if wanted.lifecycle == WEAK:
+        raise ASSOCIATION_INVALID("subject", "must be provided for WEAK associations")
+    return replace(wanted, subject=default_subject(request, wanted.association_type))
+
+
+def check_lifecycle(wanted: WantedAssociation, rules: AssociationRules) -> None:
+    """Refuse what does not go with the lifecycle."""
+    if wanted.lifecycle == WEAK and wanted.schema is not None:
+        raise weak_with_schema()
+    if wanted.lifecycle == WEAK and wanted.frozen:
+        raise ASSOCIATION_INVALID("frozen", "association with lifecycle of WEAK cannot be frozen")
+    if rules.strong_is_frozen and wanted.lifecycle == STRONG and wanted.frozen is False:
+        raise unfrozen()
+
+
+def weak_with_schema() -> RegistryError:
+    """Return the refusal of a schema for a weak association."""
+    return ASSOCIATION_INVALID("lifecycle", "cannot be WEAK when schema is provided")
+
+
+def unfrozen() -> RegistryError:
+    """Return the refusal of a strong association that is not frozen."""
+    return ASSOCIATION_INVALID("frozen", "association with lifecycle of STRONG cannot be frozen=false")
 
 
 def _check_name(name: str | None, member: str) -> None:
     if not name:
         raise ASSOCIATION_INVALID(member, _EMPTY)
-    if len(name) > NAME_MAX:
+    if len(name) + sum(each > "\uffff" for each in name) > NAME_MAX:
         raise ASSOCIATION_INVALID(member, f"exceeds max length of {NAME_MAX}")
     for each in name:
-        # Letters and digits as Java counts them: one character of UTF-16 at a time.
+        # Letters and digits as Java counts them: one unit of UTF-16 at a time.
         if each > "\uffff" or not (each.isalpha() or each.isdecimal() or each in "_-"):
             raise ASSOCIATION_INVALID(member, f"illegal character '{each}'")
 
 
-def _checked(request: ResourceRequest, context: str, wanted: WantedAssociation) -> WantedAssociation:
+def _checked(
+    request: ResourceRequest, context: str, rules: AssociationRules, wanted: WantedAssociation
+) -> WantedAssociation:
     kind = wanted.association_type or "value"
-    if kind not in ASSOCIATION_TYPES:
-        raise ASSOCIATION_INVALID("associationType", "must be either 'key' or 'value'")
-    wanted = replace(wanted, association_type=kind)
     if wanted.op == DELETE:
-        return wanted
-    if wanted.op == CREATE:
-        wanted = _created(wanted)
+        _check_kind(kind)
+        return replace(wanted, association_type=kind)
     if wanted.subject is not None:
         _check_subject(wanted.subject)
-    _check_lifecycle(wanted)
-    return placed(request, context, wanted) if wanted.op == CREATE else wanted
+        wanted = replace(wanted, subject=Subject.within(context, wanted.subject).qualified)
+    if wanted.op == CREATE:
+        wanted = _created(wanted, rules)
+    _check_kind(kind)
+    wanted = replace(wanted, association_type=kind)
+    check_lifecycle(wanted, rules)
+    if wanted.op == CREATE:
+        wanted = filled(request, wanted)
+        check_placed(request, wanted)
+    return wanted
 
 
-def _created(wanted: WantedAssociation) -> WantedAssociation:
-    """With a schema a new association is strong; else it is weak unless it says otherwise."""
-    if wanted.schema is None:
-        lifecycle = wanted.lifecycle or WEAK
-        return replace(
-            wanted,
-            lifecycle=lifecycle,
-            frozen=lifecycle == STRONG if wanted.frozen is None else wanted.frozen,
-        )
-    if wanted.lifecycle == WEAK:
-        raise ASSOCIATION_INVALID("lifecycle", "cannot be WEAK when schema is provided for create")
-    if wanted.frozen is False:
-        raise ASSOCIATION_INVALID("frozen", "cannot be false when schema is provided for create")
-    return replace(wanted, lifecycle=STRONG, frozen=True)
+def _check_kind(kind: str) -> None:
+    if kind not in ASSOCIATION_TYPES:
+        raise ASSOCIATION_INVALID("associationType", "must be either 'key' or 'value'")
 
 
 def _check_subject(subject: str) -> None:
@@ -83,31 +131,21 @@ def _check_subject(subject: str) -> None:
         raise ASSOCIATION_INVALID("subject", "must not be empty")
 
 
-def _check_lifecycle(wanted: WantedAssociation) -> None:
-    if wanted.lifecycle == WEAK and wanted.schema is not None:
-        raise ASSOCIATION_INVALID("lifecycle", "cannot be WEAK when schema is provided")
-    if wanted.lifecycle == WEAK and wanted.frozen:
-        raise ASSOCIATION_INVALID("frozen", "association with lifecycle of WEAK cannot be frozen")
-    if wanted.lifecycle == STRONG and wanted.frozen is False:
-        raise unfrozen()
+def _created(wanted: WantedAssociation, rules: AssociationRules) -> WantedAssociation:
+    """With a schema a created association is strong and frozen; else weak unless it says otherwise."""
+    if wanted.schema is not None:
+        if wanted.lifecycle == WEAK:
+            raise weak_with_schema()
+        if wanted.frozen is False:
+            raise ASSOCIATION_INVALID("frozen", "cannot be false when schema is provided for create")
+        return replace(wanted, lifecycle=STRONG, frozen=True)
+    lifecycle = wanted.lifecycle or WEAK
+    frozen = implied_frozen(lifecycle, rules) if wanted.frozen is None else wanted.frozen
+    wanted = replace(wanted, lifecycle=lifecycle, frozen=frozen)
+    check_lifecycle(wanted, rules)
+    return wanted
 
 
-def unfrozen() -> RegistryError:
-    """The refusal of a strong association that is not frozen."""
-    return ASSOCIATION_INVALID("frozen", "association with lifecycle of STRONG cannot be frozen=false")
-
-
-def placed(request: ResourceRequest, context: str, wanted: WantedAssociation) -> WantedAssociation:
-    """A new association with its subject, qualified: a strong one has the resource's own, a weak one not."""
-    own = Subject.parse(f":.{request.namespace}:{request.name}-{wanted.association_type}")
-    strong = wanted.lifecycle == STRONG
-    if wanted.subject is None:
-        if not strong:
-            raise ASSOCIATION_INVALID("subject", "must be provided for non-frozen associations")
-        return replace(wanted, subject=own.qualified)
-    given = Subject.within(context, wanted.subject)
-    if strong and given != own:
-        raise ASSOCIATION_INVALID("subject", f"frozen associations must use subject '{own.qualified}'")
-    if not strong and given == own:
-        raise ASSOCIATION_INVALID("subject", f"WEAK associations cannot use subject '{own.qualified}'")
-    return replace(wanted, subject=given.qualified)
+def implied_frozen(lifecycle: str | None, rules: AssociationRules) -> bool:
+    """Return ``frozen`` of a new association that does not say it."""
+    return rules.strong_is_frozen and lifecycle == STRONG

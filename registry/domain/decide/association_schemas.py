@@ -8,37 +8,32 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from registry.domain import errors
+from registry.domain import errors, parsing
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
 
+from .association_checks import Step, imports
 from .draft import Draft
 from .register import register
 
-_SCHEMA = (
-    "version", "id", "guid", "schemaType", "references", "metadata", "schema", "ts", "deleted", "ruleSet",
-)  # fmt: skip
-"""The members of ``Schema`` that a registration answers, in the order of ``Schema``."""
+# The members of Schema that the answer shows, in the order of Schema; no times.
+_SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "schema", "ruleSet")
 
 
-def is_registered(draft: Draft, subject: Subject, schema: Register) -> bool:
-    """Whether a schema is registered under the subject already; refused where it is none at all."""
-    ids = draft.ids.saved()
-    step = draft.step()
-    try:
-        registered(step, subject, schema)
-    except RegistryError as error:
-        if error.code != errors.INCOMPATIBLE.code:
-            raise
-        return False
-    finally:
-        draft.ids.restore(ids)
-    return not step.entries
+def take_schema(draft: Draft, step: Step) -> None:
+    """Register the schema that comes with an association; in IMPORT mode only parse it."""
+    schema = step.wanted.schema
+    if schema is None:
+        return
+    if not imports(draft.view, step.subject):
+        step.schema = _registered(draft, step.subject, schema)
+    elif schema.schema.strip():
+        parsing.read(draft.view, draft.parser, step.subject, schema, new=False, normalize=False)
 
 
-def registered(draft: Draft, subject: Subject, schema: Register) -> bytes:
-    """Register a schema; what stands there then, as ``Schema``."""
+def _registered(draft: Draft, subject: Subject, schema: Register) -> bytes:
+    """Register a schema, or find it; return it as ``Schema``."""
     command = replace(schema, subject=subject.qualified)
     try:
         decision = register(draft.view, command, draft.ids, draft.defaults, draft.parser)

@@ -1,4 +1,4 @@
-"""What associations of subjects with resources forbid to all other commands."""
+"""What associations of subjects with resources forbid to other commands."""
 
 from __future__ import annotations
 

@@ -180,7 +180,8 @@ class _Registration:
 
     def decide(self, content: Content, ids: Ids, *, sought: bool) -> Decision:
         """The records of a version, unless it is there already. ``sought``: the short cut did not find it."""
-        check_not_strong(self.view, self.subject, content.references)
+        if self.defaults.association_rules.strong_excludes_references:
+            check_not_strong(self.view, self.subject, content.references)
         own = lookup.of_same_content(self.view, self.subject, content) if self.newest is not None else []
         schema_id = self._id_of_content(content, own)
         found = None if sought else self._found(content, own, schema_id)
