@@ -134,7 +134,8 @@ def test_an_association_made_through_any_node_is_seen_at_all_others_at_once(clus
             for path in (f"resources/r{number}", f"resources/-/n{number}", f"subjects/{subject}"):
                 (found,) = get(other, f"/associations/{path}").json()
                 assert found["subject"] == subject
-            assert subject in get(other, "/subjects?lifecycle=STRONG").json()
+            (schema,) = get(other, f"/schemas?subjectPrefix={subject}&lifecycle=STRONG").json()
+            assert schema["subject"] == subject
             refused = http.delete(f"{other.url}/subjects/{subject}")
             assert (refused.status_code, refused.json()["error_code"]) == (409, 40904)
         gone = http.delete(f"{node.url}/associations/resources/r{number}?cascadeLifecycle=true")
