@@ -72,3 +72,8 @@ def referrers(view: View, subject: Subject, version: int, *, deleted: bool = Tru
         found = versions.at(view, rows.VERSION + key[len(prefix) :])
         if found is not None and (deleted or not found.row.deleted):
             yield found
+
+
+def is_referred_to(view: View, subject: Subject) -> bool:
+    """Return whether anything registered refers to a version of a subject."""
+    return next(rows.scan(view, rows.scope_key(rows.REFERRER, subject)), None) is not None

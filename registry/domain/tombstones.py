@@ -8,10 +8,11 @@ of their own for as long as the log's last record under them is no tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import rows
+from .model import Subject
 from .records import AssociationKey, ConfigKey, ContextKey, Entry, Key, ModeKey, SchemaKey, canonical_key
 from .rows import Change, View
 
@@ -40,3 +41,11 @@ def tombstones(view: View, key: Key) -> list[Entry]:
     """The tombstones that take away what ``key`` says, under whatever bytes it was written."""
     foreign = rows.scan(view, rows.FOREIGN + _ROW_KEYS[type(key)](key))
     return [*(Entry(raw, None) for _, raw in foreign), Entry(canonical_key(key), None)]
+
+
+def tombstones_of_versions(view: View, subject: Subject, numbers: Iterable[int]) -> list[Entry]:
+    """Return the tombstones of versions of one subject, in their order."""
+    keys = (SchemaKey(subject, number) for number in numbers)
+    if next(rows.scan(view, rows.FOREIGN + rows.scope_key(rows.VERSION, subject)), None) is None:
+        return [Entry(canonical_key(key), None) for key in keys]
+    return [null for key in keys for null in tombstones(view, key)]

@@ -29,11 +29,14 @@ class Registered(NamedTuple):
 
 def cleared(view: View, subject: Subject, row: VersionRow) -> bool:
     """Whether a soft-deleted version is older than the last clear of its subject, context or everything."""
-    if not row.deleted:
-        return False
+    return row.deleted and _cleared_at(view, subject) > row.offset
+
+
+def _cleared_at(view: View, subject: Subject) -> int:
+    """Return the offset of the last clear that concerns a subject; -1 where there was none."""
     scopes = (subject, Subject(subject.context, ""), Subject(DEFAULT_CONTEXT, ""))
     clears = (view.get(rows.scope_key(rows.CLEAR, scope)) for scope in scopes)
-    return any(clear is not None and int.from_bytes(clear, "big") > row.offset for clear in clears)
+    return max((int.from_bytes(clear, "big") for clear in clears if clear is not None), default=-1)
 
 
 def get(view: View, subject: Subject, version: int) -> VersionRow | None:
@@ -51,12 +54,16 @@ def versions(
     """The versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``."""
     prefix = rows.scope_key(rows.VERSION, subject)
     walk = rows.scan_back(view, prefix) if newest_first else rows.scan(view, prefix)
+    cleared_at: int | None = None
     for key, value in walk:
-        if not deleted and rows.is_deleted(value):
-            continue
-        row = VersionRow.unpack(value)
-        if not (row.deleted and cleared(view, subject, row)):
-            yield Registered(subject, rows.unnumber(key[-4:]), row)
+        if rows.is_deleted(value):
+            if not deleted:
+                continue
+            if cleared_at is None:
+                cleared_at = _cleared_at(view, subject)
+            if cleared_at > rows.offset_of(value):
+                continue
+        yield Registered(subject, rows.unnumber(key[-4:]), VersionRow.unpack(value))
 
 
 def latest(view: View, subject: Subject) -> Registered | None:

@@ -14,9 +14,9 @@ from registry.domain import errors, records, rows, scope, values, versions
 from registry.domain.commands import DeleteSubject, DeleteVersion
 from registry.domain.model import Subject
 from registry.domain.records import ConfigKey, Entry, ModeKey, SchemaKey
-from registry.domain.references import referrers
+from registry.domain.references import is_referred_to, referrers
 from registry.domain.rows import View
-from registry.domain.tombstones import tombstones
+from registry.domain.tombstones import tombstones, tombstones_of_versions
 from registry.domain.versions import Registered
 
 from .associations import check_none, check_stays_active
@@ -69,15 +69,15 @@ def delete_subject(view: View, command: DeleteSubject) -> Decision:
         raise errors.SUBJECT_SOFT_DELETED(subject.qualified)
     check_writable(view, subject, subject.qualified)
     check_none(view, subject)
+    referred_to = is_referred_to(view, subject)
     for each in gone:
-        if next(_foreign_referrers(view, each, deleted=command.permanent), None) is not None:
+        if referred_to and next(_foreign_referrers(view, each, deleted=command.permanent), None) is not None:
             raise errors.REFERENCE_EXISTS(subject.qualified, each.version)
         if command.permanent and not each.row.deleted:
             raise errors.SUBJECT_NOT_SOFT_DELETED(subject.qualified)
     reply = orjson.dumps([each.version for each in gone])
     if command.permanent:
-        numbers = (each.version for each in reversed(gone))
-        nulls = [null for number in numbers for null in tombstones(view, SchemaKey(subject, number))]
+        nulls = tombstones_of_versions(view, subject, (each.version for each in reversed(gone)))
         return Decision([*nulls, *_scope_entries(view, subject)], reply)
     # The highest version that exists, soft-deleted ones included, so that a later mark covers an earlier one.
     mark = values.delete_subject_value(subject, everything[-1].version)
