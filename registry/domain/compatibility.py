@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import islice, takewhile, tee
 from typing import Any, Final
 
@@ -14,13 +15,16 @@ from .metadata import RESERVED_PROPERTY, property_of
 from .model import LATEST, Metadata, Subject
 from .parser import Parser, TooMuchText, together, with_next
 from .parsing import Content
+from .questions import Source
 from .rows import View
-from .schemas import STRICT, Change, Exhausted, InvalidSchema, Schema
+from .schemas import STRICT, Change, Exhausted, InvalidSchema, Schema, digest
 from .scope import Config, Defaults, config_in_scope, validates_fields, validates_new_schemas
 from .verdicts import READERS, Reader, Told, Verdict
 from .versions import Registered
 
 _TEXT_SHOWN_MAX = 10_240
+# What one verdict that is remembered takes in memory.
+_VERDICT_BYTES = 300
 _TOO_LONG = "The comparison with version %d of subject '%s' takes too long; the schemas combine too much"
 
 
@@ -124,6 +128,40 @@ class _Check:
         return entities.schema_type(old.row) == self._content.schema_type
 
     def _differences(self, old: Registered) -> list[str]:
+        if self._explains:
+            return self._compared_with(old)
+        # The second key costs reading the row's text, and is made only where the first is not known.
+        if any(self._parser.compatible.get(key) for key in self._verdict_keys(old)):
+            return []
+        found = self._compared_with(old)
+        if not found:
+            for key in self._verdict_keys(old):
+                self._parser.compatible.put(key, True, _VERDICT_BYTES)
+        return found
+
+    def _verdict_keys(self, old: Registered) -> Iterator[bytes]:
+        """What the verdict on a version is remembered by: its content, and its model, which others may share.
+
+        Neither says what its references lead to.
+        """
+        row = old.row
+        if row.references or row.md5_stored:
+            return
+        yield self._wanted + row.md5
+        source = Source(self._content.schema_type, entities.text(row))
+        said = self._parser.fingerprints_known(source)
+        if said is not None:
+            yield self._wanted + said.own
+
+    @cached_property
+    def _wanted(self) -> bytes:
+        """What is compared with each version, and how."""
+        content = self._content
+        source = Source(content.schema_type, content.text, tuple(content.dependencies))
+        policy = self._config.compatibility_policy or STRICT
+        return source.digest + digest((*READERS[self.level], policy))
+
+    def _compared_with(self, old: Registered) -> list[str]:
         too_long = _TOO_LONG % (old.version, old.subject.qualified)
         try:
             new_schema, old_schema = self._content.parsed(self._parser), self._parser.stored(self._view, old)

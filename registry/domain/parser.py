@@ -166,6 +166,8 @@ class Parser:
         self._kept: _Kept[_Key, tuple[Read, bool]] = _Kept(bytes_max)
         self._known: _Kept[Question, Known] = _Kept(bytes_max)
         self._fingerprints: _Kept[bytes, Known] = _Kept(bytes_max // 2)
+        self.compatible: Final = _Kept[bytes, bool](bytes_max // 2)
+        """Comparisons that found no difference: see :mod:`.compatibility`, which makes the keys."""
         self.indexes: Final = VersionIndexes(bytes_max // 2)
         self._allowed = math.inf
         self._given = _NOTHING
@@ -284,6 +286,11 @@ class Parser:
             known = self._given.get(question) or self._found(question, read, None, None)
             self._fingerprints.put(key, known, _FINGERPRINTS_BYTES)
         return cast("Fingerprints", known.told())
+
+    def fingerprints_known(self, source: Source) -> Fingerprints | None:
+        """Return those of a schema if they were found before."""
+        known = self._fingerprints.get(source.digest)
+        return None if known is None or known.invalid is not None else cast("Fingerprints", known.value)
 
     def _found(self, question: Question, read: Read, other: Read | None, budget: Budget | None) -> Known:
         schemas = {}
