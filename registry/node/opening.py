@@ -64,18 +64,6 @@ def _what_is_left(store_path: Path) -> str:
     return "" if found is None else f"The store beside it holds the rows up to offset {found.applied}."
 
 
-def _unfit(store_path: Path, log: EmbeddedLog) -> str:
-    """Why the store is not of this log's history; empty when nothing says so."""
-    found = peek(store_path)
-    departure = None if found is None else log.departure(found.lineage)
-    if found is None or departure is None or found.applied > log.end():
-        return ""
-    return (
-        f"the log has lost records and grown again: from offset {departure} or earlier on, up to "
-        f"{log.end()}, it does not have those that the store holds up to {found.applied}"
-    )
-
-
 def _open_embedded(settings: Settings, starting: Starting) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
@@ -96,7 +84,7 @@ def _open_embedded(settings: Settings, starting: Starting) -> Opened:
         if known is not None and known != log.identity:
             _log.warning("the store was made from another log than the one that is there")
         store, messages = open_store(
-            store_path, log.identity, log.end(), unfit=_unfit(store_path, log),
+            store_path, log.identity, log.end(), departure=log.departure,
             map_bytes=settings.store_map_bytes, load=starting.loader(log),
         )  # fmt: skip
     except BaseException:

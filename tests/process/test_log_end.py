@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local.broker import Broker
-from registry.domain.records import Entry
+from registry.domain.lineage import NOTHING, Lineage
+from registry.domain.records import Entry, Record
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
@@ -74,3 +75,23 @@ async def _unanswered(kafka: Broker, log: KafkaLog) -> None:
 
 def test_without_an_answer_the_node_is_to_be_asked(kafka: Broker, log: KafkaLog) -> None:
     asyncio.run(asyncio.wait_for(_unanswered(kafka, log), 30))
+
+
+async def _compared(address: str, log: KafkaLog, held: Lineage, other: Lineage) -> None:
+    for lineage, wanted in ((held, log.end()), (other, None)):
+        end = LogEnd(Security(), address, TOPIC, applied=lambda lineage=lineage: lineage)
+        try:
+            end.belongs(log.identity)
+            found = await (_once(end) if wanted else end.ask())
+            assert found == wanted
+        finally:
+            await end.close()
+
+
+def test_a_log_that_lost_what_the_store_holds_is_not_believed(kafka: Broker, log: KafkaLog) -> None:
+    offset = log.append([Entry(b"k", b"v")])
+    assert log.wait(offset, 30)
+    record = log.read(offset, 1, 1 << 20).records[0]
+    held = NOTHING.extended([record])
+    other = NOTHING.extended([Record(offset, record.ts, record.key, b"lost")])
+    asyncio.run(asyncio.wait_for(_compared(kafka.address, log, held, other), 30))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
-from registry.domain.lineage import NOTHING, Lineage
+from registry.domain.lineage import NOTHING, EpochEnd, Lineage
 from registry.domain.records import Record
 from registry.log.contract import Fetched, LogError, Noted, Unreachable
 
@@ -29,6 +29,7 @@ LONG_POLL_S = 0.5
 _REST_S = 0.5
 """So long after an own append nothing is fetched that nobody waits for: what comes next is most likely the
 next own one."""
+# An own append is fetched as often, because only what was fetched tells its leader epoch.
 _LEARN_EVERY_S = 60.0
 _LOOK_EVERY_S = 5.0
 """The topic's id is looked at as often: brokers that fetch by name would not notice another topic."""
@@ -80,6 +81,7 @@ class Prefetch:
         # On the loop:
         self._before = NOTHING
         self._last = b""
+        self._last_epoch = EpochEnd(-1, 0)
         self._fetched_at = time.monotonic()
         partition.read = self.lineage
 
@@ -193,16 +195,15 @@ class Prefetch:
         self._before = lineage
 
     def lineage(self) -> Lineage:
-        """What is remembered of the log: the last batch that was fetched, or what was read before."""
+        """What is remembered of the log: what was read before, and the last batch that was read here."""
         if not self._last:
             return self._before
-        header = next(batches.headers(self._last))
-        records = [record for run in batches.runs(self._last, header.offset) for record in run]
-        return NOTHING.extended(records, header.leader_epoch, header.next)
+        first = next(batches.headers(self._last)).offset
+        records = [record for run in batches.runs(self._last, first) for record in run]
+        return self._before.extended(records, *self._last_epoch)
 
     def put(self, offset: int, data: bytes) -> None:
         """The log has taken ``data`` at ``offset``: if it comes next and has room, it need not be fetched."""
-        # From time to time one is fetched, because that alone tells its leader epoch.
         learns = time.monotonic() - self._fetched_at > _LEARN_EVERY_S
         if offset == self._position and self._bytes < AHEAD_BYTES and not learns:
             # First, as whoever waits for it may wait for more at once.
@@ -320,6 +321,7 @@ class Prefetch:
             self._last = last
             if header.leader_epoch >= 0:
                 self._fetched_at = time.monotonic()
+                self._last_epoch = EpochEnd(header.leader_epoch, after)
             self._chunks.append(_Chunk(position, after, data, header.leader_epoch))
             self._bytes += len(data)
             self._changed.notify_all()
