@@ -10,7 +10,6 @@ would give the same answer in every case.
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -26,9 +25,14 @@ from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.domain.scope import Config
 
 from .bodies import schema_request
+from .remembered import remembered
 from .target import parse
 
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
+_PATH_BYTES_MAX = 1024
+_QUERY_BYTES_MAX = 512
+_PLACE_BYTES = 2048  # of the parts of a subject's keys, none of which is longer than LMDB allows
+_PLACES_BYTES = 32 * 1024 * 1024
 _KEPT_BYTES = 320
 """What one remembered body takes in memory, whatever its size."""
 
@@ -127,9 +131,9 @@ class _Place(NamedTuple):
     versions: bytes
 
 
-@lru_cache(maxsize=16_384)
+@remembered(bytes_max=_PLACES_BYTES, key_bytes_max=_PATH_BYTES_MAX, value_bytes=_PLACE_BYTES)
 def _place(path: bytes) -> _Place | None:
-    if len(path) > 1024:
+    if len(path) > _PATH_BYTES_MAX:
         return None
     try:
         segments = parse(path, b"").segments
@@ -149,9 +153,9 @@ def _place(path: bytes) -> _Place | None:
     )
 
 
-@lru_cache(maxsize=256)
+@remembered(bytes_max=256 * 1024, key_bytes_max=_QUERY_BYTES_MAX)
 def _plain_query(query: bytes) -> bool:
-    if len(query) > 512:
+    if len(query) > _QUERY_BYTES_MAX:
         return False
     try:
         pairs = parse(b"/", query).query
@@ -164,7 +168,7 @@ def _plain_query(query: bytes) -> bool:
 _decode = msgspec.json.Decoder(Config, strict=False).decode
 
 
-@lru_cache(maxsize=4096)
+@remembered(bytes_max=4 * 1024 * 1024, key_bytes_max=2048)
 def _plain_config(value: bytes) -> bool:
     config = _decode(value)
     return not (config.adds or config.normalize or config.alias or config.validate_fields)

@@ -8,7 +8,6 @@ holds the id. Everything else is left to the application, which would give the s
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
 from typing import NamedTuple
 
 from registry.domain import rows
@@ -16,6 +15,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import View
 
+from .remembered import remembered
 from .target import parse
 
 _PATH = b"/schemas/ids/"
@@ -24,6 +24,7 @@ _CONTEXT = rows.part(DEFAULT_CONTEXT)
 _IDS = rows.ID + _CONTEXT
 _VERSIONS = rows.VERSION + _CONTEXT
 _packed, _SIGN = struct.Struct(">I").pack, 1 << 31  # as rows.number, in half the time
+_QUERY_BYTES_MAX = 512
 _DIGITS_MAX = 9  # all such numbers are ids; the few larger ids are left to the application
 _NAME = len(_IDS) + 4 + 8  # where the subject's name begins in an id row's key
 
@@ -70,9 +71,9 @@ _NO_SUBJECT = _Plain(b"", b"")
 _UNSEEN = frozenset({"fetchMaxId", "subject"})
 
 
-@lru_cache(maxsize=4096)
+@remembered(bytes_max=8 * 1024 * 1024, key_bytes_max=_QUERY_BYTES_MAX, value_bytes=1024)
 def _plain(query: bytes) -> _Plain | None:
-    if len(query) > 512:
+    if len(query) > _QUERY_BYTES_MAX:
         return None
     try:
         pairs = parse(b"/", query).query

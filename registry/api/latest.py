@@ -7,7 +7,6 @@ in every case.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from registry.domain import entities, rows
@@ -15,6 +14,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
 from registry.domain.rows import VersionRow, View
 
+from .remembered import remembered
 from .target import parse
 
 _PATH_BYTES_MAX = 1024
@@ -51,7 +51,7 @@ def is_latest(path: bytes) -> bool:
     return path.endswith(b"/versions/latest") and _place(path) is not None
 
 
-@lru_cache(maxsize=16_384)
+@remembered(bytes_max=32 * 1024 * 1024, key_bytes_max=_PATH_BYTES_MAX, value_bytes=1536)
 def _place(path: bytes) -> _Place | None:
     if len(path) > _PATH_BYTES_MAX:
         return None

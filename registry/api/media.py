@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from registry.domain.errors import BAD_REQUEST, JSON_NEEDED, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
+
+from .remembered import remembered
 
 PRODUCED = (
     b"application/vnd.schemaregistry.v1+json",
@@ -22,13 +22,25 @@ PLAIN = b"text/plain"
 _TAKEN = CONSUMED | {b""}
 
 
-@lru_cache(maxsize=512)
 def negotiated(accept: bytes, *, plain: bool = False) -> bytes:
     """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list.
 
     ``plain``: :data:`PLAIN` is among ours.
     """
-    kinds = (*PRODUCED, PLAIN) if plain else PRODUCED
+    return _negotiated_plain(accept) if plain else _negotiated(accept)
+
+
+@remembered(bytes_max=1024 * 1024, key_bytes_max=1024)
+def _negotiated(accept: bytes) -> bytes:
+    return _best(accept, PRODUCED)
+
+
+@remembered(bytes_max=1024 * 1024, key_bytes_max=1024)
+def _negotiated_plain(accept: bytes) -> bytes:
+    return _best(accept, (*PRODUCED, PLAIN))
+
+
+def _best(accept: bytes, kinds: tuple[bytes, ...]) -> bytes:
     best: tuple[float, int] | None = None
     if not accept.strip(b" \t,"):
         return PRODUCED[0]

@@ -159,6 +159,7 @@ def _in_span(view: View, span: _Span, name: str, after: Subject | None) -> Itera
         elif start <= group < end:
             yield from _group(view, group, after.name)
             start = rows.after(group)
+    context = rows.unpart(span.context)
     row = view.seek(start)
     while row is not None and row[0] < end:
         key, value = row
@@ -168,7 +169,11 @@ def _in_span(view: View, span: _Span, name: str, after: Subject | None) -> Itera
             yield from _group(view, group, None)
             row = view.seek(rows.after(group))
         else:
-            yield versions.subject_at(key, value), value
+            raw = key[len(base) : ended]
+            if context is None or b"\x01" in raw:
+                yield versions.subject_at(key, value), value
+            else:
+                yield Subject(context, raw.decode()), value
             row = view.seek(key[:ended] + b"\x01")
 
 
