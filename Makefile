@@ -34,7 +34,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test test-long lint unit docs bench bench-start bench-growth soak lock clean tools java
+.PHONY: help serve cluster test test-long lint unit docs bench bench-start bench-lists bench-growth soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -105,6 +105,10 @@ bench-start: $(VENV)/dev.stamp java
 # bench/growth-….svg. It fails where something grows faster than its work.
 bench-growth: $(VENV)/dev.stamp java
 	$(BIN)/python bench/growth.py --spark $(ARGS)
+
+# Lists beside a bystander.
+bench-lists: $(VENV)/dev.stamp
+	$(BIN)/python bench/lists.py $(ARGS)
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools: java
