@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,6 +30,8 @@ ASSOCIATION_TYPES = ("key", "value")
 ONE_RESOURCE = (
     "All associations must have the same resourceName, resourceNamespace, resourceId, and resourceType."
 )
+# More associations than a subject has that a strong one owns.
+_FEW = len(ASSOCIATION_TYPES) + 1
 # In the place of a resource's namespace, and in paths of its name: any.
 ANY = "-"
 
@@ -157,6 +160,20 @@ def of_subject(view: View, subject: Subject) -> list[Association]:
 def walk_of_subject(view: View, subject: Subject) -> Iterator[Association]:
     """Yield all associations of a subject, in any order."""
     return (_decode(value) for _, value in rows.scan(view, rows.scope_key(rows.ASSOCIATION, subject)))
+
+
+def some_of_subject(view: View, subject: Subject) -> list[Association]:
+    """Return associations of a subject: all, if one of them is strong, else a few of any number.
+
+    A strong one has no other beside it but the key's or value's of the same resource, so a few tell.
+    """
+    return list(islice(walk_of_subject(view, subject), _FEW))
+
+
+def with_key(view: View, key: AssociationKey) -> Association | None:
+    """Return the association whose records have this key."""
+    value = view.get(rows.association_key(key.subject, association_key(key)))
+    return None if value is None else _decode(value)
 
 
 def of_resource_id(view: View, resource_id: str) -> list[Association]:

@@ -50,10 +50,10 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
 
     A record's key holds the resource's name; its id is only in the value. So another id replaces the record.
     """
-    for each in associations.of_subject(draft.view, Subject.parse(association.subject)):
-        if each.key == association.key and association.guid:
-            return replace(association, guid=guids.with_time(association.guid, each.created))
-    return association
+    former = associations.with_key(draft.view, association.key)
+    if former is None or not association.guid:
+        return association
+    return replace(association, guid=guids.with_time(association.guid, former.created))
 
 
 def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> WantedAssociation:

@@ -53,7 +53,7 @@ def check_alone(view: View, step: Step) -> None:
     """Refuse associations of the same subject beside a strong one (40904, 40905)."""
     others = [
         each
-        for each in associations.of_subject(view, step.subject)
+        for each in associations.some_of_subject(view, step.subject)
         if step.old is None or each.key != step.old.key
     ]
     if others and step.association.strong:

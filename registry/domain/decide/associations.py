@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from registry.domain import errors, versions
-from registry.domain.associations import of_subject
+from registry.domain.associations import some_of_subject
 from registry.domain.model import Reference, Subject
 from registry.domain.rows import View
 
@@ -14,14 +14,14 @@ def check_not_strong(view: View, subject: Subject, references: Sequence[Referenc
     """Refuse references to subjects that a resource owns (42205)."""
     for each in references:
         target = Subject.within(subject.context, each.subject)
-        if any(found.strong for found in of_subject(view, target)):
+        if any(found.strong for found in some_of_subject(view, target)):
             refusal = f"Subject '{target.qualified}' has a strong association and cannot be referenced"
             raise errors.NOT_PERMITTED(refusal)
 
 
 def check_none(view: View, subject: Subject) -> None:
     """Refuse to delete a subject that has associations (40904)."""
-    if of_subject(view, subject):
+    if some_of_subject(view, subject):
         raise errors.ASSOCIATION_EXISTS(subject.qualified)
 
 
@@ -30,7 +30,7 @@ def check_stays_active(view: View, subject: Subject, version: int) -> None:
 
     Confluent 8.x means the same and answers 500.
     """
-    if not of_subject(view, subject):
+    if not some_of_subject(view, subject):
         return
     if all(each.version == version for each in versions.versions(view, subject)):
         raise errors.NO_ACTIVE_VERSION(subject.qualified)
