@@ -57,6 +57,7 @@ class Broker(Process):
 
     ``proxies`` opens as many further addresses, each reached through one of ``.proxies`` and advertised so: a
     client that is given ``broker.proxies[0].address`` talks to the broker through that proxy alone.
+    ``version`` is Kafka's; with the address of a ``zookeeper`` the broker is none of KRaft's but joins that.
     ``shared_classes`` is the JVM's option for classes loaded ahead; without it, one that halves the start.
     """
 
@@ -68,6 +69,8 @@ class Broker(Process):
         settings: Mapping[str, str] | None = None,
         proxies: int = 0,
         shared_classes: str | None = None,
+        version: str = jars.KAFKA,
+        zookeeper: str = "",
     ) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -78,8 +81,11 @@ class Broker(Process):
         self.settings = dict(settings or {})
         self._proxied = [free_port() for _ in range(proxies)]
         self.proxies = [Proxy(f"127.0.0.1:{port}") for port in self._proxied]
-        options = [*JVM, shared_classes or _shared_classes(), f"-Djava.io.tmpdir={folder / 'tmp'}"]
-        self._java = [jars.java(), *options, "-cp", ":".join(map(str, jars.kafka()))]
+        self.zookeeper = zookeeper
+        if shared_classes is None:
+            shared_classes = _shared_classes() if version == jars.KAFKA else "-Xshare:auto"
+        options = [*JVM, shared_classes, f"-Djava.io.tmpdir={folder / 'tmp'}"]
+        self._java = [jars.java(), *options, "-cp", ":".join(map(str, jars.kafka(version)))]
         super().__init__(
             f"the broker on {self.port}",
             [*self._java, "kafka.Kafka", folder / "server.properties"],
@@ -96,7 +102,7 @@ class Broker(Process):
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "tmp").mkdir(exist_ok=True)
         self._write_settings()
-        if not (self.folder / "data" / "meta.properties").exists():
+        if not (self.zookeeper or (self.folder / "data" / "meta.properties").exists()):
             self._format()
         for proxy in self.proxies:
             proxy.start()
@@ -117,19 +123,25 @@ class Broker(Process):
         listeners = {"PLAINTEXT": (self.port, self.port)}
         for number, (port, proxy) in enumerate(zip(self._proxied, self.proxies, strict=True)):
             listeners[f"PROXY{number}"] = (port, proxy.port)
-        names = [*listeners, "CONTROLLER"]
+        own = [f"{name}://127.0.0.1:{port}" for name, (port, _) in listeners.items()]
+        if self.zookeeper:
+            role = {"broker.id": str(self.node_id), "zookeeper.connect": self.zookeeper}
+        else:
+            own.append(f"CONTROLLER://127.0.0.1:{self.controller_port}")
+            role = {
+                "process.roles": "broker,controller",
+                "node.id": str(self.node_id),
+                "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{at}" for node, at in self.voters),
+                "controller.listener.names": "CONTROLLER",
+            }
         replicas = str(min(3, len(self.voters)))
         settings = {
-            "process.roles": "broker,controller",
-            "node.id": str(self.node_id),
-            "controller.quorum.voters": ",".join(f"{node}@127.0.0.1:{port}" for node, port in self.voters),
-            "controller.listener.names": "CONTROLLER",
+            **role,
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
-            "listeners": ",".join(
-                [f"{name}://127.0.0.1:{port}" for name, (port, _) in listeners.items()]
-                + [f"CONTROLLER://127.0.0.1:{self.controller_port}"]
+            "listener.security.protocol.map": ",".join(
+                f"{name}:PLAINTEXT" for name in (*listeners, "CONTROLLER")
             ),
+            "listeners": ",".join(own),
             "advertised.listeners": ",".join(
                 f"{name}://127.0.0.1:{port}" for name, (_, port) in listeners.items()
             ),

@@ -42,17 +42,19 @@ def java() -> str:
     )
 
 
-KAFKA = Jars(
-    Path(__file__).parent,
-    "kafka-4.1.1",
-    java,
-    lambda said: print(said, "(43 MB)", file=sys.stderr, flush=True),
-)
+KAFKA = "4.1.1"
+# Fetched only when a test wants a broker of that age.
+OLDER = ("2.8.2", "3.3.2", "3.9.1")
 
 
-def kafka() -> list[Path]:
+def kafka(version: str = KAFKA) -> list[Path]:
     """The class path of a Kafka broker, fetched if it is not there yet. Raises :class:`NotAvailable`."""
-    return KAFKA.here()
+    return Jars(
+        Path(__file__).parent,
+        f"kafka-{version}",
+        java,
+        lambda said: print(said, "(some 40 MB)", file=sys.stderr, flush=True),
+    ).here()
 
 
 def zookeeper() -> list[Path]:
