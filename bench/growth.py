@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from http.client import HTTPConnection
+from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 from typing import NamedTuple
 
@@ -205,7 +205,10 @@ class Line:
         began = time.perf_counter()
         self._line.request(method, path, packed, TYPE)
         answer = self._line.getresponse()
-        said = answer.read()
+        try:
+            said = answer.read()
+        except IncompleteRead as error:
+            raise SystemExit(f"{method} {path}: the answer breaks off: {error}") from None
         took = time.perf_counter() - began
         assert answer.status in (200, 204), f"{method} {path}: {answer.status} {said[:200]!r}"
         return took
@@ -226,7 +229,11 @@ def measure(axis: Axis, count: int, folder: Path, given: argparse.Namespace) -> 
         found[name] = started(node)
         print(f"  {name:30} {found[name]:9.2f} s, {memory(node.pid)[0]} MB of its own", flush=True)
         if name == "start, kept store":
-            found |= asked(axis.kinds(count), node, given)
+            try:
+                found |= asked(axis.kinds(count), node, given)
+            except BaseException:
+                print(node.output)
+                raise
             print(f"  {'after all requests':30} {memory(node.pid)[0]:9} MB of its own", flush=True)
         node.stop()
     print(f"  {'store':30} {size_of(folder / 'node' / 'data' / 'store'):9.0f} MB", flush=True)

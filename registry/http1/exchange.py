@@ -104,7 +104,8 @@ class Exchange:
         connection = self._connection
         if not connection.closed:
             connection.gone = connection.gone or self._server.loop.create_future()
-            await connection.gone
+            # The next request of this connection waits for the same: to cancel one wait ends no other.
+            await asyncio.shield(connection.gone)
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:

@@ -81,6 +81,30 @@ def test_a_streamed_answer_is_chunked_and_the_connection_goes_on(run: Run) -> No
 
 
 @loops
+def test_a_client_that_was_waited_for_in_one_request_is_not_gone_in_the_next(run: Run) -> None:
+    async def main() -> None:
+        went: list[bool] = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await receive()  # the body
+            gone = asyncio.ensure_future(receive())
+            await asyncio.sleep(0)
+            went.append(gone.done())
+            gone.cancel()
+            await asyncio.wait((gone,))
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": SLICE})
+
+        async with serving(app) as server, asking(server, get() * 3) as (reader, _):
+            for _ in range(3):
+                await head(reader)
+                assert await reader.readexactly(len(SLICE)) == SLICE
+        assert went == [False] * 3
+
+    run(main())
+
+
+@loops
 def test_a_streamed_answer_ends_with_the_connection_for_old_clients(run: Run) -> None:
     async def main() -> None:
         async with serving(Producer(3)) as server, asking(server, get("1.0")) as (reader, _):
