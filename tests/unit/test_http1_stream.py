@@ -88,7 +88,9 @@ def test_a_client_that_was_waited_for_in_one_request_is_not_gone_in_the_next(run
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await receive()  # the body
             gone = asyncio.ensure_future(receive())
-            await asyncio.sleep(0)
+            turn = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_soon(turn.set_result, None)
+            await turn
             went.append(gone.done())
             gone.cancel()
             await asyncio.wait((gone,))
