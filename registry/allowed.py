@@ -17,6 +17,10 @@ _UNITS = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "": 1}
 _SIZE = re.compile(r"(\d{1,18}) ?([KMGT]iB)?")
 
 
+class NotAllowed(ValueError):
+    """A value that a setting cannot have; the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of value.
@@ -100,6 +104,19 @@ def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
         return word
 
     return Kind(read, "one of " + ", ".join(value or "nothing" for value in values), quoted)
+
+
+def one_of_numbers(*values: int) -> Kind:
+    """One of some whole numbers."""
+
+    def read(value: object) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value)
+        if type(value) is not int or value not in values:
+            raise ValueError(value)
+        return value
+
+    return Kind(read, "one of " + ", ".join(map(str, values)))
 
 
 def text(pattern: str, allowed: str) -> Kind:

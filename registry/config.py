@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .agreement import disagreements
-from .allowed import HIDDEN, quoted
+from .allowed import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, Loaded, Setting, Settings, table
 from .uris import with_secrets_hidden
 
@@ -89,6 +89,8 @@ def load(
         try:
             values[given.name] = setting.kind.read(given.value)
             origins[given.name] = given.origin
+        except NotAllowed as error:
+            problems.append(f"{given} is not allowed: {error}")
         except ValueError:
             said = given._replace(value=HIDDEN) if setting.kind.secret else given
             problems.append(f"{said} is not allowed; allowed: {setting.kind.allowed}")

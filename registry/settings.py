@@ -26,7 +26,21 @@ from .addresses import (
     read_url,
     split_address,
 )
-from .allowed import FILE, FOLDER, SWITCH, Kind, choice, quoted, seconds, secret, size, text, whole
+from .allowed import (
+    FILE,
+    FOLDER,
+    SWITCH,
+    Kind,
+    choice,
+    one_of_numbers,
+    quoted,
+    seconds,
+    secret,
+    size,
+    text,
+    whole,
+)
+from .header_config import HEADER_CONFIG
 from .rhythm import RHYTHM
 from .uris import has_secret
 
@@ -247,6 +261,15 @@ class Settings:
     compatibility: str = _setting(
         "BACKWARD", choice(*_LEVELS, fold=str.upper), "rules", "Compatibility level where none is configured"
     )
+    incompatible_error_code: int = _setting(
+        40901,
+        one_of_numbers(40901, 409),
+        "rules",
+        "error_code of a registration that is incompatible; 409 for clients that know only the older one",
+    )
+    keep_rule_sets: bool = _setting(
+        True, SWITCH, "rules", "Keep the rule sets of requests; Confluent's open server drops them unseen"
+    )
     validate_new_schemas: bool = _setting(
         True, SWITCH, "rules", "Hold new schemas to all rules of their type (Avro: names, defaults)"
     )
@@ -265,6 +288,12 @@ class Settings:
 
     body_bytes_max: int = _setting(
         5 * _MIB, size(1024, _GIB), "limits", "Largest request body; a larger one is refused with 413"
+    )
+    size_limit_filter_enabled: bool = _setting(
+        False, SWITCH, "limits", "Let the next setting bound request bodies too, as Confluent's servers do"
+    )
+    size_limit_filter_max_request_body_size: int = _setting(
+        _MIB, size(1, _GIB), "limits", "Largest request body where size_limit_filter_enabled is set"
     )
     record_bytes_max: int = _setting(
         5_600_000, size(1024, _GIB), "limits", "Largest record of the log; a larger one is refused with 42209"
@@ -371,6 +400,12 @@ class Settings:
     cors_origins: str = _setting(
         "", ORIGINS, "answers", "Origins whose pages may call this API from a browser"
     )
+    response_http_headers_config: str = _setting(
+        "",
+        HEADER_CONFIG,
+        "answers",
+        "Headers of every answer, as in Confluent's setting of this name",
+    )
     allowed_hosts: str = _setting(
         "",
         HOSTS,
@@ -402,6 +437,13 @@ class Settings:
             return self.advertise
         host = socket.getfqdn() if self.host in ANY_HOST else self.host
         return read_url(f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}")
+
+    @property
+    def request_bytes_max(self) -> int:
+        """Largest request body by all settings together."""
+        if not self.size_limit_filter_enabled:
+            return self.body_bytes_max
+        return min(self.body_bytes_max, self.size_limit_filter_max_request_body_size)
 
     @property
     def snapshots_location(self) -> str:

@@ -22,6 +22,7 @@ from .cors import Cors
 from .page_guard import PageGuard
 from .paths import Paths
 from .resource import STATE, Resource
+from .response_headers import ResponseHeaders
 from .routes import operations
 from .slices import Lists
 
@@ -51,7 +52,8 @@ def create_app(
         for path, each in groupby(table, lambda each: each.path)
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
-    border = Middleware(Border, backend=backend, cors=cors, guard=guard)
+    extra = ResponseHeaders(settings.response_headers)
+    border = Middleware(Border, backend=backend, cors=cors, guard=guard, extra=extra)
     return Starlette(routes=[Paths(resources)], middleware=[border])
 
 
@@ -64,8 +66,11 @@ def route_of(scope: Mapping[str, Any]) -> str:
 class Border:
     """Outermost: decodes the target, adds the headers of every answer, and lets no exception out."""
 
-    def __init__(self, app: ASGIApp, backend: Backend, cors: Cors, guard: PageGuard) -> None:
+    def __init__(
+        self, app: ASGIApp, backend: Backend, cors: Cors, guard: PageGuard, extra: ResponseHeaders
+    ) -> None:
         self._app = app
+        self._extra = extra
         self._backend = backend
         self._cors = cors
         self._guard = guard
@@ -75,7 +80,7 @@ class Border:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sender = _Sender(scope, self._backend, self._cors, send)
+        sender = _Sender(scope, self._backend, self._cors, self._extra, send)
         try:
             await self._serve(scope, receive, sender)
         except Disconnected:
@@ -104,8 +109,11 @@ _INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500)
 class _Sender:
     """Adds the headers that every answer has."""
 
-    def __init__(self, scope: Scope, backend: Backend, cors: Cors, send: Send) -> None:
+    def __init__(
+        self, scope: Scope, backend: Backend, cors: Cors, extra: ResponseHeaders, send: Send
+    ) -> None:
         self.started = False
+        self._extra = extra
         self._send = send
         self._backend = backend
         self._request_id = request_id(scope["headers"])
@@ -123,7 +131,7 @@ class _Sender:
             offset = self._state.get("offset") or self._backend.applied()
             headers.append((b"x-registry-offset", b"%d" % offset))
             headers += self._cors
-            message = {**message, "headers": headers}
+            message = {**message, "headers": self._extra.applied(headers)}
         try:
             await self._send(message)
         except OSError as error:  # ASGI's way to say that the client has gone

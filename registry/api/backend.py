@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.duplicates import AtOnce
+from registry.domain.errors import INCOMPATIBLE
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
 from registry.snapshot.catalogue import Entry
@@ -85,5 +86,11 @@ class ApiSettings:
     """What is found is answered without asking the log whether it is still so."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may use the API from a browser; ``*`` stands for all."""
+    incompatible_error_code: int = INCOMPATIBLE.code
+    """What a registration is told that is not compatible."""
+    keep_rule_sets: bool = True
+    """Otherwise those of requests are dropped before they are looked at."""
+    response_headers: tuple[tuple[str, str, str], ...] = ()
+    """What the operator wants on every answer: action, name, value; see :mod:`.response_headers`."""
     allowed_hosts: tuple[str, ...] = ()
     """Names that the header ``Host`` may have; none allows all."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import orjson
+
 from registry.domain import parsing
 from registry.domain.commands import Register, TagsOf
-from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA
+from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA, RegistryError
 from registry.domain.model import Metadata, Reference, RuleSet
 from registry.domain.model import metadata as sorted_metadata
 from registry.domain.model import rule_set as sorted_rule_set
@@ -49,6 +51,32 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
         shown = ", ".join(each.shown for each in listed or ())
         raise parsing.incomplete_reference(request, shown, incomplete.shown)
     return request
+
+
+def without_rule_sets(body: bytes) -> bytes:
+    """Return a request without its rule sets, as Confluent's open server reads it."""
+    try:
+        source = document(body)
+    except RegistryError:
+        return body
+    return orjson.dumps(_without_rule_sets(source))
+
+
+def _without_rule_sets(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_rule_sets(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    # Metadata may well have a property of such a name.
+    return {
+        name: member if name in _METADATA else _without_rule_sets(member)
+        for name, member in value.items()
+        if name not in _RULE_SETS
+    }
+
+
+_RULE_SETS = frozenset({"ruleSet", "rulesToMerge", "rulesToRemove", "defaultRuleSet", "overrideRuleSet"})
+_METADATA = frozenset({"metadata", "defaultMetadata", "overrideMetadata"})
 
 
 def config_patch(body: bytes) -> dict[str, Any]:

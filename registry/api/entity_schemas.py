@@ -62,7 +62,8 @@ _SHARED: dict[str, Json] = {
         **_SCHEMA, aliases=list_of(TEXT), associations=list_of(ref("Association")),
     )),
     "SchemaString": object_of(
-        "guid schemaType schema", subject=TEXT, version=INT, guid=TEXT, **_CONTENT, maxId=INT, **_TIMES
+        "guid schemaType schema", subject=TEXT, version=INT, guid=TEXT, **_CONTENT, maxId=INT,
+        subjects=list_of(TEXT), **_TIMES
     ),
     "RegisterSchemaRequest": object_of(
         version=nullable(INT), id=nullable(INT), **all_nullable(_CONTENT),

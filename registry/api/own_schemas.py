@@ -67,6 +67,17 @@ SCHEMAS: dict[str, Json] = {
         status=TEXT, reasons=list_of(TEXT), eta_s=nullable({"type": "number"}),
         snapshot=ref("SnapshotStart"),
     ),
+    "KarapaceHealth": object_of(
+        "status healthy",
+        status=object_of(
+            "schema_registry_ready",
+            schema_registry_ready=BOOL, schema_registry_reader_current_offset=LONG,
+            schema_registry_reader_highest_offset=LONG, schema_registry_is_primary=BOOL,
+            schema_registry_primary_url=nullable(TEXT),
+        ),
+        healthy=BOOL,
+    ),
+    "PrimaryAvailable": object_of("master_available", master_available=BOOL),
     "SnapshotStart": object_of(
         "id loaded refused",
         id=TEXT, loaded=BOOL, offset=LONG, rows=LONG, rows_done=LONG, bytes=LONG, bytes_done=LONG,

@@ -18,6 +18,7 @@ from registry.domain.errors import (
     BAD_REQUEST,
     BODY_TIMEOUT,
     BODY_TOO_LARGE,
+    INCOMPATIBLE,
     INVALID_SCHEMA,
     METHOD_NOT_ALLOWED,
     NO_PRIMARY,
@@ -35,6 +36,7 @@ from . import media
 from .answers import Answer, Disconnected, refusal, send_answer
 from .aside import Aside
 from .backend import ApiSettings, Backend
+from .bodies import without_rule_sets
 from .listing import Listing
 from .operations import Call, Fresh, Handled, Operation
 from .parameters import arguments
@@ -96,10 +98,16 @@ class Resource:
                 kind = media.PRODUCED[0] if plain else kind  # what is refused is refused in JSON
                 answer = await self._answer(operation, scope, headers, receive, plain=plain)
         except RegistryError as error:
-            answer = refusal(error, (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ())
+            allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
+            answer = refusal(self._coded(error), allow)
         if answer.offset is not None:
             state["offset"] = answer.offset
         await send_answer(answer, scope, send, kind, receive)
+
+    def _coded(self, error: RegistryError) -> RegistryError:
+        if error.code != INCOMPATIBLE.code:
+            return error
+        return RegistryError(self._settings.incompatible_error_code, error.message)
 
     def _operation(self, method: str) -> Operation | None:
         if method == "OPTIONS":
@@ -237,12 +245,13 @@ class Resource:
         limit = self._settings.body_bytes_max
         length = headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length) > limit:
-            raise BODY_TOO_LARGE(limit)
+            raise BODY_TOO_LARGE(int(length), limit)
         try:
             async with asyncio.timeout(self._settings.body_timeout_s):
-                return await _read(receive, limit)
+                body = await _read(receive, limit)
         except TimeoutError:
             raise BODY_TIMEOUT() from None
+        return body if self._settings.keep_rule_sets else without_rule_sets(body)
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
@@ -254,7 +263,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         part = message.get("body", b"")
         size += len(part)
         if size > limit:
-            raise BODY_TOO_LARGE(limit)
+            raise BODY_TOO_LARGE(size, limit)
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)

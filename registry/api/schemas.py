@@ -81,6 +81,13 @@ def get_by_id(call: Call, view: View) -> Answer:
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = b',"maxId":%d' % versions.id_max(view, found.subject.context) if call.args["fetchMaxId"] else b""
+    if call.args["includeSubjects"]:
+        # An id that stays may come to further subjects, so this is not remembered as long as the schema.
+        context = found.subject.context
+        subjects = versions.newest_of_each_subject(view, context, found.row.schema_id)
+        named = sorted(each.subject.qualified for each in subjects if not each.row.deleted)
+        tail += b',"subjects":' + orjson.dumps(named)
+        return Answer(entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))
     return _lasting(call, entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))
 
 
@@ -205,6 +212,7 @@ OPERATIONS = (
             REFERENCE_FORMAT,
             FIND_TAGS,
             flag("fetchMaxId", "With the highest id of the context"),
+            flag("includeSubjects", "With the names of the subjects that have it, as Karapace does"),
         ),
         errors=(e.SCHEMA_ID_NOT_FOUND,),
     ),

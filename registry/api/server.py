@@ -94,6 +94,27 @@ async def node(call: Call, backend: Backend) -> Answer:
     return Answer(msgspec.json.encode(await backend.status()), headers=_NO_STORE, media_type=_JSON)
 
 
+async def karapace_health(call: Call, backend: Backend) -> Answer:
+    """``GET /_health``: readiness in Karapace's words, for probes that were made for it; 503 unless ready."""
+    status = await backend.status()
+    said = {
+        "schema_registry_ready": status.ready,
+        "schema_registry_reader_current_offset": status.applied - 1,
+        "schema_registry_reader_highest_offset": status.end - 1,
+        "schema_registry_is_primary": status.role == "primary",
+        "schema_registry_primary_url": status.primary or None,
+    }
+    body = orjson.dumps({"status": said, "healthy": status.ready})
+    return Answer(body, 200 if status.ready else 503, _NO_STORE, _JSON)
+
+
+async def primary_available(call: Call, backend: Backend) -> Answer:
+    """``GET /master_available``: whether a primary is known, in Karapace's words."""
+    status = await backend.status()
+    found = status.role == "primary" or bool(status.primary)
+    return Answer(orjson.dumps({"master_available": found}), headers=_NO_STORE, media_type=_JSON)
+
+
 def quarantine(call: Call, view: View) -> Listing[Unread]:
     """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`.
 
@@ -188,6 +209,21 @@ OWN_OPERATIONS = (
         node_handler=ready,
         gives="Health",
         errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/_health",
+        summary="Whether everything can be served, as Karapace says it; else 503",
+        node_handler=karapace_health,
+        gives="KarapaceHealth",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/master_available",
+        summary="Whether a primary is known, as Karapace says it",
+        node_handler=primary_available,
+        gives="PrimaryAvailable",
     ),
     Operation(
         method="GET",

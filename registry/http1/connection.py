@@ -285,7 +285,7 @@ class Connection(asyncio.Protocol):
     def _expect_body(self, length: bytes, asked: bool) -> None:
         limits = self._limits
         if length.isdigit() and int(length) > limits.body_bytes_max:
-            self._stop(BODY_TOO_LARGE(limits.body_bytes_max))
+            self._stop(BODY_TOO_LARGE(int(length), limits.body_bytes_max))
         self._reading_body = True
         self._framing_bytes = self._body_mark = 0
         if self._serving is None:
@@ -304,7 +304,7 @@ class Connection(asyncio.Protocol):
         self._body_bytes += len(body)
         self._server.bodies_bytes += len(body)
         if self._body_bytes > self._limits.body_bytes_max:
-            self._stop(BODY_TOO_LARGE(self._limits.body_bytes_max))
+            self._stop(BODY_TOO_LARGE(self._body_bytes, self._limits.body_bytes_max))
         if self._server.bodies_bytes > self._limits.bodies_bytes_max:
             self._stop(UNAVAILABLE("Too many large requests at once"))
 

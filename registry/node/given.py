@@ -7,6 +7,7 @@ from registry.api.page_guard import hosts_of
 from registry.config import Settings
 from registry.domain.association_rules import ASSOCIATION_RULES
 from registry.domain.scope import Defaults
+from registry.header_config import parse
 from registry.http1.limits import Limits
 
 
@@ -26,7 +27,7 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
     """What the API takes from the settings."""
     return ApiSettings(
         defaults=defaults(settings),
-        body_bytes_max=settings.body_bytes_max,
+        body_bytes_max=settings.request_bytes_max,
         body_timeout_s=settings.body_timeout_s,
         request_timeout_s=settings.request_timeout_s,
         compatibility_budget_s=settings.compatibility_budget_s,
@@ -36,6 +37,9 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         cluster=bool(settings.kafka),
         local_reads=settings.reads == "local",
         cors_origins=origins(settings),
+        incompatible_error_code=settings.incompatible_error_code,
+        keep_rule_sets=settings.keep_rule_sets,
+        response_headers=tuple(parse(settings.response_http_headers_config)),
         allowed_hosts=hosts_of(_words(settings.allowed_hosts), settings.host, settings.advertise),
     )
 
@@ -52,9 +56,9 @@ def _words(listed: str) -> tuple[str, ...]:
 def limits(settings: Settings) -> Limits:
     """What the HTTP server takes at most."""
     return Limits(
-        body_bytes_max=settings.body_bytes_max,
-        bodies_bytes_max=max(256 << 20, 4 * settings.body_bytes_max),
-        unread_bytes_max=max(256 << 20, 4 * settings.body_bytes_max),
+        body_bytes_max=settings.request_bytes_max,
+        bodies_bytes_max=max(256 << 20, 4 * settings.request_bytes_max),
+        unread_bytes_max=max(256 << 20, 4 * settings.request_bytes_max),
         connections_max=settings.connections_max,
         header_timeout_s=settings.header_timeout_s,
         body_timeout_s=settings.body_timeout_s,

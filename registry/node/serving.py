@@ -14,6 +14,7 @@ from registry.api.answers import standing
 from registry.api.app import create_app
 from registry.api.backend import Backend
 from registry.api.cors import Cors
+from registry.api.response_headers import ResponseHeaders
 from registry.aside.pool import Pool
 from registry.config import Settings
 from registry.listening import listen
@@ -45,13 +46,13 @@ class Serving:
         settings = api_settings(self._settings, VERSION)
         self._app = create_app(backend, settings, metrics=metrics, pool=pool)
         if self._public is None:
+            extra = ResponseHeaders(settings.response_headers)
             self._public = Public(
                 self._serve,
                 self._settings,
                 observed=self._observed,
-                standing=lambda headers: (
-                    *standing(headers, self._backend.applied()),
-                    *self._cors.headers(headers),
+                standing=lambda headers: extra.applied(
+                    (*standing(headers, self._backend.applied()), *self._cors.headers(headers))
                 ),
             )
             await self._public.start(listen(self._settings.host, self._settings.port, shared=True))

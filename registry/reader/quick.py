@@ -21,6 +21,7 @@ from registry.api.latest import is_latest, latest
 from registry.api.media import PRODUCED, check_consumed, negotiated
 from registry.api.page_guard import FROM_PAGES, HOST, PageGuard
 from registry.api.resource import STALE
+from registry.api.response_headers import ResponseHeaders
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
@@ -70,27 +71,31 @@ class Quick:
         local_reads: bool = False,
         guard: PageGuard | None = None,
         repeats: bool = True,
+        extra: ResponseHeaders | None = None,
     ) -> None:
         """``confirming``: in a cluster only. ``guard``: the application refuses foreign hosts by it.
 
-        ``repeats``: answer registrations that repeat an earlier one.
+        ``repeats``: answer registrations that repeat an earlier one. ``extra``: headers of every answer.
         """
         self._rows = rows
         self._confirming = confirming
         self._local_reads = local_reads
         self._guard = guard or PageGuard()
         self._repeats = repeats
+        self._extra = extra or ResponseHeaders()
         self._bodies = Bodies()
         self._headers: list[Header] = []
         self._asked: _Given | None = self._ask([])
         self._heads: dict[tuple[bytes, bool], bytes] = {}
-        self._lasting = b"cache-control: max-age=%d\r\n" % cache_max_age_s if cache_max_age_s else b""
+        self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
         # The random part of a UUID, which a count completes for a fraction of the price of another one.
         self._identity = str(uuid.uuid4())[:-12].encode()
         self._numbers = itertools.count()
 
     def __call__(self, request: Request) -> Answer | Later | None:
         """The answer to a plain request."""
+        if not self._extra.constant:
+            return None
         target = request.target
         if request.method == b"GET":
             if target.startswith(BY_ID):
@@ -210,9 +215,10 @@ class Quick:
     def _head(self, kind: bytes, *, lasting: bool) -> bytes:
         head = self._heads.get((kind, lasting))
         if head is None:
-            own = self._lasting if lasting else b""
+            own = self._lasting if lasting else []
             standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
-            head = self._heads[kind, lasting] = lines([(b"content-type", kind), *standard]) + own
+            headers = self._extra.applied([(b"content-type", kind), *standard, *own])
+            head = self._heads[kind, lasting] = lines(headers)
         return head
 
 

@@ -12,6 +12,7 @@ from registry.api.answers import standing
 from registry.api.app import create_app, route_of
 from registry.api.cors import Cors
 from registry.api.page_guard import PageGuard
+from registry.api.response_headers import ResponseHeaders
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.http1.server import Server
 from registry.listening import listen
@@ -75,7 +76,7 @@ async def _run(parent: Parent) -> int:
 
     of_api = api_settings(settings, VERSION)
     app = create_app(backend, of_api, metrics=metrics)
-    cors = Cors(origins(settings))
+    cors, extra = Cors(origins(settings)), ResponseHeaders(of_api.response_headers)
     quick = Quick(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
@@ -83,6 +84,7 @@ async def _run(parent: Parent) -> int:
         local_reads=settings.reads == "local",
         repeats=not settings.validate_fields,
         guard=PageGuard(of_api.allowed_hosts, of_api.cors_origins),
+        extra=extra,
     )
     server = Server(
         app,
@@ -90,7 +92,9 @@ async def _run(parent: Parent) -> int:
         quick=quick,
         observe=observed,
         route_of=route_of,
-        standing=lambda headers: (*standing(headers, backend.applied()), *cors.headers(headers)),
+        standing=lambda headers: extra.applied(
+            (*standing(headers, backend.applied()), *cors.headers(headers))
+        ),
     )
     backend.link.start()
     try:

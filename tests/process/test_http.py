@@ -431,3 +431,24 @@ def test_a_name_that_only_resolves_to_this_machine_is_refused(client: RawClient,
 def test_a_page_of_another_site_cannot_repeat_a_registration(client: RawClient) -> None:
     origin = "Origin: https://evil.example"
     refused(client.send(post("/subjects/known/versions", STRING, origin)).reply(), 403)
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_the_operators_headers_are_on_every_answer(tmp_path: Path, readers: str) -> None:
+    config = "set Strict-Transport-Security:max-age=31536000, set Cache-Control:no-store"
+    flags = ("--readers", readers, "--response-http-headers-config", config)
+    with running(tmp_path / "data", *flags) as registry, RawClient(registry.port) as client:
+        for request, status in (
+            (get("/schemas/ids/1"), 200),
+            (get("/subjects/known/versions/latest"), 200),
+            (get("/subjects"), 200),
+            (get("/schemas/ids/77"), 404),
+            (get("/nowhere"), 404),
+            (get("/health/ready"), 200),
+            (post("/subjects/known/versions", STRING), 200),
+            (get("/subjects", "Upgrade: x", "Connection: upgrade"), 400),
+        ):
+            reply = client.send(request).reply()
+            assert reply.status == status
+            assert reply.headers["strict-transport-security"] == "max-age=31536000"
+            assert reply.headers["cache-control"] == "no-store"

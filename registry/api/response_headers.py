@@ -1,0 +1,53 @@
+"""Headers that the operator wants on every answer, such as those for security and caches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from email.utils import formatdate
+from typing import NamedTuple
+
+from .answers import Header
+
+# Headers that differ from answer to answer; whoever prepares answers in advance cannot know them.
+_OF_EACH_ANSWER = frozenset({b"x-request-id", b"x-registry-offset", b"etag", b"warning", b"content-type"})
+
+
+class _Rule(NamedTuple):
+    name: bytes
+    replaces: bool
+    value: Callable[[], bytes]
+
+
+class ResponseHeaders:
+    """Applies the operator's rules to the headers of an answer."""
+
+    def __init__(self, rules: Sequence[tuple[str, str, str]] = ()) -> None:
+        """``rules``: action (``set``, ``add``, ``setDate``, ``addDate``), name and value, in order."""
+        self._rules = [_rule(*each) for each in rules]
+        varying = any(action.endswith("Date") for action, _, _ in rules)
+        named = {rule.name for rule in self._rules}
+        self.constant = not varying and _OF_EACH_ANSWER.isdisjoint(named)
+        """Whether they are the same for every answer, whatever its own headers are."""
+
+    def applied(self, headers: Iterable[Header]) -> list[Header]:
+        """Return ``headers`` as they go out."""
+        found = list(headers)
+        for rule in self._rules:
+            if rule.replaces:
+                found = [each for each in found if each[0] != rule.name]
+            found.append((rule.name, rule.value()))
+        return found
+
+
+def _rule(action: str, name: str, value: str) -> _Rule:
+    said = value.encode("latin-1")
+    return _Rule(
+        name.lower().encode(),
+        action.startswith("set"),
+        _date(int(value)) if action.endswith("Date") else lambda: said,
+    )
+
+
+def _date(offset_ms: int) -> Callable[[], bytes]:
+    return lambda: formatdate(time.time() + offset_ms / 1000, usegmt=True).encode()

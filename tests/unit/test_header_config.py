@@ -1,0 +1,84 @@
+"""The setting of headers for every answer: what is read, and what is refused in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.allowed import NotAllowed
+from registry.api.response_headers import ResponseHeaders
+from registry.config import SettingsError, load
+from registry.header_config import HeaderRule, parse
+
+HEADERS = [(b"cache-control", b"no-store"), (b"x-frame-options", b"DENY")]
+
+
+@pytest.mark.parametrize(
+    ("config", "rules"),
+    [
+        ("", []),
+        (" , ", []),
+        ("set A:b", [("set", "A", "b")]),
+        ("SET  A : b ", [("set", "A", "b")]),
+        ("add X-Colon:a:b:c, setdate Expires:0", [("add", "X-Colon", "a:b:c"), ("setDate", "Expires", "0")]),
+        (
+            '"set X-Two:DENY, SAMEORIGIN", add B:1; mode=block',
+            [("set", "X-Two", "DENY, SAMEORIGIN"), ("add", "B", "1; mode=block")],
+        ),
+        ("addDate D:-5", [("addDate", "D", "-5")]),
+        ("set A:", [("set", "A", "")]),
+    ],
+)
+def test_rules_are_read(config: str, rules: list[tuple[str, str, str]]) -> None:
+    assert parse(config) == tuple(HeaderRule(*each) for each in rules)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            "no-store",
+            'Invalid format of header config "no-store". Expected: "[ation] [header name]:[header value]"',
+        ),
+        (
+            "badaction A:b",
+            'Invalid header config action: "badaction". '
+            'The action need be one of ["set", "add", "setDate", "addDate"]',
+        ),
+        (
+            "set X-A",
+            'Invalid format of header name and header value pair "X-A". '
+            'Expected: "[header name]:[header value]"',
+        ),
+        ("set X A:b", 'Invalid header name "X A". The "[header name]" cannot contain whitespace'),
+        ("set A(:b", 'Invalid header "A(": it holds a character that no header can have'),
+        ("set A:b\r\nEvil: yes", 'Invalid header "A": it holds a character that no header can have'),
+        ("setDate A:soon", 'Invalid value of header "A": setDate takes milliseconds from now'),
+        ('set A:"b', "Invalid format of header config 'set A:\"b': a double quote has no end"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_words_of_the_released_server(config: str, message: str) -> None:
+    with pytest.raises(NotAllowed) as caught:
+        parse(config)
+    assert str(caught.value) == message
+    with pytest.raises(SettingsError) as refused:
+        load({"response_http_headers_config": config})
+    assert message in refused.value.problems[0]
+
+
+def test_set_replaces_and_add_adds() -> None:
+    extra = ResponseHeaders([("set", "Cache-Control", "max-age=1"), ("add", "X-Frame-Options", "SAMEORIGIN")])
+    assert extra.applied(HEADERS) == [
+        (b"x-frame-options", b"DENY"),
+        (b"cache-control", b"max-age=1"),
+        (b"x-frame-options", b"SAMEORIGIN"),
+    ]
+    assert extra.constant
+
+
+def test_dates_and_headers_of_single_answers_are_not_prepared_in_advance() -> None:
+    dated = ResponseHeaders([("setDate", "Expires", "0")])
+    assert not dated.constant
+    ((name, value),) = dated.applied([(b"expires", b"never")])
+    assert name == b"expires"
+    assert value.endswith(b" GMT")
+    assert not ResponseHeaders([("set", "ETag", "x")]).constant
