@@ -84,8 +84,8 @@ def get_by_id(call: Call, view: View) -> Answer:
     if call.args["includeSubjects"]:
         # An id that stays may come to further subjects, so this is not remembered as long as the schema.
         context = found.subject.context
-        subjects = versions.newest_of_each_subject(view, context, found.row.schema_id)
-        named = sorted(each.subject.qualified for each in subjects if not each.row.deleted)
+        listed = lists.versions_of_id(view, context, found.row.schema_id, b"", deleted=False)
+        named = sorted({each.found.subject.qualified for each in listed if each is not None})
         tail += b',"subjects":' + orjson.dumps(named)
         return Answer(entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))
     return _lasting(call, entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))

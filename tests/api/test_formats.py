@@ -15,6 +15,7 @@ from registry.domain.schemas import (
     Dependency,
     Difference,
     Entity,
+    Fingerprints,
     InvalidSchema,
     Schema,
     Tagged,
@@ -37,11 +38,18 @@ class Words:
     def equivalent(self, other: Schema) -> bool:
         return isinstance(other, Words) and self.normalized == other.normalized
 
+    def fingerprints(self) -> Fingerprints:
+        own = self.normalized.encode()
+        return Fingerprints(own, own)
+
     def formatted(self, format: str) -> str:
         return self.canonical.upper() if format.lower() == "loud" else self.canonical
 
     def field_names(self) -> frozenset[str]:
         return self.words
+
+    def check(self) -> None:
+        pass
 
     def check_fields(self) -> None:
         if "$$" in self.words:
