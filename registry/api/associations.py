@@ -230,7 +230,13 @@ OPERATIONS = (
         handler=delete,
         fresh=Fresh.DECIDED,
         status=204,
-        errors=(e.ASSOCIATION_NOT_FOUND, e.ASSOCIATION_FROZEN, e.REFERENCE_EXISTS, *WRITE_ERRORS),
+        errors=(
+            e.ASSOCIATION_NOT_FOUND,
+            e.ASSOCIATION_FROZEN,
+            e.ASSOCIATION_EXISTS,
+            e.REFERENCE_EXISTS,
+            *WRITE_ERRORS,
+        ),
         parameters=(
             _KIND,
             _TYPES,
