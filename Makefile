@@ -34,7 +34,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test test-long lint unit docs bench bench-start bench-lists bench-growth soak lock clean tools java
+.PHONY: help serve cluster test test-long lint unit docs bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -45,6 +45,7 @@ help:
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
 	@echo 'make bench-start [ARGS="--spark"]                                measure starts, without and with snapshots'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]              measure what grows with what is stored'
+	@echo 'make bench-hostile [ARGS="--seconds 5"]                           memory and latency under hostile clients'
 	@echo 'make soak [ROUNDS=20 MINUTES=60]                                faults by chance, then load alone'
 	@echo 'make docs                                                       write what follows from the source'
 	@echo 'make lock                                                       take newer versions of what is needed'
@@ -109,6 +110,10 @@ bench-growth: $(VENV)/dev.stamp java
 # Lists beside a bystander.
 bench-lists: $(VENV)/dev.stamp
 	$(BIN)/python bench/lists.py $(ARGS)
+
+# Hostile clients, one kind at a time: memory before, at most and after, and what others wait for an answer.
+bench-hostile: $(VENV)/dev.stamp
+	$(BIN)/python bench/hostile.py $(ARGS)
 
 # What the tests need beyond Python, each with the one thing to do about it.
 tools: java

@@ -47,6 +47,8 @@ FORWARD = "x-forward"
 """Set by a node of Confluent's that takes this one for the primary (Confluent 8.x)."""
 STALE = (b"warning", b'110 - "Response is Stale"')
 """On what was answered from rows that may be older than the log."""
+# Bytes a second over ``body_timeout_s`` that earn a slow client as much time again.
+_BODY_RATE_MIN = 1024
 STATE = "registry"
 """Where the request's decoded target and its answer's offset stand in the ASGI scope."""
 
@@ -247,26 +249,31 @@ class Resource:
         if length.isascii() and length.isdigit() and int(length) > limit:
             raise BODY_TOO_LARGE(int(length), limit)
         try:
-            async with asyncio.timeout(self._settings.body_timeout_s):
-                body = await _read(receive, limit)
+            body = await _read(receive, limit, self._settings.body_timeout_s)
         except TimeoutError:
             raise BODY_TIMEOUT() from None
         return body if self._settings.keep_rule_sets else without_rule_sets(body)
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Disconnected
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise BODY_TOO_LARGE(size, limit)
-        parts.append(part)
-        more = message.get("more_body", False)
-    return b"".join(parts)
+async def _read(receive: Receive, limit: int, timeout_s: float) -> bytes:
+    parts, size, mark, more = bytearray(), 0, 0, True
+    async with asyncio.timeout(timeout_s) as patience:
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            part: bytes = message.get("body", b"")
+            more = message.get("more_body", False)
+            size += len(part)
+            if size > limit:
+                raise BODY_TOO_LARGE(size, limit)
+            if not (more or parts):
+                return part  # the usual case, without a copy
+            parts += part
+            if size - mark >= _BODY_RATE_MIN * timeout_s:
+                mark = size
+                patience.reschedule(asyncio.get_running_loop().time() + timeout_s)
+    return bytes(parts)
 
 
 def _has_body(headers: Headers) -> bool:

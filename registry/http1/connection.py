@@ -87,8 +87,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._writable: asyncio.Future[None] | None = None
         self._unread_mark = 0  # of the outstanding bytes, when the deadline was set
-        self.held_bytes = 0
-        """Of an answer's body that its exchange is sending."""
+        self._held_bytes = 0  # of the answer's body that its exchange is sending
         self.deadline = math.inf
         self.client: tuple[str, int] | None = None
         self.closed = False
@@ -199,7 +198,7 @@ class Connection(asyncio.Protocol):
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
-        self._server.unread.release(self)
+        self.keep(self._held_bytes)
         self._set_deadline()
         if self._serving is None:
             self._serve_next()
@@ -448,6 +447,16 @@ class Connection(asyncio.Protocol):
         if self._writable is not None and not self.closed:
             await self._writable
 
+    def keep(self, size: int) -> None:
+        """Count ``size`` bytes of an answer that is being sent, until told otherwise, as unread."""
+        self._held_bytes = size
+        if self.closed:
+            return
+        if size or self._writable is not None:
+            self._server.unread.hold(self)
+        else:
+            self._server.unread.release(self)
+
     def abort(self) -> None:
         """Break the connection: an answer cannot be completed, or the client used up its time."""
         self._transport.abort()
@@ -455,7 +464,7 @@ class Connection(asyncio.Protocol):
     def unread_bytes(self) -> int:
         """What this process keeps for a client that is behind: of its answer, and of what it sent ahead."""
         ahead = 0 if self._unparsed is None else len(self._unparsed)
-        return self._transport.get_write_buffer_size() + self.held_bytes + ahead
+        return self._transport.get_write_buffer_size() + self._held_bytes + ahead
 
     def outstanding(self) -> int:
         """What was written and the client's host has not acknowledged."""

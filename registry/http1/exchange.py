@@ -126,7 +126,7 @@ class Exchange:
 
     async def _stream(self, head: bytes, body: bytes) -> None:
         """Write ``body`` in slices as fast as the client reads."""
-        self._connection.held_bytes = len(body)
+        self._connection.keep(len(body))
         if head:
             self._write(head)
         for piece in _slices(body):
@@ -137,7 +137,7 @@ class Exchange:
             # Without a pause, a client that reads fast would have the event loop to itself.
             await asyncio.sleep(0)
             await self._connection.drained()
-        self._connection.held_bytes = 0
+        self._connection.keep(0)
 
     def _write(self, data: bytes | memoryview) -> None:
         if self._connection.closed:

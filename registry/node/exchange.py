@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,7 +26,11 @@ from registry.observe.observed import Observed
 Header = tuple[bytes, bytes]
 Standing = Callable[[Iterable[Header]], Iterable[Header]]
 
+# True once the connection that a task serves is closed; hypercorn itself drops what is sent after that.
+GONE: ContextVar[Callable[[], bool]] = ContextVar("GONE", default=lambda: False)
+
 _LIMITS = Limits()
+_SLICE_BYTES = 64 * 1024
 _VERSIONS = frozenset({"1.0", "1.1", "2"})
 
 
@@ -56,7 +61,9 @@ class Border:
                 fault = None if exchange.status else BAD_REQUEST(BROKEN)
             if fault is not None:
                 answer = refusal(fault, tuple(self._standing(scope["headers"])))
-                await send_answer(answer, scope, exchange.send)
+                await send_answer(answer, scope, exchange.refuse)
+        except ConnectionResetError:
+            return
         finally:
             method, version = scope["method"].encode(), scope["http_version"]
             request = Request(method, target, scope["headers"], b"", version, keep_alive=True)
@@ -84,6 +91,7 @@ class _Exchange:
         self._closable = scope["http_version"] != "2"
         self._whole = _is_bodiless(scope)
         self._ended = False  # the client has sent all it wants to, and will not ask again
+        self._gone = GONE.get()
         self.status = 0
         self.size = 0
         """Bytes of the answer's body."""
@@ -96,8 +104,13 @@ class _Exchange:
             self._whole = True
         return message
 
+    async def refuse(self, message: Message) -> None:
+        """Send a part of an answer after which the connection ends: what follows may not be a request."""
+        self._ended = True
+        await self.send(message)
+
     async def send(self, message: Message) -> None:
-        """The application's ``send``; an answer that nobody takes is dropped."""
+        """The application's ``send``: waits until the client has read, and raises when it has gone."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             await self._take_what_is_there()
@@ -105,7 +118,13 @@ class _Exchange:
                 message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
             await self._pass(message)
             return
-        self.size += len(message.get("body", b""))
+        body: bytes = message.get("body", b"")
+        self.size += len(body)
+        last = max(0, (len(body) - 1) // _SLICE_BYTES) * _SLICE_BYTES
+        for start in range(0, last, _SLICE_BYTES):
+            piece = body[start : start + _SLICE_BYTES]
+            await self._pass({"type": message["type"], "body": piece, "more_body": True})
+        message = {**message, "body": body[last:]}
         if self._whole or message.get("more_body", False):
             await self._pass(message)
             return
@@ -117,10 +136,9 @@ class _Exchange:
         rest.cancel()
 
     async def _pass(self, message: Message) -> None:
-        try:
-            await self._send(message)
-        except OSError:  # the client is gone
-            return
+        await self._send(message)
+        if self._gone():
+            raise ConnectionResetError("the client has closed its connection")
 
     async def _take_what_is_there(self) -> None:
         try:

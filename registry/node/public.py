@@ -30,7 +30,7 @@ from registry.config import Settings
 from registry.http1.limits import Limits
 from registry.observe.observed import Observed
 
-from .exchange import Border, Standing
+from .exchange import GONE, Border, Standing
 
 _LIMITS = Limits()
 _BACKLOG = 1024
@@ -67,6 +67,7 @@ class Public:
         await self._accepting.end(grace_s)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        GONE.set(writer.transport.is_closing)
         await _Connection(
             self._app, asyncio.get_running_loop(), self._config, self._context, {}, reader, writer
         ).limited(self._settings.body_timeout_s)

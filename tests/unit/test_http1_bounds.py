@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
@@ -191,6 +192,18 @@ def test_those_who_have_not_read_for_longest_are_dropped(run: Run) -> None:
 
 
 @loops
+def test_unread_answers_of_all_clients_have_one_bound(run: Run) -> None:
+    async def main() -> None:
+        async with serving(large, LIMITS) as server, contextlib.AsyncExitStack() as stack:
+            for _ in range(8):
+                await stack.enter_async_context(asking(server, GET))
+            await until_async(lambda: server.connections == 2, "all but two to be dropped")
+            assert server.unread.size <= LIMITS.unread_bytes_max
+
+    run(main())
+
+
+@loops
 def test_a_client_that_reads_gets_more_time_and_another_not(run: Run) -> None:
     async def main() -> None:
         limits, answer = Limits(rate_bytes_min=10_000, body_timeout_s=30.0), Answer(200, b"", ANSWER)
@@ -234,3 +247,54 @@ def test_a_body_that_arrives_slowly_gets_more_time_and_one_that_stops_not(run: R
                 assert (await answered(reader))[0] == 408
 
     run(main())
+
+
+FRAMINGS = {
+    "Transfer-Encoding: gzip, chunked": 501,
+    "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked": 501,
+    "Transfer-Encoding: identity, chunked": 501,
+    "Transfer-Encoding: gzip": 400,
+    "Transfer-Encoding: identity": 400,
+    "Transfer-Encoding: xchunked": 400,
+    "Transfer-Encoding: chunked, gzip": 400,
+    "Transfer-Encoding: chunked, chunked": 400,
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked": 400,
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity": 400,
+    "Transfer-Encoding: chunked;q=1": 400,
+    'Transfer-Encoding: "chunked"': 400,
+    "Transfer-Encoding:": 400,
+    "Transfer-Encoding : chunked": 400,
+    "Transfer-Encoding:\x0bchunked": 400,
+    "Transfer-Encoding: chunked\x0b": 400,
+    "Transfer-Encoding:\r\n chunked": 400,
+    "X: a\nTransfer-Encoding: chunked": 400,
+    "Transfer-Encoding: chunked\r\nContent-Length: 3": 400,
+    "Content-Length: 3\r\nTransfer-Encoding: chunked": 400,
+    "Content-Length: 3\r\nTransfer-Encoding: identity": 400,
+    "Content-Length: 3\r\nContent-Length: 4": 400,
+    "Content-Length: 3, 4": 400,
+    "Content-Length: +3": 400,
+    "Content-Length: -3": 400,
+    "Content-Length: 0x3": 400,
+    "Content-Length: 3 3": 400,
+    "Content-Length:": 400,
+    "Content-Length: 99999999999999999999999": 400,
+}
+"""Ways to say where a body ends that another server may read differently (RFC 9112, 6.1 and 6.3)."""
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+@pytest.mark.parametrize("framing", [*FRAMINGS, "Transfer-Encoding: chunked"])
+def test_no_request_hides_behind_an_odd_framing(framing: str, version: str) -> None:
+    async def main() -> None:
+        head = f"POST / HTTP/{version}\r\nHost: x\r\nConnection: keep-alive\r\n{framing}\r\n\r\n"
+        request = head.encode() + b"3\r\nabc\r\n0\r\n\r\n" + GET
+        async with serving(Echo(), LIMITS) as server, asking(server, request) as (reader, _):
+            if framing not in FRAMINGS and version == "1.1":
+                assert await answered(reader) == (200, b"abc")
+                assert await answered(reader) == (200, b"")
+                return
+            assert (await answered(reader))[0] == (FRAMINGS[framing] if version == "1.1" else 400)
+            assert await reader.read() == b""
+
+    asyncio.run(main())
