@@ -11,6 +11,7 @@ import pytest
 from registry.api.app import Border
 from registry.api.cors import Cors
 from registry.api.page_guard import PageGuard
+from registry.api.response_headers import ResponseHeaders
 from registry.http1.server import Server
 from tests.running import until_async
 from tests.unit.http1_clients import BUFFER, Run, asking, behind, head, loops, serving
@@ -177,7 +178,7 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 
     async def main() -> None:
         producer = Producer(1_000_000, b"little")
-        app: Any = Border(producer, Applied(), Cors(()), PageGuard())  # type: ignore[arg-type]
+        app: Any = Border(producer, Applied(), Cors(()), PageGuard(), ResponseHeaders())  # type: ignore[arg-type]
         async with serving(app) as server:
             async with asking(server, get()) as (reader, _):
                 await head(reader)
