@@ -10,8 +10,12 @@ from .errors import RegistryError
 from .model import Metadata, Reference, RuleSet
 
 
-class _Command(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """A wanted write; its class is its name on the wire between processes."""
+class _Command(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A wanted write.
+
+    Tags and member names are what nodes of other versions read: they stay, whatever a class is called
+    (``tests/unit/test_wire.py`` holds the bytes).
+    """
 
 
 class TagsOf(msgspec.Struct, frozen=True, array_like=True):
@@ -22,7 +26,7 @@ class TagsOf(msgspec.Struct, frozen=True, array_like=True):
     tags: list[str]
 
 
-class Register(_Command, frozen=True):
+class Register(_Command, frozen=True, tag="Register"):
     """Register a schema under a subject."""
 
     subject: str
@@ -56,7 +60,7 @@ class Register(_Command, frozen=True):
         return bool(self.tags_to_add or self.tags_to_remove or self.propagate_tags)
 
 
-class TagVersion(_Command, frozen=True):
+class TagVersion(_Command, frozen=True, tag="TagVersion"):
     """Register a version anew with other tags, metadata or rules."""
 
     subject: str
@@ -75,7 +79,7 @@ class TagVersion(_Command, frozen=True):
     rules_to_remove: list[str] | None = None
 
 
-class DeleteSubject(_Command, frozen=True):
+class DeleteSubject(_Command, frozen=True, tag="DeleteSubject"):
     """Delete all versions of a subject."""
 
     subject: str
@@ -83,7 +87,7 @@ class DeleteSubject(_Command, frozen=True):
     permanent: bool = False
 
 
-class DeleteVersion(_Command, frozen=True):
+class DeleteVersion(_Command, frozen=True, tag="DeleteVersion"):
     """Delete one version."""
 
     subject: str
@@ -93,7 +97,7 @@ class DeleteVersion(_Command, frozen=True):
     permanent: bool = False
 
 
-class PutConfig(_Command, frozen=True):
+class PutConfig(_Command, frozen=True, tag="PutConfig"):
     """Merge ``patch`` into a scope's config: an absent member stays, ``None`` clears, a value replaces."""
 
     subject: str | None
@@ -102,13 +106,13 @@ class PutConfig(_Command, frozen=True):
     """Valid members under their names in the log (``compatibilityLevel``, ``normalize``, …)."""
 
 
-class DeleteConfig(_Command, frozen=True):
+class DeleteConfig(_Command, frozen=True, tag="DeleteConfig"):
     """Remove the config of a scope."""
 
     subject: str | None
 
 
-class PutMode(_Command, frozen=True):
+class PutMode(_Command, frozen=True, tag="PutMode"):
     """Set the mode of a scope, or remove it with ``None``."""
 
     subject: str | None
@@ -119,20 +123,20 @@ class PutMode(_Command, frozen=True):
     force: bool = False
 
 
-class DeleteMode(_Command, frozen=True):
+class DeleteMode(_Command, frozen=True, tag="DeleteMode"):
     """Remove the mode of a scope."""
 
     subject: str | None
     recursive: bool = False
 
 
-class DeleteContext(_Command, frozen=True):
+class DeleteContext(_Command, frozen=True, tag="DeleteContext"):
     """Forget an empty context."""
 
     context: str
 
 
-class RequestSnapshot(_Command, frozen=True):
+class RequestSnapshot(_Command, frozen=True, tag="RequestSnapshot"):
     """Ask for a snapshot of the state at this place of the log."""
 
     request: str
@@ -178,7 +182,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     error: Failure | None = None
 
 
-class Associate(_Command, frozen=True):
+class Associate(_Command, frozen=True, tag="Associate"):
     """Make associations of a resource, all or none; schemas that come with them are registered."""
 
     request: ResourceRequest
@@ -189,7 +193,7 @@ class Associate(_Command, frozen=True):
     dry_run: bool = False
 
 
-class Dissociate(_Command, frozen=True):
+class Dissociate(_Command, frozen=True, tag="Dissociate"):
     """Remove associations of a resource, all or none."""
 
     resource_id: str
@@ -200,7 +204,7 @@ class Dissociate(_Command, frozen=True):
     dry_run: bool = False
 
 
-class ChangeAssociations(_Command, frozen=True):
+class ChangeAssociations(_Command, frozen=True, tag="ChangeAssociations"):
     """Change the associations of several resources; each operation counts for itself."""
 
     requests: list[ResourceRequest]
@@ -237,7 +241,7 @@ class Ticket(msgspec.Struct, frozen=True):
 TICKET_BYTES = 16
 
 
-class Done(msgspec.Struct, frozen=True, tag=True):
+class Done(msgspec.Struct, frozen=True, tag="Done"):
     """A command was decided, appended and read back (or needed no record)."""
 
     body: bytes
@@ -246,7 +250,7 @@ class Done(msgspec.Struct, frozen=True, tag=True):
     """An offset at which the effect is visible."""
 
 
-class Refused(msgspec.Struct, frozen=True, tag=True):
+class Refused(msgspec.Struct, frozen=True, tag="Refused"):
     """A command was refused and changed nothing."""
 
     code: int
@@ -254,7 +258,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-class Unknown(msgspec.Struct, frozen=True, tag=True):
+class Unknown(msgspec.Struct, frozen=True, tag="Unknown"):
     """A command may or may not have been done. A client that is told so is told 50002."""
 
     message: str
@@ -262,18 +266,18 @@ class Unknown(msgspec.Struct, frozen=True, tag=True):
     """Whether it may be sent again with its ticket: then it is done once, or what came of it is answered."""
 
 
-class NotPrimary(msgspec.Struct, frozen=True, tag=True):
+class NotPrimary(msgspec.Struct, frozen=True, tag="NotPrimary"):
     """Nothing was done: whoever was asked does not write now. No client is told; another node is asked."""
 
 
-class Forgotten(msgspec.Struct, frozen=True, tag=True):
+class Forgotten(msgspec.Struct, frozen=True, tag="Forgotten"):
     """Nothing was done now, and whether the command was done before is not known here: its ticket is too old.
 
     No client is told; a command that certainly was not done before is sent again with a newer ticket.
     """
 
 
-class Later(msgspec.Struct, frozen=True, tag=True):
+class Later(msgspec.Struct, frozen=True, tag="Later"):
     """Nothing was done, because to decide the command takes long; only for who said that it may be told so.
 
     No client is told; the command is sent again by itself, so that no other one waits for it.

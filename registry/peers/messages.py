@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import msgspec
 
-from registry.domain.commands import Command, Outcome, Register, Ticket
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Command,
+    Dissociate,
+    Outcome,
+    Register,
+    RequestSnapshot,
+    TagVersion,
+    Ticket,
+)
 
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
 FEATURES = ("associations", "snapshots", "tags")
 """What this node can be asked for beyond what every node can."""
-_FEATURES = {
-    "Associate": "associations",
-    "Dissociate": "associations",
-    "ChangeAssociations": "associations",
-    "RequestSnapshot": "snapshots",
-    "TagVersion": "tags",
+_FEATURES: dict[type, str] = {
+    Associate: "associations",
+    Dissociate: "associations",
+    ChangeAssociations: "associations",
+    RequestSnapshot: "snapshots",
+    TagVersion: "tags",
 }
 
 
@@ -73,7 +83,7 @@ class Standing(msgspec.Struct, frozen=True):
     def can(self, command: Command) -> bool:
         """Whether it would understand all of the command, and with it the batch that it comes in."""
         tags = isinstance(command, Register) and command.changes_tags
-        feature = "tags" if tags else _FEATURES.get(type(command).__name__)
+        feature = "tags" if tags else _FEATURES.get(type(command))
         return feature is None or feature in self.features
 
 

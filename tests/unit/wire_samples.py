@@ -1,0 +1,71 @@
+"""One message of each kind that nodes send to one another, with every member set."""
+
+from __future__ import annotations
+
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    DeleteConfig,
+    DeleteContext,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    Dissociate,
+    Done,
+    Failure,
+    Forgotten,
+    Later,
+    NotPrimary,
+    PutConfig,
+    PutMode,
+    Refused,
+    Register,
+    RequestSnapshot,
+    ResourceRequest,
+    TagsOf,
+    TagVersion,
+    Ticket,
+    Unknown,
+    WantedAssociation,
+)
+from registry.domain.model import Metadata, Reference, Rule, RuleSet
+from registry.peers.messages import Batch, Outcomes, Standing, Wanted
+
+METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
+RULES = RuleSet([Rule("m", mode="UPGRADE", type="T")], [Rule("d", type="T")], [Rule("e", type="T")], "now")
+TAGS = [TagsOf("a.b", "sr_field", ["PII"])]
+REGISTER = Register(
+    "s", '"string"', "AVRO", [Reference("n", "r", 1)], METADATA, RULES, 2, 3,
+    normalize=True, force=True, format="resolved", canonical=True,
+    tags_to_add=TAGS, tags_to_remove=TAGS, propagate_tags=True,
+)  # fmt: skip
+RESOURCE = ResourceRequest(
+    "n", "ns", "id", "topic",
+    [WantedAssociation("value", "s", "STRONG", True, REGISTER, "g", "UPSERT", True)], Failure(422, "no"),
+)  # fmt: skip
+COMMANDS = (
+    REGISTER,
+    Register("s", '"int"'),
+    TagVersion("s", 1, 2, TAGS, TAGS, METADATA, RULES, RULES, ["d"]),
+    DeleteSubject("s", permanent=True),
+    DeleteVersion("s", -1, permanent=True),
+    PutConfig(None, {"compatibilityLevel": "FULL", "alias": None}),
+    DeleteConfig("s"),
+    PutMode("s", "IMPORT", "import", force=True),
+    DeleteMode(None, recursive=True),
+    DeleteContext(".c"),
+    RequestSnapshot("00ff", 7),
+    Associate(RESOURCE, ".", create=True, dry_run=True),
+    Dissociate("id", "topic", ["value"], cascade=True, dry_run=True),
+    ChangeAssociations([RESOURCE], ".c", dry_run=True),
+)
+OUTCOMES = (
+    Done(b"{}", 7), Refused(42201, "no"), Unknown("?", repeats=True), NotPrimary(), Forgotten(), Later()
+)  # fmt: skip
+MESSAGES = {
+    **{f"command {place} {type(each).__name__}": each for place, each in enumerate(COMMANDS)},
+    **{f"outcome {type(each).__name__}": each for each in OUTCOMES},
+    "batch": Batch([Wanted(COMMANDS[1], 1.5, "r", Ticket(b"t" * 16, 5))], "n", later=True),
+    "outcomes": Outcomes(list(OUTCOMES), 9),
+    "standing": Standing("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
+}
