@@ -210,6 +210,8 @@ class Lane:
         return process
 
     def _done(self, piece: Piece, told: Told) -> None:
+        for failure in told.failures():
+            _log.error("a question about a schema failed, and its request gets 500: %s", failure)
         too_long = told.known is None or told.partial
         if told.late:
             _tell(piece, UNAVAILABLE(SLOW))

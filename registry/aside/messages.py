@@ -42,3 +42,10 @@ class Told(NamedTuple):
     """Of several questions only the first ones are answered: the others would have taken too long."""
     stuck: Stuck | None = None
     """Where comparing, and not reading, took too long."""
+
+    def failures(self) -> list[str]:
+        """Return the tracebacks of the errors that nobody expected."""
+        told: list[Known | None] = [self.known]
+        if self.known is not None and type(self.known.value) is list:
+            told += [each for each in self.known.value if isinstance(each, Known)]
+        return [each.failure for each in told if each is not None and each.failure is not None]

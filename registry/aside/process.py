@@ -12,13 +12,14 @@ import pickle
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 from registry.domain.parser import Parser
 from registry.domain.questions import Known, Question, Source, answer
-from registry.domain.schemas import Budget, InvalidSchema, Schema
+from registry.domain.schemas import Budget, Schema
 from registry.pipes import receive, send
 
 from .messages import READY, Asked, Stuck, Told
@@ -77,7 +78,7 @@ def _answered(asked: Asked, parser: Parser) -> Told:
         with _working(asked.reading_s):
             for each in parts:
                 if each.other is None:
-                    found[each] = answer(each, parser.read, Budget())
+                    found[each] = _known(each, parser.read, Budget())
             sources = {source for _, each in pairs for source in (each.source, each.other)}
             read = {source: _read(source, parser) for source in sources if source is not None}
         if pairs:
@@ -85,7 +86,7 @@ def _answered(asked: Asked, parser: Parser) -> Told:
             with _working(asked.budget_s):
                 for number, each in pairs:
                     stuck = Stuck(number, asked.budget_s - took_s)
-                    found[each] = answer(each, lambda source: read[source](), Budget(math.inf))
+                    found[each] = _known(each, lambda source: read[source](), Budget(math.inf))
                     took_s = time.process_time() - began
     except (_TooLongError, MemoryError):
         # What is known by then may do, as the first difference does; if not, the budget is used up.
@@ -98,15 +99,27 @@ def _answered(asked: Asked, parser: Parser) -> Told:
     return Told(found[asked.question], took_s)
 
 
+def _known(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Known:
+    """Answer one question; an error that nobody expected is its answer too, and ends no process."""
+    try:
+        return answer(question, read, budget)
+    except MemoryError:
+        raise
+    except Exception:
+        return Known(None, failure=traceback.format_exc())
+
+
 def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
     """Read it now, and have what came of it told later."""
     try:
         schema = parser.read(source)
-    except InvalidSchema as error:
-        kind, reason = type(error), str(error)
+    except MemoryError:
+        raise
+    except Exception as error:
+        failed = error
 
         def refuse() -> Schema:
-            raise kind(reason)
+            raise failed
 
         return refuse
     return lambda: schema

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from . import entities, rows
+from .errors import RegistryError
 from .metadata import VERSION_PROPERTY, property_of, without_version
 from .model import VERSION_MAX, Metadata, Reference, RuleSet, Subject
 from .parser import Parser, TooMuchText, characters_of, together
@@ -140,6 +141,8 @@ def _keys(view: View, parser: Parser, stored: Registered) -> Sequence[bytes] | N
         said = parser.stored(view, stored).fingerprints()
     except InvalidSchema:
         return None if listed else ()
+    except RegistryError:
+        return ()  # nobody can read this text, which must not keep others from being found
     meta, rules = entities.metadata(row), entities.rule_set(row)
     metas = [without_version(meta)]
     if meta is not None and property_of(meta, VERSION_PROPERTY) is not None:

@@ -97,6 +97,7 @@ OUTCOME_UNKNOWN = ErrorKind(50002, "%s")
 FORWARD_FAILED = ErrorKind(50003, "%s")
 NO_PRIMARY = ErrorKind(50004, "Leader not known.")
 
+UNEXPECTED = ErrorKind(500, "Internal Server Error")
 BAD_REQUEST = ErrorKind(400, "%s")
 FORBIDDEN = ErrorKind(403, "%s")
 NOT_FOUND = ErrorKind(404, "HTTP 404 Not Found")

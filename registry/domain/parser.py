@@ -290,7 +290,7 @@ class Parser:
     def fingerprints_known(self, source: Source) -> Fingerprints | None:
         """Return those of a schema if they were found before."""
         known = self._fingerprints.get(source.digest)
-        return None if known is None or known.invalid is not None else cast("Fingerprints", known.value)
+        return None if known is None or known.value is None else cast("Fingerprints", known.value)
 
     def _found(self, question: Question, read: Read, other: Read | None, budget: Budget | None) -> Known:
         schemas = {}

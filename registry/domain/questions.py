@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
+from .errors import UNEXPECTED
 from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
 
 What = Literal[
@@ -89,6 +90,7 @@ class Known(NamedTuple):
     value: Any
     invalid: str | None = None
     unreadable: bool = False
+    failure: str | None = None  # the traceback, where answering raised what nothing here raises on purpose
 
     @property
     def characters(self) -> int:
@@ -99,7 +101,9 @@ class Known(NamedTuple):
         return len(said) if type(said) is str else 0
 
     def told(self) -> Any:
-        """The value. Raises :class:`InvalidSchema`."""
+        """The value. Raises :class:`InvalidSchema`, and 500 where answering failed."""
+        if self.failure is not None:
+            raise UNEXPECTED()
         if self.invalid is not None:
             raise (Unreadable if self.unreadable else InvalidSchema)(self.invalid)
         return self.value
@@ -120,7 +124,7 @@ def facts(question: Question, known: Known) -> dict[Question, Known]:
         return {key: value for part, each in pairs for key, value in facts(part, each).items()}
     found = {question: known}
     schema_type, text, dependencies, _ = question.source
-    if question.what == "canonical" and known.invalid is None and known.value != text:
+    if question.what == "canonical" and type(known.value) is str and known.value != text:
         found[Question("canonical", Source(schema_type, known.value, dependencies))] = known
     return found
 

@@ -17,7 +17,7 @@ from registry.domain.commands import (
     refused,
 )
 from registry.domain.decide import Decision, decide, repeated
-from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, ErrorKind, RegistryError
+from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
 from registry.domain.parser import Parser, TooMuchText
@@ -37,7 +37,6 @@ BRIEF_BYTES_MAX = 64 << 10
 """Of what a note says of a reply: the deletion of some ten thousand versions."""
 RECORD_BYTES = 64
 """More than what a record takes in the log beside its key and value."""
-_UNEXPECTED = ErrorKind(500, "Internal Server Error")
 _log = logging.getLogger(__name__)
 
 
@@ -175,7 +174,7 @@ class Decider:
         except Exception:
             # One command's fault must not take the others of its batch along.
             _log.exception("unexpected error while deciding %s", type(command).__name__)
-            raise _UNEXPECTED() from None
+            raise UNEXPECTED() from None
         for entry in decision.entries:
             if len(entry.key) + len(entry.value or b"") > bytes_max:
                 raise SCHEMA_TOO_LARGE()

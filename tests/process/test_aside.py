@@ -21,7 +21,7 @@ from registry.aside.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answe
 from registry.domain.commands import Refused, Register
 from registry.domain.errors import RegistryError
 from registry.domain.parser import Parser, TooMuchText, together
-from registry.domain.questions import Question, Source, facts, several
+from registry.domain.questions import Known, Question, Source, facts, several
 from registry.log.embedded import EmbeddedLog
 from registry.node.writer import SPARE_S
 from tests.process.raw import RawClient, get, post
@@ -99,11 +99,11 @@ def test_writes_that_wait_beside_for_too_long_are_told_so_by_one_thread(tmp_path
 def test_a_question_is_answered_or_bounded() -> None:
     pool = Pool(0.1)
     long, quick = Told(pool, endless()), Told(pool, short())
-    assert quick.outcome()[0] == ('"int"', None)
+    assert quick.outcome()[0] == Known('"int"')
     refused = long.outcome()
     assert isinstance(refused, RegistryError)
     assert (refused.code, refused.message) == (422, "It takes too long")
-    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    assert Told(pool, short()).outcome()[0] == Known('"int"')
     spent = Told(pool, short(), spent_s=0.1).outcome()
     assert isinstance(spent, RegistryError)
     pool.close()
@@ -114,7 +114,21 @@ def test_a_process_that_died_is_replaced_and_asked_again(processes: Processes) -
     Told(pool, short()).outcome()
     (idle,) = processes()
     os.kill(idle, signal.SIGKILL)
-    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    assert Told(pool, short()).outcome()[0] == Known('"int"')
+    pool.close()
+
+
+def test_a_question_that_raises_an_error_costs_no_process(processes: Processes) -> None:
+    pool = Pool(60)
+    Told(pool, short()).outcome()
+    before = processes()
+    failed = Told(pool, TooMuchText(Question("unheard", Source("AVRO", '"int"')))).outcome()  # type: ignore[arg-type]
+    assert isinstance(failed, Answered)
+    assert "AttributeError" in str(failed.known.failure)
+    with pytest.raises(RegistryError, match="Internal Server Error"):
+        failed.known.told()
+    assert Told(pool, short()).outcome()[0] == Known('"int"')
+    assert processes() == before
     pool.close()
 
 
@@ -129,7 +143,7 @@ def test_a_question_that_costs_two_processes_is_given_up(processes: Processes) -
     broken = under_way.outcome()
     assert isinstance(broken, RegistryError)
     assert (broken.code, "ended twice" in broken.message) == (503, True)
-    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    assert Told(pool, short()).outcome()[0] == Known('"int"')
     pool.close()
 
 
@@ -186,7 +200,7 @@ def test_idle_processes_end(processes: Processes) -> None:
 def test_what_takes_long_keeps_nobody_waiting_and_what_is_late_is_no_fault_of_its_own() -> None:
     pool = Pool(60, quick_s=0.01)
     late = [Told(pool, endless(), until=time.monotonic() + 3) for _ in range(4)]
-    assert Told(pool, short()).outcome()[0] == ('"int"', None)
+    assert Told(pool, short()).outcome()[0] == Known('"int"')
     for each in late:
         outcome = each.outcome()
         assert isinstance(outcome, RegistryError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from queue import Queue
 from typing import Any
@@ -18,7 +18,9 @@ from registry.aside.pool import WAITING_MAX, Answered, Pool
 from registry.aside.process import answered
 from registry.domain.errors import RegistryError
 from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import Known, Question, Source, several
+from registry.domain.questions import Known, Question, Source, facts, several
+from registry.domain.schemas import FORMATS, Dependency
+from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
 
 INT, LONG, STRING = (Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
 HOW = (("reader_is", "new"),)
@@ -135,6 +137,46 @@ def test_a_process_tells_which_comparison_took_too_long(monkeypatch: pytest.Monk
     assert told.stuck.part == 2
     alone = answered(Asked(SLOW, 60, 60), Parser())
     assert (alone.known, alone.stuck) == (None, Stuck(0, 60))
+
+
+class Failing(AvroFormat):
+    """A format that nobody has tried on some text."""
+
+    def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
+        if "unheard" in text:
+            raise KeyError(text)
+        if "undecodable" in text:
+            raise UnicodeError(text)
+        return super().parse(text, dependencies, new=new)
+
+
+@pytest.mark.parametrize("text", ["unheard", "undecodable"])
+def test_a_text_that_breaks_a_reader_fails_its_own_questions_only(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setitem(FORMATS, "FAILING", Failing())
+    int_, broken = Source("FAILING", '"int"'), Source("FAILING", text)
+    good = [Question("canonical", int_), Question("differences", int_, int_, HOW)]
+    bad = [Question("fingerprints", broken), Question("differences", int_, broken, HOW)]
+    told = answered(Asked(several([*good, *bad]), 60, 60), Parser())
+
+    assert told.known is not None
+    assert [each.value for each in told.known.value] == ['"int"', [], None, None]
+    assert all(text in each for each in told.failures())
+    assert len(told.failures()) == len(bad)
+    for each in bad:
+        with pytest.raises(RegistryError, match="Internal Server Error"):
+            facts(several([*good, *bad]), told.known)[each].told()
+
+
+def test_a_question_that_failed_is_answered_and_logged(
+    pool: Pool, beside: Beside, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = Known(None, failure="KeyError: 'unheard'")
+    beside.told.put(Told(failed, 0.1))
+    assert outcome(pool) == Answered(failed, 0.1)
+    assert "KeyError: 'unheard'" in caplog.text
+    assert beside.asked.qsize() == 1
 
 
 @pytest.mark.parametrize("again", [several([QUICK, SLOW]), SLOW], ids=["all", "what is not known yet"])
