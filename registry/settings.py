@@ -1,7 +1,8 @@
 """The table of settings: each with its default, what it may hold and what it does.
 
 The names in the TOML file, the environment (``REGISTRAR_`` and the name in capitals) and the flags (``--``
-and the name with dashes) follow from it, and so do the help, the example file and the table in the README.
+and the name with dashes) follow from it, and so do the help, the example file and the table in
+``docs/settings.md``.
 """
 
 from __future__ import annotations

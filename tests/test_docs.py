@@ -23,8 +23,17 @@ from tests.running import ROOT, Served
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 EXAMPLE = ROOT / "deploy" / "registry.example.toml"
-RUNNING = ROOT / "deploy" / "README.md"
-DOCS = (README, ARCHITECTURE, ROOT / "CHANGELOG.md", RUNNING)
+PAGES = ROOT / "docs"
+SETTINGS = PAGES / "settings.md"
+DOCS = (
+    README,
+    ARCHITECTURE,
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "deploy").glob("*.md")),
+    *sorted(PAGES.glob("*.md")),
+)
+README_LINES_MAX = 150
 WORDS = (
     *(
         "log",
@@ -50,18 +59,29 @@ def same(path: Path, wanted: str, request: pytest.FixtureRequest) -> None:
     assert path.read_text(encoding="utf-8") == wanted, f"make docs writes {path.name} anew"
 
 
-def block(language: str, nth: int = 0) -> str:
-    """The ``nth`` block of code in ``language`` in the README."""
-    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[nth]
+def blocks(page: Path, language: str) -> list[str]:
+    """Return the code blocks of a page in ``language``, which is empty for plain text."""
+    text = page.read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [code for name, code in found if name == language]
 
 
-def test_the_readme_tells_every_setting(request: pytest.FixtureRequest) -> None:
-    text = README.read_text(encoding="utf-8")
+def run_against(registry: Served, script: str) -> str:
+    """Run a shell script of the docs against ``registry`` and return its output."""
+    script = script.replace("http://127.0.0.1:8081", registry.url)
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"error_code"' not in done.stdout
+    return done.stdout
+
+
+def test_the_table_of_settings_is_complete(request: pytest.FixtureRequest) -> None:
+    text = SETTINGS.read_text(encoding="utf-8")
     before, _, rest = text.partition("<!-- settings: written by make docs -->\n")
     _, end, after = rest.partition("\n<!-- end of settings -->")
     assert end
     wanted = f"{before}<!-- settings: written by make docs -->\n{settings_table()}{end}{after}"
-    same(README, wanted, request)
+    same(SETTINGS, wanted, request)
 
 
 def test_the_example_file_holds_every_setting(
@@ -77,7 +97,7 @@ def test_the_example_file_holds_every_setting(
 
 def test_the_table_of_the_kafka_client_is_one(tmp_path: Path) -> None:
     file = tmp_path / "kafka.toml"
-    file.write_text(block("toml").replace("/etc/ssl/kafka-ca.pem", str(README)))
+    file.write_text(blocks(SETTINGS, "toml")[0].replace("/etc/ssl/kafka-ca.pem", str(README)))
     settings = load(environment={"REGISTRAR_KAFKA_SASL_PASSWORD": "x"}, file=file).settings
     assert settings.security["security_protocol"] == "SASL_SSL"
     assert settings.kafka == "broker-1:9093,broker-2:9093"
@@ -88,13 +108,21 @@ def test_the_readme_begins_with_the_two_commands() -> None:
     assert 0 < beginning.index("make serve") < beginning.index("make test")
 
 
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= README_LINES_MAX
+    linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", text))
+    assert linked == {page.name for page in PAGES.glob("*.md")}
+
+
 async def no_metrics() -> bytes:
     return b""
 
 
 def test_own_resources_are_told() -> None:
     served = {each.path for each in operations(VERSION, no_metrics) if each.tag == "Registrar"} | {"/metrics"}
-    section = README.read_text(encoding="utf-8").partition("## Resources of its own")[2].partition("\n## ")[0]
+    text = (PAGES / "api.md").read_text(encoding="utf-8")
+    section = text.partition("## Resources of its own")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(/[^`]*)` \|", section, re.MULTILINE)) == served
 
 
@@ -128,15 +156,26 @@ def test_the_changelog_tells_of_this_version() -> None:
 
 
 def test_the_curl_example_runs(registry: Served) -> None:
-    script = block("sh", 1).replace("http://127.0.0.1:8081", registry.url)
-    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert '"error_code"' not in done.stdout
-    assert '\\"name\\":\\"User\\"' in done.stdout
+    assert '\\"name\\":\\"User\\"' in run_against(registry, blocks(README, "sh")[1])
 
 
 def test_the_python_example_runs(registry: Served) -> None:
-    script = block("python").replace("http://127.0.0.1:8081", registry.url)
+    script = blocks(README, "python")[0].replace("http://127.0.0.1:8081", registry.url)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "{'id': 7, 'name': 'Ada'}\n"
+
+
+@pytest.mark.parametrize("page", ["associations-and-tags.md", "compatibility.md", "contexts.md"])
+def test_the_curl_examples_of_a_page_run(registry: Served, page: str) -> None:
+    examples = blocks(PAGES / page, "sh")
+    assert examples
+    for example in examples:
+        run_against(registry, example)
+
+
+def test_the_report_that_is_shown_is_the_answer(registry: Served) -> None:
+    page = PAGES / "compatibility.md"
+    register, check = blocks(page, "sh")[:2]
+    run_against(registry, register)
+    assert run_against(registry, check) == blocks(page, "")[0]
