@@ -132,7 +132,7 @@ def _headers(lines: list[str]) -> tuple[Headers, list[str]]:
     headers: Headers = []
     for number, line in enumerate(lines):
         match = _HEADER.fullmatch(line)
-        if match is None:
+        if match is None or match[1] == "text":  # an answer's text is no header
             return headers, lines[number:]
         headers.append((match[1], match[2]))
     return headers, []
