@@ -35,6 +35,7 @@ _GROUPS = {
     "cluster": "several nodes over a Kafka topic",
     "security": "security between nodes, and at Kafka",
     "rules": "rules for schemas",
+    "encoder": "sensitive metadata",
     "limits": "limits",
     "storage": "storage",
     "snapshots": "snapshots",
@@ -101,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         _log_reseed,
         "Write the state that the store in the data folder holds into an empty topic, ids unchanged: after "
         "the topic was lost. No node may run on that folder. Interrupted, it goes on when run again.",
-        ("where", "cluster", "security"),
+        ("where", "cluster", "security", "encoder"),
     )
     reseed.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
     snapshot.add_commands(commands, _add_command)

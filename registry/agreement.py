@@ -23,9 +23,8 @@ _FILES = (*_PEER_TLS, "kafka_ssl_ca_location", "kafka_ssl_certificate_location",
 def disagreements(loaded: Loaded) -> list[str]:
     """One sentence for each setting that does not go with another, or names a file that cannot be read."""
     given = _Given(loaded)
-    if not given.settings.kafka:
-        return list(_cluster_needs_kafka(given))
-    return [problem for check in _CHECKS for problem in check(given)]
+    checks = _CHECKS if given.settings.kafka else (_cluster_needs_kafka, _encoder)
+    return [problem for check in checks for problem in check(given)]
 
 
 class _Given:
@@ -57,6 +56,14 @@ def _cluster_needs_kafka(given: _Given) -> Iterator[str]:
     cluster = [setting.name for setting in table() if setting.group in ("cluster", "security")]
     for name in given.all_chosen(cluster):
         yield f"{given.told(name)} is for several nodes over a Kafka topic: give kafka = HOST:PORT too"
+
+
+def _encoder(given: _Given) -> Iterator[str]:
+    settings = given.settings
+    if settings.metadata_encoder_old_secret and not settings.metadata_encoder_secret:
+        yield f"{given.told('metadata_encoder_old_secret')} needs metadata_encoder_secret, the new one, too"
+    if settings.metadata_encoder_topic == settings.topic:
+        yield f"{given.told('metadata_encoder_topic')} is the topic of the log: name another one"
 
 
 def _election(given: _Given) -> Iterator[str]:
@@ -117,5 +124,6 @@ _CHECKS: tuple[Callable[[_Given], Iterator[str]], ...] = (
     _election,
     _peer_endpoint,
     _kafka_security,
+    _encoder,
     _files_are_there,
 )

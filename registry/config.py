@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .agreement import disagreements
 from .allowed import HIDDEN, NotAllowed, quoted
-from .settings import PREFIX, SECRET_FILE, SECURITY, Loaded, Setting, Settings, table
+from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
 from .uris import with_secrets_hidden
 
 __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]
@@ -94,6 +94,13 @@ def load(
         except ValueError:
             said = given._replace(value=HIDDEN) if setting.kind.secret else given
             problems.append(f"{said} is not allowed; allowed: {setting.kind.allowed}")
+    for variable, name in VARIABLES.items():
+        if not (values.get(name) or values.get(name + SECRET_FILE)) and environment.get(variable):
+            try:
+                values[name] = known[name].kind.read(environment[variable])
+                origins[name] = f"environment {variable}"
+            except ValueError:
+                problems.append(f"{variable} is not allowed; allowed: {known[name].kind.allowed}")
     for setting in known.values():
         if setting.kind.secret and values.get(setting.name + SECRET_FILE):
             _read_secret(setting, values, origins, problems)

@@ -62,6 +62,7 @@ _NAME = r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}"
 _NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
 _PASSWORD = secret(1, "text; check-config never prints it")
 _PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
+_ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
 _ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
 _NAME_CHECK = Kind(
     lambda value: choice("https", "").read("" if value == "none" else value),
@@ -100,12 +101,13 @@ def _setting(default: Any, kind: Kind, group: str, does: str, shown: str | None 
     return field(default=default, metadata=metadata, repr=not kind.secret)
 
 
-def _file(does: str) -> Any:
-    return _setting("", FILE, "security", does)
+def _file(does: str, group: str = "security") -> Any:
+    return _setting("", FILE, group, does)
 
 
-def _secret_file(name: str) -> Any:
-    return _file(f"File that holds {name}, which then is not given itself; a line end after it is dropped")
+def _secret_file(name: str, group: str = "security") -> Any:
+    does = f"File that holds {name}, which then is not given itself; a line end after it is dropped"
+    return _file(does, group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +287,27 @@ class Settings:
     )
     id_batch: int = _setting(
         20, whole(1, 100_000), "rules", "Ids reserved at once; a restart may skip as many"
+    )
+
+    metadata_encoder_secret: str = _setting(
+        "",
+        _ENCODER_SECRET,
+        "encoder",
+        "Secret that encrypts sensitive metadata in the log (metadata.encoder.secret); the same on all nodes",
+    )
+    metadata_encoder_secret_file: str = _secret_file("metadata_encoder_secret", "encoder")
+    metadata_encoder_old_secret: str = _setting(
+        "",
+        _ENCODER_SECRET,
+        "encoder",
+        "The secret before that: the primary then adds a key to its keyset and writes it with the new secret",
+    )
+    metadata_encoder_old_secret_file: str = _secret_file("metadata_encoder_old_secret", "encoder")
+    metadata_encoder_topic: str = _setting(
+        "_schema_encoders",
+        text(_NAME, _NAME_ALLOWED),
+        "encoder",
+        "Topic of the keyset; without kafka it is a file in the folder data",
     )
 
     body_bytes_max: int = _setting(
@@ -480,6 +503,12 @@ class Settings:
             if not name.endswith(SECRET_FILE)
         }
 
+
+# Confluent's names in the environment, for what is given nowhere else.
+VARIABLES = {
+    "METADATA_ENCODER_SECRET": "metadata_encoder_secret",
+    "METADATA_ENCODER_OLD_SECRET": "metadata_encoder_old_secret",
+}
 
 SECURITY = {
     entry.name.removeprefix("kafka_").replace("_", "."): entry.name

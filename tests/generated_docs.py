@@ -12,6 +12,7 @@ _GROUPS = {
     "cluster": "Several nodes over a Kafka topic",
     "security": "Security between nodes, and at Kafka",
     "rules": "Rules for schemas",
+    "encoder": "Sensitive metadata",
     "limits": "Limits",
     "storage": "Storage",
     "snapshots": "Snapshots",

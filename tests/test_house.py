@@ -56,6 +56,19 @@ ALLOWED = {
     ),
     "registry.api.backend": ("registry.api", "registry.domain", "registry.snapshot.catalogue"),
     "registry.snapshot.opening": ("registry.settings", "registry.log.kafka", "registry.snapshot"),
+    "registry.encoder": (
+        "registry.domain",
+        "registry.encoder",
+        "registry.folders",
+        "registry.log.contract",
+    ),
+    "registry.encoder.opening": (
+        "registry.encoder",
+        "registry.log.kafka",
+        "registry.settings",
+        "registry.domain",
+    ),
+    "registry.encoder.topic": ("registry.domain", "registry.encoder", "registry.log"),
     "registry.store": ("registry.domain", "registry.folders", "registry.lmdbfile", "registry.store"),
     "registry.aside": (
         "registry.aside",

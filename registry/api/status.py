@@ -60,5 +60,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     """The id of the newest snapshot of this log that is ready, as last seen; empty while none is known."""
     election: str = ""
     """Why there is no primary, or why this node does not write yet; empty when all is well."""
+    metadata_encoder: str = ""
+    """Why sensitive metadata cannot be decrypted or written; empty when all is well."""
     start: SnapshotStart | None = None
     """How the node came to its rows, where snapshots had to do with it."""

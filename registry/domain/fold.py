@@ -56,11 +56,11 @@ from .records import (
     canonical_key,
     decode_key,
 )
-from .rows import GUID, ID, QUARANTINE, VERSION, Change, VersionRow, View, number, part
+from .rows import ENCODED, GUID, ID, QUARANTINE, VERSION, Change, VersionRow, View, number, part
 from .tombstones import written
 from .values import BadValue, SchemaContent
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 """Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
@@ -184,8 +184,11 @@ def _version(view: View, record: Record, place: _Place) -> list[Change]:
     except BadValue as error:
         return _each_once([*gone, (quarantine, _quarantine(record, error.reason))])
     referenced = [(each.subject, each.version) for each in content.references]
+    metadata = _metadata(content)
     new = _index(place, content.schema_id, content.md5, record.offset, referenced)
-    new.append((row_key, _row(place, content, record)))
+    if rows.is_encoded(metadata, md5_stored=content.md5_stored):
+        new.append((ENCODED + place.context + place.end, b""))
+    new.append((row_key, _row(place, content, record, metadata)))
     return _each_once(gone + new) if gone or referenced else new
 
 
@@ -193,8 +196,13 @@ def _each_once(changes: list[Change]) -> list[Change]:
     return list(dict(changes).items())
 
 
-def _row(place: _Place, content: SchemaContent, record: Record) -> bytes:
-    schema_id, md5, md5_stored, kind, references, metadata, rule_set, schema, deleted = content
+def _metadata(content: SchemaContent) -> bytes:
+    said = content.metadata
+    return b',"metadata":' + dumps(msgspec.to_builtins(said)) if said is not None else b""
+
+
+def _row(place: _Place, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
+    schema_id, md5, md5_stored, kind, references, _, rule_set, schema, deleted = content
     guid = hexlify(md5, b"-", 2)
     return rows.pack_version(
         schema_id, deleted, deleted, record.offset, record.ts, md5,
@@ -204,7 +212,7 @@ def _row(place: _Place, content: SchemaContent, record: Record) -> bytes:
         ),
         b',"schema":' + dumps(schema),
         b',"references":' + dumps(msgspec.to_builtins(references)) if references else b"",
-        b',"metadata":' + dumps(msgspec.to_builtins(metadata)) if metadata is not None else b"",
+        metadata,
         b',"ruleSet":' + dumps(msgspec.to_builtins(rule_set)) if rule_set is not None else b"",
         md5_stored,
     )  # fmt: skip
@@ -229,7 +237,10 @@ def _index(
 def _index_of(place: _Place, row: VersionRow) -> list[Change]:
     listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
     referenced = [(each["subject"], each["version"]) for each in listed]
-    return _index(place, row.schema_id, row.md5, row.offset, referenced)
+    index = _index(place, row.schema_id, row.md5, row.offset, referenced)
+    if rows.is_encoded(row.metadata, md5_stored=row.md5_stored):
+        index.append((ENCODED + place.context + place.end, b""))
+    return index
 
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:

@@ -40,7 +40,7 @@ _OFFSET = 8
 _NO_ORDER = (rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE)
 _SAME = (
     rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE, rows.GUID, rows.REFERRER,
-    rows.RESOURCE_NAME, rows.RESOURCE_ID,
+    rows.RESOURCE_NAME, rows.RESOURCE_ID, rows.ENCODED,
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ table  key after the letter                 value
 ``B``  registrar name                       our cluster records (barrier …): JSON with offset, ts
 ``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
 ``D``  context subject                      last delete mark: offset and version, see :mod:`.fold`
+``E``  context subject version              empty; the version's sensitive metadata is encrypted
 ``F``  context subject                      config: the record's JSON
 ``G``  context md5 subject version          id
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see
@@ -53,9 +54,13 @@ CUT_MARK = b"\x01\xff"
 
 ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
 GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N", b"Q"
-REFERRER, VERSION, CONTEXT = b"R", b"V", b"X"
+REFERRER, VERSION, CONTEXT, ENCODED = b"R", b"V", b"X", b"E"
 RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
 _UNREADABLE = b"?"
+# The property of metadata whose sensitive properties are encrypted, and how it stands in records and rows.
+ENCODED_PROPERTY = "__enc__"
+ENCODED_MARK = b'"__enc__":"true"'
+_METADATA = len(b',"metadata":')
 
 
 class View(Protocol):
@@ -312,6 +317,17 @@ _FLAGS = 4
 """Where the byte of flags stands in a version row, behind the id."""
 # Where the MD5 begins: behind the id, the flags, the offset and the time.
 _CONTENT = 21
+
+
+def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
+    """Return whether the metadata of a version row is encrypted.
+
+    Confluent's encoder always stores the ``md5``: without it, ``__enc__`` is a property that a client sent.
+    """
+    if not md5_stored or ENCODED_MARK not in metadata:
+        return False
+    said = orjson.loads(metadata[_METADATA:])
+    return bool(said.get("sensitive")) and said.get("properties", {}).get(ENCODED_PROPERTY) == "true"
 
 
 def id_of(value: bytes) -> int:

@@ -11,7 +11,7 @@ from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.peers.host import Asked, Offer, decided
 from registry.snapshot.catalogue import Entry
-from registry.store.view import StoreView
+from registry.store.view import AppliedView, decrypted
 
 from .node import Node
 
@@ -33,11 +33,11 @@ class NodeBackend:
         self.log = node.log.identity
         """The identity of the log whose rows are served."""
 
-    def view(self) -> StoreView:
+    def view(self) -> AppliedView:
         """The committed rows; refused until they may be read."""
         if not (self._node.started or self._node.readable):
             raise NOT_STARTED()
-        return self._node.store.view()
+        return decrypted(self._node.store.view(), self._node.cipher)
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         """Decided by the own writer, or by the primary's."""

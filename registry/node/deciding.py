@@ -25,6 +25,7 @@ from registry.domain.questions import Known, Question
 from registry.domain.records import Entry, Record
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
+from registry.domain.sensitive import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.tickets import note_of
 from registry.domain.views import OverlayView
 from registry.log.contract import NOTE_BYTES
@@ -94,12 +95,20 @@ class Decider:
 
     With ``memory`` none is decided twice that has a ticket: its reply is given again, or, where it is too
     old for the memory, :class:`Forgotten`. One that ``postpones`` reads and compares little at once.
+    ``cipher``: for sensitive metadata.
     """
 
     def __init__(
-        self, defaults: Defaults, id_batch: int, memory: Memory | None = None, *, postpones: bool = False
+        self,
+        defaults: Defaults,
+        id_batch: int,
+        memory: Memory | None = None,
+        *,
+        postpones: bool = False,
+        cipher: Cipher | None = None,
     ) -> None:
         self._postpones = postpones
+        self._cipher = cipher
         self._memory = memory
         self.ids = Ids(id_batch)
         self._defaults = defaults
@@ -144,7 +153,7 @@ class Decider:
             batch.plans.append(plan)
             if ticket is not None and self._memory is not None and plan.writes:
                 here[ticket.id] = plan
-                batch.notes[plan.stop - 1] = _note(ticket, decision, bytes_max)
+                batch.notes[plan.stop - 1] = self._note(ticket, command, decision, bytes_max)
         return batch
 
     def _before(
@@ -164,11 +173,14 @@ class Decider:
             return None if self._memory.knows(ticket) else Forgotten()
         if done.brief is None:
             return Doubtful()
-        return Planned(repeated(view, command, done.brief, self._parser), 0, 0)
+        seen = plain_view(view, self._cipher)
+        return Planned(repeated(seen, command, done.brief, self._parser), 0, 0)
 
     def _one(self, view: OverlayView, command: Command, bytes_max: int) -> Decision:
         try:
-            decision = decide(view, command, self.ids, self._defaults, self._parser)
+            seen = plain_view(view, self._cipher)
+            decision = decide(seen, command, self.ids, self._defaults, self._parser)
+            decision = decision._replace(entries=recorded(decision.entries, view, self._cipher))
         except (RegistryError, TooMuchText):
             raise
         except Exception:
@@ -182,6 +194,16 @@ class Decider:
             _check_whole(decision, bytes_max)
         return decision
 
+    def _note(self, ticket: Ticket, command: Command, decision: Decision, bytes_max: int) -> bytes:
+        brief = decision.reply if decision.brief is None else decision.brief
+        last = decision.entries[-1]
+        room = bytes_max - len(last.key) - len(last.value or b"") + NOTE_BYTES
+        most = min(room, _brief_bytes_max(bytes_max) + NOTE_BYTES)
+        if self._cipher is not None and isinstance(command, Associate | ChangeAssociations):
+            # The reply may show sensitive metadata in clear, and the note stands in the log.
+            most = 0 if SENSITIVE in brief else most
+        return note_of(ticket.id, brief, most)
+
 
 def _check_whole(decision: Decision, bytes_max: int) -> None:
     """Refuse associations whose records would not fit one append together: all of them stand, or none."""
@@ -194,10 +216,3 @@ def _check_whole(decision: Decision, bytes_max: int) -> None:
 
 def _brief_bytes_max(bytes_max: int) -> int:
     return min(BRIEF_BYTES_MAX, bytes_max // 8)
-
-
-def _note(ticket: Ticket, decision: Decision, bytes_max: int) -> bytes:
-    brief = decision.reply if decision.brief is None else decision.brief
-    last = decision.entries[-1]
-    room = bytes_max - len(last.key) - len(last.value or b"") + NOTE_BYTES
-    return note_of(ticket.id, brief, min(room, _brief_bytes_max(bytes_max) + NOTE_BYTES))

@@ -71,7 +71,7 @@ class Follower:
 
     ``far_behind``: records from which a second process is used; ``None`` never uses one.
     ``barrier`` is called, by the stepping thread, with the newest barrier after it was applied. ``memory``
-    is given all that is read.
+    is given all that is read, and ``seen`` all records before their rows can be seen.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Follower:
         clock: Callable[[], float] = time.monotonic,
         barrier: Callable[[Barrier], None] = lambda _: None,
         memory: Memory | None = None,
+        seen: Callable[[list[Record]], None] = lambda _: None,
     ) -> None:
         self._log = log
         self._store = store
@@ -91,6 +92,7 @@ class Follower:
         self._clock = clock
         self._barrier = barrier
         self._memory = memory
+        self._seen = seen
         self._told = -1
         self._watch: list[Barrier] | None = None
         self._since: tuple[float, int] | None = None
@@ -160,6 +162,7 @@ class Follower:
         fetched = self._log.read(offset, records_max, bytes_max)
         if self._memory is not None:
             self._memory.read(offset, fetched)
+        self._seen(fetched.records)
         return fetched
 
     def _watch_barriers(self, records: list[Record]) -> None:

@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from election.contract import Election, Identity
 from registry.api.status import NodeStatus
 from registry.aside.pool import Pool
 from registry.config import Settings
 from registry.domain.commands import Command, Outcome, RequestSnapshot, Ticket
+from registry.domain.records import Record
 from registry.log.contract import Log
 from registry.log.embedded import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
@@ -44,9 +45,12 @@ from .naming import own_identity
 from .role import Role, Stage
 from .snapshotting import Snapshotting
 from .starting import Starting
-from .telling import metrics, status
+from .telling import encoder_trouble, metrics, status
 from .waiting import Answer
 from .writer import Writer, Writing
+
+if TYPE_CHECKING:
+    from registry.encoder.ciphers import NodeCipher
 
 RESIGN_S = 1.0
 """How long leaving the election may take."""
@@ -65,10 +69,11 @@ class Node:
         *,
         failed: Callable[[str], None],
         refused: Callable[[str], None],
+        cipher: NodeCipher | None = None,
     ) -> None:
         """``failed`` is called, from any thread, with the reason why the node must end.
 
-        ``refused`` likewise, where starting it again would not help.
+        ``refused`` likewise, where starting it again would not help. ``cipher``: for sensitive metadata.
         """
         self._loop = asyncio.get_running_loop()
         self._failed = failed
@@ -78,6 +83,7 @@ class Node:
         self._on_role: list[Callable[[], None]] = []
         self._telling_role = False
         self.log, self.store = opened
+        self.cipher = cipher
         self.alone = isinstance(self.log, EmbeddedLog)
         """Whether nobody else reads or writes the log: then there is no election."""
         self.identity = own_identity(settings)
@@ -90,7 +96,10 @@ class Node:
         )  # fmt: skip
         # Without fencing an append in doubt may come at any time: then no command is surely not done yet.
         self._memory = None if self.alone or settings.fencing == "off" else Memory(self.store.applied)
-        self.follower = Follower(self.log, self.store, barrier=self._barrier_applied, memory=self._memory)
+        self.follower = Follower(
+            self.log, self.store, barrier=self._barrier_applied, memory=self._memory,
+            seen=_nothing_seen if cipher is None else cipher.seen,
+        )  # fmt: skip
         self.following = Following(
             self.log, self.store, self.follower,
             caught_up=self._caught_up, advanced=self._advanced, stuck=self._stuck, absence=absence,
@@ -115,6 +124,7 @@ class Node:
             clock=time.monotonic,
             pool=self.aside,
             memory=self._memory,
+            cipher=cipher,
         )  # fmt: skip
         self.heartbeats = Pauses()
         """Between two answers of Kafka's group that this node belongs to it."""
@@ -322,6 +332,8 @@ class Node:
         if self._memory is not None:
             self._memory.look_back(self.log)
         self._counting.claimed()
+        if self.cipher is not None:
+            self.cipher.claimed()
         return epoch
 
     def _switched(self, role: Role) -> None:
@@ -357,7 +369,11 @@ class Node:
         self._soon(_answer_all, answers)
 
     def _caught_up(self) -> None:
+        if trouble := encoder_trouble(self):
+            _log.warning("%s", trouble)
         if self.alone:
+            if self.cipher is not None:
+                self.cipher.claimed()
             self.membership.alone()
         self._ready_to_claim.set()
         self._soon(self._tell_started)
@@ -385,6 +401,10 @@ def _answer_all(answers: list[tuple[Answer, Outcome]]) -> None:
 
 
 def _nothing() -> None:
+    pass
+
+
+def _nothing_seen(records: list[Record]) -> None:
     pass
 
 

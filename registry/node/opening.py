@@ -10,15 +10,20 @@ import logging
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from registry.config import Settings
+from registry.domain.sensitive import has_encoded
+from registry.encoder.opening import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded import EmbeddedLog
 from registry.store.lmdb import Store
 from registry.store.opening import known_log, open_store, peek
 
 from .starting import Starting
+
+if TYPE_CHECKING:
+    from registry.encoder.ciphers import NodeCipher
 
 Opened = tuple[Log, Store]
 
@@ -48,6 +53,12 @@ def _open(settings: Settings, starting: Starting) -> Opened:
     began = time.monotonic()
     with starting.expecting():
         log, store = (_open_on_kafka if settings.kafka else _open_embedded)(settings, starting)
+        try:
+            starting.cipher = _open_encoder(settings, store)
+        except BaseException:
+            store.close()
+            log.close()
+            raise
     _log.info("log and store opened in %.2f s: log at %d, store at %d",
               time.monotonic() - began, log.end(), store.applied)  # fmt: skip
     return log, store
@@ -57,6 +68,19 @@ def _open_on_kafka(settings: Settings, starting: Starting) -> Opened:
     from .opening_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
 
     return open_on_kafka(settings, starting)
+
+
+def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
+    """Open the keyset of sensitive metadata; raises :class:`LogError` for a wrong secret."""
+
+    def encoded() -> bool:
+        with store.view() as view:
+            return has_encoded(view)
+
+    cipher = node_cipher(settings, encoded)
+    if cipher is not None:
+        cipher.start()
+    return cipher
 
 
 def _what_is_left(store_path: Path) -> str:

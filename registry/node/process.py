@@ -63,7 +63,9 @@ async def run(parent: Parent, opening: Opening) -> int:
     parent.listen(stopping.set, heard_early)
     try:
         early = await _waited_for(parent, opening, stopping)
-        node = Node(parent.settings, opening.opened.result(), failed=failed, refused=refused)
+        opened = opening.opened.result()
+        cipher = opening.starting.cipher
+        node = Node(parent.settings, opened, failed=failed, refused=refused, cipher=cipher)
     except Stopped:
         await stopping.wait()
         return 0

@@ -25,6 +25,8 @@ from registry.store.opening import Load, known_log
 if TYPE_CHECKING:
     import subprocess
 
+    from registry.encoder.ciphers import NodeCipher
+
 _PROGRESS_EVERY_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ class Starting:
         """Set as soon as it is clear that the start takes a while."""
         self.when_long: Callable[[], None] = _nothing
         """Called then, from any thread."""
+        self.cipher: NodeCipher | None = None
+        """What encrypts sensitive metadata; set before the start has ended, if there is a secret."""
         self.waiting = ""
         """What the start waits for, if that is not in its own hands."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from registry.api.status import NodeStatus
 from registry.domain import digest
+from registry.domain.sensitive import NOT_CONFIGURED, has_encoded
 from registry.observe.metrics import Gauge
 
 from .role import Stage
@@ -48,8 +49,17 @@ def status(node: Node) -> NodeStatus:
         primary="" if primary is None else primary.url,
         newest_snapshot="" if newest is None else newest.id,
         election=role.reason and (node.log.fencing.unsafe or role.reason),
+        metadata_encoder=encoder_trouble(node),
         start=None if node.starting is None else node.starting.snapshot,
     )
+
+
+def encoder_trouble(node: Node) -> str:
+    """Return why sensitive metadata cannot be read or written; empty if it can."""
+    if node.cipher is not None:
+        return node.cipher.trouble
+    with node.store.view() as view:
+        return NOT_CONFIGURED if has_encoded(view) else ""
 
 
 def metrics(node: Node) -> bytes:

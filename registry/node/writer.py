@@ -40,6 +40,7 @@ from registry.domain.questions import facts
 from registry.domain.records import NOOP_KEY, Entry
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
+from registry.domain.sensitive import Cipher
 from registry.log.contract import (
     Fenced,
     ForeignLog,
@@ -114,7 +115,8 @@ class Writer:
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called from any of these
     threads with answers. ``now`` is the wall clock, ms since the epoch; ``clock`` runs evenly, in seconds.
     ``memory``: of commands done before, so that none with a ticket is done twice; for a log that keeps notes.
-    ``pool``: answers what would keep the writer; without one it does so by itself.
+    ``pool``: answers what would keep the writer; without one it does so by itself. ``cipher``: for sensitive
+    metadata.
     """
 
     def __init__(
@@ -129,6 +131,7 @@ class Writer:
         clock: Callable[[], float],
         memory: Memory | None = None,
         pool: Pool | None = None,
+        cipher: Cipher | None = None,
     ) -> None:
         self._log = log
         self._pool = pool
@@ -138,7 +141,9 @@ class Writer:
         self._follow = follow
         self._now = now
         self._clock = clock
-        self._decider = Decider(writing.defaults, writing.id_batch, memory, postpones=pool is not None)
+        self._decider = Decider(
+            writing.defaults, writing.id_batch, memory, postpones=pool is not None, cipher=cipher
+        )
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
             patience_s=writing.patience_s,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
+from registry.domain.sensitive import Cipher
 from registry.node.messages import State
 from registry.snapshot.catalogue import Entry
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
-from registry.store.view import StoreView
+from registry.store.view import AppliedView, decrypted
 
 from .confirming import Confirming
 from .link import Link
@@ -31,9 +32,13 @@ class ReaderBackend:
     reads.
     """
 
-    def __init__(self, store: StoreReader, *, cluster: bool) -> None:
-        """``cluster``: others write to the log too, so that the store is behind it at times."""
+    def __init__(self, store: StoreReader, *, cluster: bool, cipher: Cipher | None = None) -> None:
+        """``cluster``: others write to the log too, so that the store is behind it at times.
+
+        ``cipher``: decrypts sensitive metadata.
+        """
         self._store = store
+        self._cipher = cipher
         self._cluster = cluster
         self._serving = False
         self._applied = 0
@@ -60,12 +65,12 @@ class ReaderBackend:
         if self._cluster and not self._serving:
             self._serving = self._store.refresh()
 
-    def view(self) -> StoreView:
+    def view(self) -> AppliedView:
         """The committed rows; 503 until there are any."""
         if not self._serving:
             raise NOT_STARTED()
         try:
-            return self._store.view()
+            return decrypted(self._store.view(), self._cipher)
         except StoreMissing as error:
             raise UNAVAILABLE("The store is being opened again; try again soon") from error
 

@@ -26,7 +26,7 @@ from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Header, Request
-from registry.store.view import StoreView
+from registry.store.view import AppliedView
 
 from .confirming import Confirming
 
@@ -54,7 +54,7 @@ class _Given(NamedTuple):
 class Rows(Protocol):
     """Where the rows come from."""
 
-    def view(self) -> AbstractContextManager[StoreView]:
+    def view(self) -> AbstractContextManager[AppliedView]:
         """The rows at one moment."""
         ...
 

@@ -14,6 +14,7 @@ from registry.api.cors import Cors
 from registry.api.page_guard import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.child import REFUSED, Parent, started_by_parent
+from registry.encoder.opening import reader_cipher
 from registry.http1.server import Server
 from registry.listening import listen
 from registry.node.given import api_settings, limits, origins
@@ -50,7 +51,7 @@ async def _run(parent: Parent) -> int:
         return REFUSED
     cluster = bool(settings.kafka)
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
-    backend = ReaderBackend(store, cluster=cluster)
+    backend = ReaderBackend(store, cluster=cluster, cipher=reader_cipher(settings))
     if cluster:
         from registry.log.kafka.connection import Security  # noqa: PLC0415 (a client for clusters only)
 

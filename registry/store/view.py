@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import lmdb
 
 from registry.domain.lineage import Lineage
+from registry.domain.rows import View
+from registry.domain.sensitive import Cipher, PlainView
 
 from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
 Memo = list[tuple[int, int]]
 """One entry: the number of a transaction, and the applied offset at it; spares most reads of the meta."""
+
+
+class AppliedView(View, AbstractContextManager["AppliedView"], Protocol):
+    """Rows of a store, for a ``with`` block, that know which offset they stand for."""
+
+    def applied(self) -> int:
+        """Return the applied offset of the very rows that this view sees."""
+        ...
 
 
 class StoreView:
@@ -89,3 +100,30 @@ class StoreView:
     def _open_cursor(self) -> lmdb.Cursor[bytes]:
         self._cursor = self._txn.cursor(self._rows)
         return self._cursor
+
+
+class DecryptedView(PlainView):
+    """A store's view whose rows show sensitive metadata in clear."""
+
+    __slots__ = ("_store_view",)
+
+    def __init__(self, view: StoreView, cipher: Cipher) -> None:
+        super().__init__(view, cipher)
+        self._store_view = view
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store_view.__exit__(kind, error, trace)
+
+    def applied(self) -> int:
+        """See :meth:`StoreView.applied`."""
+        return self._store_view.applied()
+
+
+def decrypted(view: StoreView, cipher: Cipher | None) -> AppliedView:
+    """Return the view as whoever has the keys sees it."""
+    return view if cipher is None else DecryptedView(view, cipher)

@@ -16,7 +16,9 @@ from .base_parts import keys_of_part
 from .columns import KeysOf
 from .folding import BASE_ROW
 
-NEVER_ASKED = (rows.GUID, rows.ID, rows.REFERRER, rows.RESOURCE_ID, rows.RESOURCE_NAME)
+NEVER_ASKED = (
+    rows.ENCODED, rows.GUID, rows.ID, rows.REFERRER, rows.RESOURCE_ID, rows.RESOURCE_NAME,
+)  # fmt: skip
 """Tables that the fold writes blindly: what is to go from them follows from the rows that they lead to."""
 _ROW = pa.schema([
     ("owner", pa.binary()), ("key", pa.binary()), ("offset", pa.int64()), ("ts", pa.int64()),

@@ -1,0 +1,252 @@
+"""The ciphers of a node, which follows and writes the keyset, and of its readers, which read a copy of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from registry.domain import values
+from registry.domain.errors import STORE_FAILED
+from registry.domain.records import Record
+from registry.domain.rows import ENCODED_MARK
+from registry.log.contract import LogError, Unreachable
+
+from .keyset import BadKeyset, Keyset, WrongSecret, key_id
+from .place import KeysetFile, Place
+
+_AGAIN_S = 5.0  # between looks for a key that was not found
+_log = logging.getLogger(__name__)
+
+
+class Secrets(NamedTuple):
+    """The secret that keysets are written with, and the one before it; the latter may be empty."""
+
+    new: str
+    old: str
+
+    def __repr__(self) -> str:
+        """Return a text without the secrets."""
+        return "Secrets(***)"
+
+    def opened(self, data: bytes, place: str) -> tuple[Keyset, bool]:
+        """Return a keyset, and whether only the old secret opens it. Raises :class:`LogError`."""
+        try:
+            for secret, is_old in ((self.new, False), (self.old, True)):
+                if secret:
+                    try:
+                        return Keyset.loads(data, secret), is_old
+                    except WrongSecret:
+                        continue
+        except BadKeyset as error:
+            raise LogError(
+                f"the keyset in {place} cannot be read: {error}; nothing was overwritten"
+            ) from error
+        also = ", nor does metadata_encoder_old_secret" if self.old else ""
+        raise LogError(
+            f"metadata_encoder_secret does not open the keyset in {place}{also}: give the secret that it was "
+            "written with; nothing was overwritten"
+        )
+
+
+class ReaderCipher:
+    """Decrypts with the keyset in the data folder, read again when a value names a key that it lacks."""
+
+    def __init__(self, secrets: Secrets, copy: KeysetFile) -> None:
+        self._secrets = secrets
+        self._copy = copy
+        self._mark: tuple[int, int] | None = None
+        self._keyset: Keyset | None = None
+
+    def encrypt(self, plain: str) -> str:
+        """Refuse: readers decide nothing."""
+        raise STORE_FAILED("A reader does not encrypt")
+
+    def decrypt(self, text: str) -> str | None:
+        """See :meth:`registry.domain.sensitive.Cipher.decrypt`."""
+        if self._keyset is None or key_id(text) not in self._keyset.keys:
+            self._look()
+        return None if self._keyset is None else self._keyset.decrypt(text)
+
+    def _look(self) -> None:
+        mark = self._copy.mark()
+        if mark is None or mark == self._mark:
+            return
+        self._mark = mark
+        try:
+            data = self._copy.read()
+            if data is not None:
+                self._keyset = self._secrets.opened(data, self._copy.name)[0]
+        except LogError as error:
+            _log.error("%s", error)
+
+
+class NodeCipher:
+    """Encrypts and decrypts with the keyset in ``place``, of which readers are given a copy.
+
+    The writer's thread encrypts; any thread may decrypt. ``has_encoded`` says whether the log has encrypted
+    metadata.
+    """
+
+    def __init__(
+        self, secrets: Secrets, place: Place, copy: KeysetFile, *, has_encoded: Callable[[], bool]
+    ) -> None:
+        self._secrets = secrets
+        self._place = place
+        self._copy = copy
+        self._has_encoded = has_encoded
+        self._alone = threading.Lock()
+        self._keyset: Keyset | None = None
+        self._stale = False
+        self._missing: dict[int, float] = {}
+        self._trouble = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why sensitive metadata cannot be written, or not all be read; empty if all is well."""
+        if self._trouble or self._keyset is not None or not self._has_encoded():
+            return self._trouble
+        return self._lost()
+
+    def start(self) -> None:
+        """Read the keyset; one that is out of reach for now is taken from the copy.
+
+        Raises :class:`LogError`, as for a wrong secret.
+        """
+        with self._alone:
+            try:
+                self._place.make()
+                self._refresh()
+            except Unreachable as error:
+                _log.warning("the keyset of encrypted metadata is read later: %s", error)
+                data = self._copy.read()
+                if data is not None:
+                    self._keyset, self._stale = self._secrets.opened(data, self._copy.name)
+
+    def claimed(self) -> None:
+        """Take the keyset as it is now, and rotate one that only the old secret opens.
+
+        For the primary alone, before it writes. Raises :class:`LogError`.
+        """
+        with self._alone:
+            try:
+                self._refresh()
+            except Unreachable:
+                raise
+            except LogError as error:
+                self._failed(error)  # all else may be written
+                return
+            if self._keyset is not None and self._stale:
+                self._write(self._keyset.rotated())
+                _log.info(
+                    "the keyset in %s has a new key, and was written with the new secret", self._place.name
+                )
+
+    def seen(self, records: Iterable[Record]) -> None:
+        """Read the keyset again if records name keys that it lacks: they were written before the records."""
+        wanted = {
+            number
+            for record in records
+            if record.value is not None and ENCODED_MARK in record.value
+            for number in _ids_in(record.value)
+        }
+        if wanted and not self._knows(wanted):
+            with self._alone:
+                self._look_for(wanted)
+
+    def encrypt(self, plain: str) -> str:
+        """See :meth:`registry.domain.sensitive.Cipher.encrypt`; the first one writes the keyset."""
+        with self._alone:
+            if self._keyset is None or self._trouble:
+                self._make_usable()
+            assert self._keyset is not None
+            return self._keyset.encrypt(plain)
+
+    def decrypt(self, text: str) -> str | None:
+        """See :meth:`registry.domain.sensitive.Cipher.decrypt`."""
+        return None if self._keyset is None else self._keyset.decrypt(text)
+
+    def _make_usable(self) -> None:
+        try:
+            # What stands there now counts: another node may have written it.
+            self._refresh()
+            if self._keyset is None:
+                self._write_first()
+        except LogError as error:
+            self._failed(error)
+            raise STORE_FAILED(f"Sensitive metadata cannot be encrypted: {error}") from error
+
+    def _write_first(self) -> None:
+        if self._has_encoded():
+            raise LogError(self._lost())
+        self._write(Keyset.new())
+        _log.info("a keyset for sensitive metadata was written to %s", self._place.name)
+
+    def _lost(self) -> str:
+        return (
+            f"the log has encrypted metadata, but {self._place.name} holds no keyset: restore it, or name "
+            "the right place"
+        )
+
+    def _knows(self, ids: set[int]) -> bool:
+        return self._keyset is not None and ids <= self._keyset.keys.keys()
+
+    def _look_for(self, ids: set[int]) -> None:
+        now = time.monotonic()
+        known = () if self._keyset is None else self._keyset.keys
+        missing = {each for each in ids if each not in known and self._missing.get(each, now) <= now}
+        if not missing:
+            return
+        try:
+            self._refresh()
+        except LogError as error:
+            self._failed(error)
+        if len(self._missing) > 1000:
+            self._missing.clear()
+        self._missing.update(dict.fromkeys(missing, now + _AGAIN_S))
+
+    def _refresh(self) -> None:
+        data = self._place.read()
+        if data is None:
+            return
+        self._keyset, self._stale = self._secrets.opened(data, self._place.name)
+        self._trouble = ""
+        self._keep(data)
+
+    def _write(self, keyset: Keyset) -> None:
+        """Write a keyset, with the keys of any that somebody else wrote meanwhile."""
+        while True:
+            data = keyset.dumps(self._secrets.new)
+            others = self._place.write(data)
+            # Readers must have the key before there is a record that needs it.
+            self._keep(data)
+            self._keyset, self._stale = keyset, False
+            united = keyset
+            for other in others:
+                united = united.united(self._secrets.opened(other, self._place.name)[0])
+            if united == keyset:
+                return
+            keyset = united
+
+    def _keep(self, data: bytes) -> None:
+        if self._copy.read() != data:
+            self._copy.write(data)
+
+    def _failed(self, error: LogError) -> None:
+        if str(error) != self._trouble:
+            _log.error("sensitive metadata: %s", error)
+        self._trouble = str(error)
+
+
+def _ids_in(value: bytes) -> set[int]:
+    """Return the ids of the keys that a record's encrypted properties name."""
+    try:
+        meta = values.read_schema(value).metadata
+    except values.BadValue:
+        return set()
+    properties = {} if meta is None else meta.properties or {}
+    named = [] if meta is None else meta.sensitive or []
+    found = (key_id(properties[name]) for name in named if name in properties)
+    return {each for each in found if each is not None}

@@ -1,0 +1,208 @@
+"""The keyset of the metadata encoder, in the form of Tink's encrypted keysets in JSON.
+
+Confluent 8.3.1, byte for byte: a key derived from the secret (HKDF with SHA-256, no salt, no info) encrypts
+the keyset, a small protobuf message of AES-128-GCM keys. The primary key encrypts values, and each key
+decrypts those that begin with its id.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Self
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+_TYPE = "type.googleapis.com/google.crypto.tink.AesGcmKey"
+_KEY_BYTES, _NONCE_BYTES, _ID_BYTES = 16, 12, 4
+_VERSION = b"\x01"  # of the prefix of a value
+_HEAD_BYTES = len(_VERSION) + _ID_BYTES
+_ENABLED = _SYMMETRIC = _TINK = 1
+_VARINT, _LENGTH = 0, 2  # protobuf's wire types
+_VARINT_BYTES_MAX = 10
+
+
+class BadKeyset(Exception):
+    """These bytes are not a keyset that can be read; the text says why."""
+
+
+class WrongSecret(Exception):
+    """The keyset was encrypted with another secret, or damaged."""
+
+
+class Keyset(NamedTuple):
+    """AES-128 keys by their ids."""
+
+    primary: int
+    """The id of the key that encrypts."""
+    keys: Mapping[int, bytes]
+
+    @classmethod
+    def new(cls) -> Self:
+        """Return a keyset with one random key."""
+        return cls(0, {}).rotated()
+
+    def rotated(self) -> Self:
+        """Return the keyset with one more random key, which is primary."""
+        fresh = 0
+        while not fresh or fresh in self.keys:
+            fresh = int.from_bytes(os.urandom(_ID_BYTES), "big")
+        return self._replace(primary=fresh, keys={**self.keys, fresh: os.urandom(_KEY_BYTES)})
+
+    def united(self, other: Keyset) -> Self:
+        """Return the keyset with the keys of another one; the primary stays."""
+        return self._replace(keys={**other.keys, **self.keys})
+
+    def encrypt(self, plain: str) -> str:
+        """Return the text of a property's value as it is stored; another one each time."""
+        head = _VERSION + self.primary.to_bytes(_ID_BYTES, "big")
+        return b64encode(head + _sealed(self.keys[self.primary], plain.encode())).decode()
+
+    def decrypt(self, text: str) -> str | None:
+        """Return the value; ``None`` if its key is unknown or it was damaged."""
+        number = key_id(text)
+        key = None if number is None else self.keys.get(number)
+        if key is None:
+            return None
+        try:
+            return _opened(key, b64decode(text)[_HEAD_BYTES:]).decode()
+        except (InvalidTag, ValueError):
+            return None
+
+    def dumps(self, secret: str) -> bytes:
+        """Return the keyset encrypted with a secret: the value of its record."""
+        info = [
+            {"typeUrl": _TYPE, "status": "ENABLED", "keyId": each, "outputPrefixType": "TINK"}
+            for each in self.keys
+        ]
+        text = {
+            "encryptedKeyset": b64encode(_sealed(_derived(secret), self._packed())).decode(),
+            "keysetInfo": {"primaryKeyId": self.primary, "keyInfo": info},
+        }
+        return orjson.dumps(text) + b"\n"
+
+    @classmethod
+    def loads(cls, data: bytes, secret: str) -> Self:
+        """Return the keyset in ``data``. Raises :class:`WrongSecret` and :class:`BadKeyset`."""
+        try:
+            sealed = b64decode(orjson.loads(data)["encryptedKeyset"], validate=True)
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadKeyset(f"it is not an encrypted keyset in JSON: {error}") from None
+        try:
+            packed = _opened(_derived(secret), sealed)
+        except (InvalidTag, ValueError):
+            raise WrongSecret from None
+        return cls._unpacked(packed)
+
+    def _packed(self) -> bytes:
+        keys = b"".join(_message(2, _packed_key(each, key)) for each, key in self.keys.items())
+        return _number(1, self.primary) + keys
+
+    @classmethod
+    def _unpacked(cls, packed: bytes) -> Self:
+        primary, keys = 0, {}
+        for field, value in _fields(packed):
+            if field == 1 and isinstance(value, int):
+                primary = value
+            elif field == 2 and isinstance(value, bytes):
+                keys.update(_unpacked_key(value))
+        if primary not in keys:
+            raise BadKeyset("its primary key is missing, disabled or not an AES-128-GCM key")
+        return cls(primary, keys)
+
+
+def key_id(text: str) -> int | None:
+    """Return the id of the key that encrypted a value; ``None`` for what is no encrypted value."""
+    try:
+        raw = b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return int.from_bytes(raw[1:_HEAD_BYTES], "big") if raw[:1] == _VERSION else None
+
+
+def key_ids(data: bytes) -> set[int]:
+    """Return the ids that an encrypted keyset names in clear. Raises :class:`BadKeyset`."""
+    try:
+        return {int(each["keyId"]) for each in orjson.loads(data)["keysetInfo"]["keyInfo"]}
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadKeyset(f"it is not an encrypted keyset in JSON: {error}") from None
+
+
+def _derived(secret: str) -> bytes:
+    return HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"").derive(secret.encode())
+
+
+def _sealed(key: bytes, plain: bytes) -> bytes:
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, plain, None)
+
+
+def _opened(key: bytes, sealed: bytes) -> bytes:
+    return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+
+
+def _packed_key(number: int, key: bytes) -> bytes:
+    data = _message(1, _TYPE.encode()) + _message(2, _message(3, key)) + _number(3, _SYMMETRIC)
+    return _message(1, data) + _number(2, _ENABLED) + _number(3, number) + _number(4, _TINK)
+
+
+def _unpacked_key(packed: bytes) -> dict[int, bytes]:
+    """Return the key under its id; nothing for a key that is disabled or of another kind."""
+    said = dict(_fields(packed))
+    data = dict(_fields(_bytes(said.get(1))))
+    key = dict(_fields(_bytes(data.get(2)))).get(3)
+    number = said.get(3)
+    usable = (said.get(2), said.get(4), data.get(1)) == (_ENABLED, _TINK, _TYPE.encode())
+    if usable and isinstance(key, bytes) and len(key) == _KEY_BYTES and isinstance(number, int):
+        return {number: key}
+    return {}
+
+
+def _bytes(value: int | bytes | None) -> bytes:
+    return value if isinstance(value, bytes) else b""
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3 | _VARINT) + _varint(value)
+
+
+def _message(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | _LENGTH) + _varint(len(value)) + value
+
+
+def _fields(packed: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the fields of a protobuf message that has numbers and messages alone."""
+    at = 0
+    while at < len(packed):
+        tag, at = _read_varint(packed, at)
+        value, at = _read_varint(packed, at)
+        if tag & 7 == _VARINT:
+            yield tag >> 3, value
+        elif tag & 7 == _LENGTH and at + value <= len(packed):
+            yield tag >> 3, packed[at : at + value]
+            at += value
+        else:
+            raise BadKeyset("its protobuf message is cut or has fields of an unknown kind")
+
+
+def _read_varint(packed: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(packed[at : at + _VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, at + index + 1
+    raise BadKeyset("its protobuf message is cut")
