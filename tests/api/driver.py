@@ -22,7 +22,8 @@ from registry.domain.ids import Ids
 from registry.domain.markers import newest_marker
 from registry.domain.parser import Parser
 from registry.domain.records import Record
-from registry.domain.rows import scan
+from registry.domain.rows import View, scan
+from registry.domain.sensitive import Cipher, plain_view, recorded
 from registry.domain.views import DictView
 from registry.snapshot.catalogue import Entry
 
@@ -34,8 +35,11 @@ FIRST_TS = 1_700_000_000_000
 class ListBackend:
     """Decides, appends and folds at once."""
 
-    def __init__(self, settings: ApiSettings | None = None, *, first_ts: int = FIRST_TS) -> None:
+    def __init__(
+        self, settings: ApiSettings | None = None, *, first_ts: int = FIRST_TS, cipher: Cipher | None = None
+    ) -> None:
         self.first_ts = first_ts
+        self.cipher = cipher
         self.settings = settings or ApiSettings()
         self.rows = DictView()
         self.log: list[Record] = []
@@ -53,18 +57,20 @@ class ListBackend:
         """Of snapshots, the newest first."""
 
     @contextmanager
-    def view(self) -> Iterator[DictView]:
-        yield self.rows
+    def view(self) -> Iterator[View]:
+        yield plain_view(self.rows, self.cipher)
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
         self.submitted.append(command)
         self.forwarded.append((request_id, forwarded))
         self.follow()
         try:
-            decision = decide(self.rows, command, self.ids, self.settings.defaults, self.parser)
+            seen = plain_view(self.rows, self.cipher)
+            decision = decide(seen, command, self.ids, self.settings.defaults, self.parser)
+            entries = recorded(decision.entries, self.rows, self.cipher)
         except RegistryError as error:
             return Refused(error.code, error.message)
-        for entry in decision.entries:
+        for entry in entries:
             self.append(entry.key, entry.value)
         if isinstance(command, RequestSnapshot):
             return Done(self.announced().dumps(), len(self.log))

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from registry.config import Settings, table
+from registry.encoder.keyset import Keyset
 from registry.node.given import api_settings
 from tests.api.driver import Api, ListBackend, Reply
 from tests.conversations.matching import Difference, Placeholders
@@ -40,7 +41,9 @@ def registry(choice: Choice) -> Api:
     )
     given = api_settings(settings, "0")
     # Records are newer than the clock that requests see, so that nothing is created after its record.
-    return Api(ListBackend(given, first_ts=time.time_ns() // 1_000_000 + 3_600_000), given)
+    first_ts = time.time_ns() // 1_000_000 + 3_600_000
+    cipher = Keyset.new() if settings.metadata_encoder_secret else None
+    return Api(ListBackend(given, first_ts=first_ts, cipher=cipher), given)
 
 
 def sent(api: Api, exchange: Exchange, placeholders: Placeholders) -> Reply:
