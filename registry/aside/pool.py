@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from registry.domain.errors import UNPROCESSABLE, RegistryError
 from registry.domain.parser import TooMuchText, characters_of
-from registry.domain.questions import Known, Question
+from registry.domain.questions import PAUSE, Known, Question
 
 from .lane import BUSY, SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Done, Lane, Limits, Piece
 from .messages import Told
@@ -107,6 +107,8 @@ class Pool:
 
     def _at_once(self, too_much: TooMuchText, left_s: float) -> Answered | RegistryError | None:
         """What can be said without asking a process, if anything."""
+        if too_much.question == PAUSE:
+            return Answered(Known(None), 0.0)
         refused = UNPROCESSABLE(too_much.refusal)
         if left_s < LEAST_S:
             return refused

@@ -3,8 +3,10 @@
 The tolerant comparison (:func:`.lookup.equivalent`) decides; what is found here are all versions for which it
 can say yes, and few others. Versions are known by keys, made of what it compares: type, rules, metadata,
 references, and fingerprints in the place of texts. A key is computed once for each version, and remembered
-together with those of its subject (:mod:`.version_index`). What was registered since is taken in first, which
-is little: subjects grow at the top, and :meth:`.rows.View.revision` says when anything else happened.
+together with those of its subject (:mod:`.version_index`). It takes parsing, so only versions that have the
+outline of what is sought are given their keys (:meth:`.schemas.Format.outline`). What was registered since is
+taken in first, which is little: subjects grow at the top, and :meth:`.rows.View.revision` says when anything
+else happened.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from .metadata import VERSION_PROPERTY, property_of, without_version
 from .model import VERSION_MAX, Metadata, Reference, RuleSet, Subject
 from .parser import Parser, TooMuchText, characters_of, together
 from .parsing import Content
-from .questions import Question, Source
+from .questions import PAUSE
 from .rows import VersionRow, View
 from .schemas import FORMATS, Fingerprints, InvalidSchema, digest
 from .version_index import VersionIndex
@@ -28,12 +30,21 @@ from .versions import Registered, get
 
 # Versions that are read at once where an index is made: so many characters, as Avro counts them.
 CHARACTERS_AT_ONCE: Final = 128 * 1024
-# Versions that are taken in at once where all are known: some 20 ms.
-ROWS_AT_ONCE: Final = 2_000
-# Asked where there is more to take in, but nothing to read: whatever else there is to do comes first.
-_PAUSE: Final = Question("canonical", Source("AVRO", '"null"'))
+# What is taken in at once without parsing: some 20 ms.
+ROWS_AT_ONCE: Final = 500
+ROW_BYTES_AT_ONCE: Final = 256 * 1024
+
+# The outline of versions that have none.
+_NO_OUTLINE: Final = b""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Unread(TooMuchText):
+    """More of a subject's versions have to be taken in than is done at once; nothing need be parsed."""
+
+    def __init__(self) -> None:
+        super().__init__(PAUSE)
 
 
 def candidates(
@@ -53,6 +64,8 @@ def _named(view: View, parser: Parser, subject: Subject, content: Content) -> li
     index = _up_to_date(view, parser, subject)
     if not index:
         return []
+    _settle(view, parser, subject, index, _outlines_sought(content))
+    parser.indexes.put(subject, index)
     try:
         said = content.parsed(parser).fingerprints()
     except InvalidSchema:
@@ -108,24 +121,58 @@ def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
 def _take_in(view: View, parser: Parser, subject: Subject, prefix: bytes, index: VersionIndex) -> None:
     last = index.last
     start = prefix if last is None else prefix + rows.number(last[0]) + b"\0"
+    taken = 0
+    for count, (key, value) in enumerate(rows.scan(view, prefix, start)):
+        taken += len(value)
+        if parser.is_limited and count and (count == ROWS_AT_ONCE or taken > ROW_BYTES_AT_ONCE):
+            raise Unread
+        row = VersionRow.unpack(value)
+        index.refers = index.refers or bool(row.references)
+        index.add(rows.unnumber(key[-4:]), rows.state_of(value), _outline(row))
+
+
+def _outline(row: VersionRow) -> bytes | None:
+    """Return what a version is taken in by; ``None``: nothing is equivalent to it."""
+    schema_type = entities.schema_type(row)
+    served = FORMATS.get(schema_type)
+    if served is None:
+        return None
+    said = served.outline(entities.text(row))
+    if said is None:
+        return _NO_OUTLINE
+    return b"outer" + said.outer if row.references else b"own" + said.own
+
+
+def _outlines_sought(content: Content) -> list[bytes] | None:
+    said = FORMATS[content.schema_type].outline(content.text)
+    if said is None:
+        return None
+    # Without references, what a version refers to may stand inline.
+    own = [] if content.references else [b"own" + said.own]
+    return [*own, b"outer" + said.outer, _NO_OUTLINE]
+
+
+def _settle(
+    view: View, parser: Parser, subject: Subject, index: VersionIndex, outlines: Sequence[bytes] | None
+) -> None:
+    """Give the versions with these outlines their keys, as many as may be parsed together."""
     asked: list[TooMuchText] = []
     characters = 0
-    for count, (key, value) in enumerate(rows.scan(view, prefix, start)):
-        if count == ROWS_AT_ONCE and parser.is_limited:
-            asked = asked or [TooMuchText(_PAUSE)]
-            break
-        each = Registered(subject, rows.unnumber(key[-4:]), VersionRow.unpack(value))
+    for count, version in enumerate(index.unsettled(outlines)):
+        if count == ROWS_AT_ONCE and parser.is_limited and not asked:
+            raise Unread
+        value = view.get(rows.version_key(subject, version))
+        if value is None:
+            index.settle(version, ())
+            continue
+        each = Registered(subject, version, VersionRow.unpack(value))
         try:
-            keys = _keys(view, parser, each)
+            index.settle(version, _keys(view, parser, each))
         except TooMuchText as too_much:
             asked.append(too_much)
             characters += characters_of(too_much.question) * FORMATS[entities.schema_type(each.row)].weight
             if characters > CHARACTERS_AT_ONCE:
                 break
-        else:
-            if not asked:
-                index.refers = index.refers or bool(each.row.references)
-                index.add(each.version, rows.state_of(value), keys)
     if asked:
         raise together(asked)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from . import entities, errors, parsing, versions
 from .commands import Register
-from .equivalents import candidates
+from .equivalents import Unread, candidates
 from .errors import RegistryError
 from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
 from .model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
@@ -189,7 +189,9 @@ def of_latest(request: Register, latest: Registered) -> Register:
 
 
 def already_registered(view: View, parser: Parser, request: Register, defaults: Defaults) -> bytes | None:
-    """The reply to a registration that needs no write, or ``None``. Raises 42201.
+    """The reply to a registration that needs no write, or ``None``, also if that takes long to find out.
+
+    Raises 42201.
 
     It holds on any node and in any mode (Confluent 8.x). Not so under a config that adds metadata or rules.
     """
@@ -202,7 +204,10 @@ def already_registered(view: View, parser: Parser, request: Register, defaults: 
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
     content = parsing.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
-    return shortcut(view, parser, subject, content, request)
+    try:
+        return shortcut(view, parser, subject, content, request)
+    except Unread:
+        return None  # the primary has to know the versions anyway
 
 
 def shortcut(

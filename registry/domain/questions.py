@@ -8,7 +8,7 @@ where it was found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from .errors import UNEXPECTED
 from .schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
@@ -28,6 +28,7 @@ What = Literal[
     "retagged",
     "normal_texts",
     "several",
+    "pause",
 ]
 
 
@@ -107,6 +108,10 @@ class Known(NamedTuple):
         if self.invalid is not None:
             raise (Unreadable if self.unreadable else InvalidSchema)(self.invalid)
         return self.value
+
+
+# Asked where there is more to do than is done at once, but nothing to read: other requests come first.
+PAUSE: Final = Question("pause", Source("", ""))
 
 
 def several(questions: Iterable[Question]) -> Question:

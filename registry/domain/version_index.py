@@ -1,4 +1,4 @@
-"""What is remembered of subjects' versions, so that few have to be compared: see :mod:`.equivalents`."""
+"""What is remembered of subjects' versions, so that few are parsed or compared: see :mod:`.equivalents`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _STALE_MAX: Final = 4
 class VersionIndex:
     """The versions of one subject by keys that stand for what they say.
 
-    It may name versions that are gone by now, and others than those that a key stands for.
+    A version is taken in by an outline, which costs little and which others may share. It is given its keys
+    when its outline is sought for the first time. The index may name versions that are gone by now, and
+    others than those that a key stands for.
     """
 
     def __init__(self) -> None:
@@ -32,6 +34,8 @@ class VersionIndex:
         self._states = array("q")
         self._places: dict[bytes, int | list[int]] = {}
         self._unsure: set[int] = set()
+        self._outlined: dict[bytes, list[int]] = {}
+        self._without_keys: set[int] = set()
         self._entries = 0
 
     def __len__(self) -> int:
@@ -46,10 +50,29 @@ class VersionIndex:
         """The version taken in at a place, ascending from 0, and its state."""
         return self._versions[place], self._states[place]
 
-    def add(self, version: int, state: int, keys: Iterable[bytes] | None) -> None:
-        """Take in a version above all others; without keys it is named whatever is sought."""
+    def add(self, version: int, state: int, outline: bytes | None) -> None:
+        """Take in a version above all others; ``None``: it is equivalent to nothing."""
         self._versions.append(version)
         self._states.append(state)
+        if outline is not None:
+            self._outlined.setdefault(outline, []).append(version)
+            self._without_keys.add(version)
+            self._entries += 1
+
+    def unsettled(self, outlines: Iterable[bytes] | None) -> list[int]:
+        """Return the versions with one of the outlines (``None``: any) that have no keys yet."""
+        found: list[int] = []
+        for outline in list(self._outlined) if outlines is None else outlines:
+            if outline in self._outlined:
+                left = [each for each in self._outlined.pop(outline) if each in self._without_keys]
+                if left:
+                    self._outlined[outline] = left
+                    found += left
+        return found
+
+    def settle(self, version: int, keys: Iterable[bytes] | None) -> None:
+        """Give a version its keys; with ``None`` it is named whatever is sought."""
+        self._without_keys.discard(version)
         if keys is None:
             self._unsure.add(version)
             self._entries += 1
@@ -66,6 +89,8 @@ class VersionIndex:
         if count == 0 or self._entries > _STALE_MAX * count + _STALE_MAX:
             self.clear()
         else:
+            # A version that comes again with another content may stand under its former outline, too.
+            self._without_keys.difference_update(self._versions[count:])
             del self._versions[count:], self._states[count:]
 
     def clear(self) -> None:
@@ -73,6 +98,8 @@ class VersionIndex:
         del self._versions[:], self._states[:]
         self._places.clear()
         self._unsure.clear()
+        self._outlined.clear()
+        self._without_keys.clear()
         self._entries, self.refers = 0, False
 
     def named(self, keys: Iterable[bytes]) -> list[int]:

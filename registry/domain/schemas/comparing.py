@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, Literal, TypeVar
 
-from .contract import STRICT, Budget, Change, Difference, InvalidSchema, Schema
+from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidSchema, Schema
 
 S = TypeVar("S", bound=Schema)
 
@@ -18,6 +18,10 @@ class Comparing(ABC, Generic[S]):
 
     __slots__ = ()
     weight = 1
+
+    def outline(self, text: str) -> Fingerprints | None:
+        """See :class:`.contract.Format`; a format need not have any."""
+        return None
 
     @abstractmethod
     def own(self, schema: Schema) -> S | None:

@@ -125,6 +125,10 @@ class Fingerprints(NamedTuple):
     """Equal also for one that defines itself what the other one finds in its dependencies."""
 
 
+# Characters of a text at which a glance is taken: a few milliseconds.
+GLANCE_MAX: Final = 64 * 1024
+
+
 def digest(texts: Iterable[str]) -> bytes:
     """Return 16 bytes that stand for a list of texts."""
     found = blake2b(digest_size=16)
@@ -193,6 +197,13 @@ class Format(Protocol):
 
         ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the
         rules. What is stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
+        """
+
+    def outline(self, text: str) -> Fingerprints | None:
+        """Return digests of part of what ``text`` says, found without parsing it.
+
+        They are equal wherever fingerprints are: ``own`` for schemas that have no dependencies, ``outer`` for
+        all. None: only the parser can tell.
         """
 
     def differences(

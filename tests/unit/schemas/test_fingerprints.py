@@ -50,13 +50,68 @@ def test_over_the_corpus(schema_type: str) -> None:
     prints = [each.fingerprints() for each in schemas]
     rng = random.Random(1)
 
+    outlined = [FORMATS[schema_type].outline(each.canonical) for each in schemas]
+    assert (None in outlined) == (schema_type == "PROTOBUF")
     for (one, said), (other, told) in combinations(zip(schemas, prints, strict=True), 2):
         assert one.equivalent(other) == (said.own == told.own)
+        if said.own == told.own:
+            assert_outlines_agree(schema_type, one.canonical, other.canonical)
     for text, said in zip([each.canonical for each in schemas], prints, strict=True):
         assert FORMATS[schema_type].parse(text).fingerprints() == said
         if schema_type == "AVRO":
-            again = AVRO.parse(json.dumps(shuffled(rng, json.loads(text))))
+            otherwise = json.dumps(shuffled(rng, json.loads(text)))
+            again = AVRO.parse(otherwise)
+            assert_outlines_agree("AVRO", text, otherwise)
             assert again.fingerprints() == said
+
+
+def assert_outlines_agree(schema_type: str, one: str, other: str) -> None:
+    """Outlines of equivalent schemas are equal, unless a glance at either text is not enough."""
+    outlines = [FORMATS[schema_type].outline(each) for each in (one, other)]
+    assert None in outlines or outlines[0] == outlines[1]
+
+
+RECORD = '{"type":"record","name":%s,"fields":[{"name":"a","type":%s}]}'
+SAME = [
+    ("AVRO", '"int"', '{"type":"int"}'),
+    ("AVRO", '"int"', '{"type":"int","name":"ignored"}'),
+    ("AVRO", RECORD % ('"n.R"', '"int"'), RECORD % ('"R","namespace":"n"', '{"type":"int"}')),
+    ("AVRO", RECORD % ('"n.R"', '"int"'), RECORD % ('"n.R","namespace":"m"', '"int"')),
+    ("AVRO", RECORD % ('"n.R"', '["null","n.R"]'), RECORD % ('"n.R"', '["null","R"]')),
+    ("AVRO", RECORD % ('"R"', '"float","default":"1.5"'), RECORD % ('"R"', '"float","default":1.5')),
+    ("AVRO", RECORD % ('"R"', '"int"'), RECORD % ('"R","doc":7,"doc":null', '"int","order":"ASCENDING"')),
+    ("AVRO", RECORD % ('"R","doc":"b"', '"int"'), RECORD % ('"R","doc":"a","doc":"b"', '"int"')),
+    ("AVRO", RECORD % ('"R"', '"int"'), RECORD % ('"R","aliases":[]', '"int","aliases":[]')),
+    ("AVRO", RECORD % ('"R","x":1.5', '"int"'), RECORD % ('"R","x":15e-1', '"int"')),
+    ("AVRO", RECORD % ('"R","x":-0', '"int"'), RECORD % ('"R","x":0', '"int"')),
+    ("AVRO", RECORD % ('"R"', '"int"'), "/* said */ " + RECORD % ('"R"', '"int"')),
+    ("AVRO", RECORD % ('"\\u0052"', '"int"'), RECORD % ('"R"', '"int"')),
+    ("JSON", '{"minimum":1.5,"title":"a"}', '{"minimum":15e-1,"title":"\\u0061"}'),
+    ("JSON", '{"title":"b"}', '{"title":"a","title":"b"}'),
+    ("JSON", '{"a":1,"title":"b"}', '{"a":2,"title":"b","a":1}'),
+]
+
+
+@pytest.mark.parametrize(("schema_type", "one", "other"), SAME)
+def test_outlines_do_not_depend_on_how_the_same_is_said(schema_type: str, one: str, other: str) -> None:
+    read = [FORMATS[schema_type].parse(each) for each in (one, other)]
+
+    assert read[0].equivalent(read[1])
+    assert_outlines_agree(schema_type, one, other)
+
+
+def test_an_outline_tells_versions_of_one_schema_apart() -> None:
+    says = [
+        RECORD % ('"R"', '"int"'),
+        RECORD % ('"R","doc":"d"', '"int"'),
+        RECORD % ('"R"', '"int","doc":"d"'),
+        RECORD % ('"R"', '"int","default":1'),
+        RECORD % ('"R"', RECORD % ('"S"', '"int"')),
+        RECORD % ('"R"', RECORD % ('"S"', '"long"')),
+        RECORD % ('"R"', '{"type":"int","logicalType":"date"}'),
+    ]
+
+    assert len({AVRO.outline(each) for each in says}) == len(says)
 
 
 @given(SEEDS)
@@ -67,6 +122,7 @@ def test_the_order_of_members_does_not_count_in_avro(seed: int) -> None:
 
     assert one.equivalent(other)
     assert one.fingerprints() == other.fingerprints()
+    assert_outlines_agree("AVRO", json.dumps(value), json.dumps(shuffled(rng, value)))
 
 
 @given(SEEDS)
@@ -81,6 +137,8 @@ def test_a_change_counts_in_avro_where_it_counts_for_the_comparison(seed: int) -
         return
 
     assert not one.equivalent(other) or one.fingerprints() == other.fingerprints()
+    if one.equivalent(other):
+        assert_outlines_agree("AVRO", json.dumps(value), json.dumps(changed))
 
 
 def _change(rng: random.Random, value: Any) -> None:
@@ -107,6 +165,8 @@ def test_what_is_referred_to_may_stand_inline() -> None:
 
     assert inline.equivalent(referring)
     assert _outer(inline) == _outer(referring)
+    outlines = [AVRO.outline(uses % each) for each in ('"In"', inner)]
+    assert len({each.outer for each in outlines if each is not None}) == 1
     assert inline.fingerprints().own != other.fingerprints().own
 
 

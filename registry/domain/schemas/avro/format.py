@@ -26,6 +26,7 @@ from .equality import equivalent
 from .fingerprint import fingerprints
 from .model import Node, Record, type_name
 from .normal import normal_form
+from .outline import outline
 from .parser import Parser
 
 
@@ -114,6 +115,10 @@ class AvroFormat(Comparing[AvroSchema]):
             # Java's parser itself holds names and defaults to the rules.
             raise Unreadable(str(error)) from None
         return AvroSchema(node, known, tuple(dependencies))
+
+    def outline(self, text: str) -> Fingerprints | None:
+        """Made of the JSON values of the text."""
+        return outline(text)
 
     def own(self, schema: Schema) -> AvroSchema | None:
         """It is told by its class."""

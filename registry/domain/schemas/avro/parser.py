@@ -40,13 +40,13 @@ from .model import (
 )
 from .names import check_lenient, check_namespace, check_strict, make_name
 
-_RESERVED: Final = frozenset(
+RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
 )
-_ENUM_RESERVED: Final = _RESERVED | {"default"}
-_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
-_RECORDS: Final = frozenset({"record", "error"})
-_NESTED: Final = _RECORDS | {"array", "map"}
+ENUM_RESERVED: Final = RESERVED | {"default"}
+FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
+RECORDS: Final = frozenset({"record", "error"})
+_NESTED: Final = RECORDS | {"array", "map"}
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
 _FLOATING: Final = frozenset({"float", "double"})
 _MAX_FIXED: Final = 2**31 - 1 - 8
@@ -112,7 +112,7 @@ class Parser:
         if type(kind) is not str:
             _no("No type", value)
         if kind in PRIMITIVES:
-            props = self._props(value, _RESERVED)
+            props = self._props(value, RESERVED)
             return Primitive(kind, props) if props else PRIMITIVES[kind]
         if kind in _NESTED:
             return None
@@ -137,7 +137,7 @@ class Parser:
                 branches.append(branch)
             return self._union(branches)
         kind = value["type"]
-        if kind in _RECORDS:
+        if kind in RECORDS:
             record: Node = yield self._record(value, space, is_error=kind == "error")
             return record
         key = "items" if kind == "array" else "values"
@@ -211,7 +211,7 @@ class Parser:
             return Field(name, node, doc, default)
         order = _order(raw["order"]) if "order" in raw else "ascending"
         aliases = tuple(dict.fromkeys(_alias_texts(raw))) if "aliases" in raw else ()
-        props = self._props(raw, _FIELD_RESERVED)
+        props = self._props(raw, FIELD_RESERVED)
         return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
 
     def _default(self, name: str, node: Node, default: Json) -> Json:
@@ -240,7 +240,7 @@ class Parser:
         if default is not None and default not in seen:
             listed = ", ".join(symbols)
             raise InvalidSchema(f"The Enum Default: {default} is not in the enum symbol set: [{listed}]")
-        props = self._props(value, _ENUM_RESERVED)
+        props = self._props(value, ENUM_RESERVED)
         enum = Enum(name, doc, symbols, default, self._aliases(value, name.space), props)
         self._define(enum)
         return enum
@@ -255,7 +255,7 @@ class Parser:
             raise InvalidSchema(f"Malformed data. Length is negative: {size}")
         if size > _MAX_FIXED:
             raise InvalidSchema(f"Cannot read arrays longer than {_MAX_FIXED} bytes in Java library")
-        props = self._props(value, _RESERVED)
+        props = self._props(value, RESERVED)
         fixed = Fixed(name, doc, size, self._aliases(value, name.space), props)
         self._define(fixed)
         return fixed
@@ -298,7 +298,7 @@ class Parser:
 
     def _container_props(self, value: dict[str, Json]) -> dict[str, Json] | None:
         """Properties of a record, array or map, where Java cannot keep integers beyond 64 bits."""
-        props = self._props(value, _RESERVED)
+        props = self._props(value, RESERVED)
         if props and _has_wide_integer(props):
             raise InvalidSchema("Can't set a property to an integer beyond 64 bits")
         return props

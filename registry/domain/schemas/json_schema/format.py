@@ -22,6 +22,7 @@ from registry.domain.schemas.json_scanner import Json
 from registry.domain.schemas.tags import changes
 
 from . import tags
+from .outline import outline
 from .text import ordered, printed, read
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ class JsonFormat(Comparing[JsonSchema]):
         if new:
             schema.check()
         return schema
+
+    def outline(self, text: str) -> Fingerprints | None:
+        """Made of the JSON values of the text."""
+        return outline(text)
 
     def own(self, schema: Schema) -> JsonSchema | None:
         """It is told by its class."""

@@ -1,0 +1,98 @@
+"""Part of what an Avro schema says, told from its text by a glance.
+
+Equal for texts of equivalent schemas (:func:`.equality.equivalent`), and different for most others. Only what
+is sure to count is taken, from where the parser looks for it: much that a text may hold counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import orjson
+
+from registry.domain.schemas.contract import GLANCE_MAX, Fingerprints, digest
+
+from .model import PRIMITIVES, Json
+from .parser import ENUM_RESERVED, FIELD_RESERVED, RECORDS, RESERVED
+
+
+def outline(text: str) -> Fingerprints | None:
+    """Return digests as a schema's fingerprints are, or None if only the parser can tell."""
+    if len(text) > GLANCE_MAX:
+        return None
+    glance = _Glance()
+    try:
+        shape = glance.shape(orjson.loads(text))
+        if len(glance.docs) < glance.count:
+            return None  # which of two definitions counts depends on more than their texts
+        top = glance.plain.get(shape, "") if type(shape) is str else ""
+        own = (each for name in sorted(glance.docs) for each in (name, glance.plain[name], glance.docs[name]))
+        return Fingerprints(digest([repr(shape), *own]), digest([repr(shape), top]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+class _Glance:
+    """The types that a text defines.
+
+    References to named types are their names without namespace, because a namespace may be said in many ways.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.plain: dict[str, str] = {}  # by name, what two definitions of a type have in common
+        self.docs: dict[str, str] = {}
+
+    def shape(self, value: Json) -> Any:
+        """Return what stands for a type where it is used. Raises errors for what is no schema."""
+        if type(value) is str:
+            return _simple(value)
+        if type(value) is list:
+            return [self.shape(each) for each in value]
+        kind: str = value["type"]
+        if kind in RECORDS:
+            fields = value["fields"]
+            plain: list[Any] = [
+                (each["name"], self.shape(each["type"]), "default" in each, _props(each, FIELD_RESERVED))
+                for each in fields
+            ]
+            return self._define(value, plain, [_doc(each) for each in fields], RESERVED)
+        if kind == "enum":
+            symbols = value["symbols"]
+            return self._define(value, symbols, [_doc({"doc": value.get("default")})], ENUM_RESERVED)
+        if kind == "fixed":
+            return self._define(value, [], [], RESERVED)
+        if kind in ("array", "map"):
+            inner = self.shape(value["items" if kind == "array" else "values"])
+            return (kind, inner, _props(value, RESERVED))
+        props = _props(value, RESERVED) if kind in PRIMITIVES else None
+        return (kind, props) if props else _simple(kind)
+
+    def _define(
+        self, value: dict[str, Json], plain: list[Any], docs: list[str | None], reserved: Collection[str]
+    ) -> str:
+        name = _simple(value["name"])
+        self.count += 1
+        self.plain[name] = repr((plain, _props(value, reserved)))
+        self.docs[name] = repr((_doc(value), docs))
+        return name
+
+
+def _simple(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _doc(value: dict[str, Json]) -> str | None:
+    doc = value.get("doc")
+    return doc if type(doc) is str else None
+
+
+def _props(value: dict[str, Json], reserved: Collection[str]) -> list[tuple[str, Json]] | None:
+    """Return the properties with those of their values that have one spelling only."""
+    names = [name for name in value if name not in reserved]
+    return [(name, _plain_value(value[name])) for name in sorted(names)] if names else None
+
+
+def _plain_value(value: Json) -> Json:
+    return value if type(value) is str or (type(value) is int and value > 0) else None
