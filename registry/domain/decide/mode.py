@@ -23,7 +23,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     mode = command.mode
     if mode is not None and mode not in values.MODES:
         raise errors.INVALID_MODE()
-    if mode == "FORWARD" and subject != EVERYWHERE:
+    if command.echo == "FORWARD" and subject != EVERYWHERE:  # other letter cases pass (Confluent 8.x)
         raise errors.FORWARD_ONLY_GLOBAL()
     _check_mutable(defaults)
     reply = entities.mode_entity(command.echo)
