@@ -49,12 +49,17 @@ OLDER = ("2.8.2", "3.3.2", "3.9.1")
 
 def kafka(version: str = KAFKA) -> list[Path]:
     """The class path of a Kafka broker, fetched if it is not there yet. Raises :class:`NotAvailable`."""
+    return kafka_jars(version).here()
+
+
+def kafka_jars(version: str = KAFKA) -> Jars:
+    """The jars of a Kafka release, which its list of hashes names."""
     return Jars(
         Path(__file__).parent,
         f"kafka-{version}",
         java,
         lambda said: print(said, "(some 40 MB)", file=sys.stderr, flush=True),
-    ).here()
+    )
 
 
 def zookeeper() -> list[Path]:

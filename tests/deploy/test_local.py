@@ -221,12 +221,12 @@ def test_a_refusing_proxy_breaks_connections_and_takes_none(echo: socket.socket)
 def test_a_jar_that_is_not_the_listed_one_is_refused(tmp_path: Path) -> None:
     for jar in jars.kafka():
         (tmp_path / jar.name).symlink_to(jar)
-    jars.KAFKA.check(tmp_path)
+    jars.kafka_jars().check(tmp_path)
     jar = tmp_path / "slf4j-simple-1.7.36.jar"
     jar.unlink()
     jar.write_bytes(b"something else")
     with pytest.raises(NotAvailable, match=r"slf4j-simple-1\.7\.36\.jar: not what"):
-        jars.KAFKA.check(tmp_path)
+        jars.kafka_jars().check(tmp_path)
 
 
 def test_no_java_is_told_in_one_line(tmp_path: Path) -> None:
