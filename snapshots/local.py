@@ -24,7 +24,7 @@ from registry.store.lmdb import Store
 from registry.store.opening import open_store
 
 from .sources import ReadableLog
-from .task import BuildFailed, Progress, Task
+from .task import BuildFailed, Progress, Task, with_keyset
 from .workspace import workspace
 
 ENGINE = "local"
@@ -57,7 +57,7 @@ def build(task: Task, progress: Progress) -> Manifest:
         if written.digest != store.digest:
             found, kept = digest.text(written.digest), digest.text(store.digest)
             raise DamagedBase(f"the rows have the digest {found}, but {kept} was kept with them")
-        return publish(task.location, about, written)
+        return publish(task.location, with_keyset(task, about, written), written)
 
 
 @contextmanager

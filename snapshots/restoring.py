@@ -16,6 +16,8 @@ from registry.commands.publishing import Target, look_at_store, publish_state
 from registry.commands.reseeding import Wanted
 from registry.commands.topic import open_topic
 from registry.domain.fold import FOLD_VERSION
+from registry.encoder.opening import keyset_place
+from registry.encoder.place import carry
 from registry.log.embedded import EmbeddedLog
 from registry.settings import Settings
 from registry.snapshot.loading import load
@@ -45,7 +47,11 @@ def restore(
         with _target(settings, make=not dry_run) as target:
             if target is None:
                 print(f"{_name(settings)} does not exist; it would be made, and all of this written to it")
-            elif publish_state(store, wanted, target, dry_run=dry_run, clashes=clashes):
+                return
+            if manifest.keyset and not dry_run:
+                # Before the records that need it, as when it was written first.
+                carry(manifest.keyset.encode(), keyset_place(settings))
+            if publish_state(store, wanted, target, dry_run=dry_run, clashes=clashes):
                 _say_what_is_next(settings, manifest, wanted)
 
 

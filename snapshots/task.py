@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from registry.domain import rows
 from registry.domain.fold import FOLD_VERSION
 from registry.domain.retention import too_long
+from registry.encoder.opening import keyset_place
 from registry.log.embedded import now_ms
 from registry.settings import Settings
 from registry.snapshot.location import Location
 from registry.snapshot.manifest import Manifest
-from registry.snapshot.sealing import About
+from registry.snapshot.sealing import About, Written
 
 from .sources import Source, lineage_at
+
+_log = logging.getLogger(__name__)
 
 
 class Progress(Protocol):
@@ -90,6 +95,22 @@ class Task:
             base=self.base.id if self.base else "",
             lineage=lineage_at(source.log, self.end),
         )
+
+
+def with_keyset(task: Task, about: About, written: Written) -> About:
+    """Return what the manifest says, with the keyset if rows have encrypted metadata.
+
+    To be called after the rows were read: keys are only ever added. Raises
+    :class:`registry.log.contract.LogError`.
+    """
+    if not written.counts.get(rows.ENCODED.decode()):
+        return about
+    place = keyset_place(task.settings)
+    keyset = place.read()
+    if keyset is None:
+        _log.warning("%s holds no keyset, so the snapshot has none for its encrypted metadata", place.name)
+        return about
+    return about._replace(keyset=keyset.decode(errors="replace"))
 
 
 class Engine(Protocol):

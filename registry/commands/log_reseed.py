@@ -10,6 +10,9 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
+from registry.domain.sensitive import has_encoded
+from registry.encoder.opening import keyset_place
+from registry.encoder.place import KeysetFile, carry
 from registry.log.contract import LogError
 from registry.log.kafka.log import KafkaLog
 from registry.settings import Settings
@@ -46,8 +49,25 @@ def _log_reseed(settings: Settings, *, dry_run: bool) -> None:
             )
             return
         with closing(log):
+            if not dry_run:
+                _carry_keyset(settings, store)
             if publish_state(store, wanted, topic_target(settings, log), dry_run=dry_run):
                 _say_what_is_next(settings, wanted, store.state.applied)
+
+
+def _carry_keyset(settings: Settings, store: KeptStore) -> None:
+    """Bring the node's copy of the keyset to the topic of keysets, if the state needs one."""
+    with store.view() as view:
+        if not has_encoded(view):
+            return
+    place, copy = keyset_place(settings), KeysetFile(settings.data)
+    keyset = copy.read()
+    if keyset is not None:
+        carry(keyset, place)
+    elif place.read() is None:
+        print(
+            f"not carried: the keyset of encrypted metadata; neither {place.name} nor {copy.name} holds one"
+        )
 
 
 def topic_target(settings: Settings, log: KafkaLog) -> Target:

@@ -12,7 +12,7 @@ from registry.config import Loaded
 Run = Callable[[Loaded, dict[str, Any]], int]
 Add = Callable[..., argparse.ArgumentParser]
 
-_GROUPS = ("snapshots", "where", "cluster", "security", "storage")
+_GROUPS = ("snapshots", "where", "cluster", "security", "encoder", "storage")
 _SNAPSHOT = "its id as registrar snapshot list shows it, or latest"
 
 

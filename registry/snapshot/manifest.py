@@ -83,6 +83,8 @@ class Manifest(NamedTuple):
     """In the order of their keys."""
     lineage: Lineage = NOTHING
     """What is remembered of the log up to ``offset``; nothing in manifests of older versions."""
+    keyset: str = ""
+    """The keyset of encrypted metadata, encrypted as it is; empty where no row needs one."""
 
     @property
     def rows(self) -> int:
@@ -103,6 +105,8 @@ class Manifest(NamedTuple):
         fields["parts"] = [
             part._asdict() | {"first": part.first.hex(), "last": part.last.hex()} for part in self.parts
         ]
+        if not self.keyset:
+            del fields["keyset"]
         head = json.dumps(fields, indent=1).encode().removesuffix(b"\n}")
         return head + _HASH_BEGINS + hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS
 
@@ -150,7 +154,9 @@ def part_name(sha256: str) -> str:
 def _manifest(fields: dict[str, Any]) -> Manifest:
     parts = tuple(_part(each) for each in fields["parts"])
     lineage = Lineage.unpack(bytes.fromhex(fields.get("lineage", "")))
-    known = {name: fields[name] for name in Manifest._fields if name != "lineage"}
+    optional = {"lineage", "keyset"}
+    known = {name: fields[name] for name in Manifest._fields if name not in optional}
+    known["keyset"] = fields.get("keyset", "")
     return Manifest(**known | {"digest": int(fields["digest"], 16), "parts": parts, "lineage": lineage})
 
 
@@ -165,7 +171,8 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         yield "its numbers make no sense"
     if not all(type(number) is int for number in (manifest.at_end_ms, manifest.created_ms)):
         yield "its times make no sense"
-    if not all(type(text) is str for text in (manifest.id, manifest.log, manifest.engine, manifest.base)):
+    texts = (manifest.id, manifest.log, manifest.engine, manifest.base, manifest.keyset)
+    if not all(type(text) is str for text in texts):
         yield "its names make no sense"
     if not 0 <= manifest.digest < 1 << 4 * DIGEST_DIGITS:
         yield "its digest makes no sense"

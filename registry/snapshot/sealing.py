@@ -38,6 +38,7 @@ class About(NamedTuple):
     engine: str
     base: str = ""
     lineage: Lineage = NOTHING
+    keyset: str = ""
 
 
 class Written(NamedTuple):

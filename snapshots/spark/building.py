@@ -20,7 +20,7 @@ from registry.domain.digest import MODULUS
 from registry.snapshot.manifest import Manifest, Part
 from registry.snapshot.reading import Unusable
 from registry.snapshot.sealing import Written, publish, unite
-from snapshots.task import BuildFailed, Progress, Task
+from snapshots.task import BuildFailed, Progress, Task, with_keyset
 
 from . import records
 from .owners import found_by_spark, found_here
@@ -94,7 +94,7 @@ class _Job:
             folded.unpersist()
         # Asking for the end proves that the log is still the one that was opened.
         task.source.end()
-        return publish(task.location, task.about(ENGINE), written)
+        return publish(task.location, with_keyset(task, task.about(ENGINE), written), written)
 
     def _owners(self, log: DataFrame) -> list[bytes]:
         """Whose records there are, sorted; a few too many owners stand for far too many."""
