@@ -25,6 +25,8 @@ from registry.pipes import receive, send
 from .messages import READY, Asked, Stuck, Told
 
 _AGAIN_S = 1.0
+# What a process may remember of schemas: some 5,000 versions of usual size, which transitive levels compare.
+_PARSER_BYTES = 64 << 20
 
 
 class _TooLongError(BaseException):
@@ -41,12 +43,12 @@ def main() -> None:
     _let_others_go_before(int(sys.argv[1]))
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, READY)
-    parser = Parser()
+    parser = Parser(_PARSER_BYTES)
     while (message := receive(questions)) is not None:
         asked: Asked = pickle.loads(message)  # noqa: S301 (from our own parent)
         told = answered(asked, parser)
         if told.known is None or told.partial:
-            parser = Parser()  # it may have been left in the middle of something
+            parser = Parser(_PARSER_BYTES)  # it may have been left in the middle of something
         send(answers, pickle.dumps(told))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice, takewhile, tee
 from typing import Any, Final
 
-from . import entities, errors, parsing, verdicts, versions
+from . import entities, errors, parsing, rows, verdicts, versions
 from .commands import Register
 from .errors import RegistryError
 from .lookup import checks_fields, normalizes
@@ -61,6 +61,31 @@ def explained(
     check = _Check(view, parser, content, config, defaults, explains=True, lines=lines)
     messages = check.messages(earlier)
     return Verdict(messages, check.level, check.told)
+
+
+def known_to_pass(
+    parser: Parser, content: Content, config: Config, defaults: Defaults
+) -> Callable[[bytes], bool] | None:
+    """Return a test for version rows, packed, which ``content`` was found to be compatible with before.
+
+    They may be left out of what is checked. None: at this level, each version counts.
+    """
+    level = config.compatibility_level or defaults.compatibility
+    if not level.endswith("_TRANSITIVE") or validates_fields(config, defaults):
+        return None
+    wanted, kind = _wanted(content, level, config), b'"%b"' % content.schema_type.encode()
+
+    def passes(value: bytes) -> bool:
+        said = rows.plain_content_of(value)
+        return said is not None and said[0] == kind and bool(parser.compatible.get(wanted + said[1]))
+
+    return passes
+
+
+def _wanted(content: Content, level: str, config: Config) -> bytes:
+    """Return what stands for what is compared with each version, and how."""
+    source = Source(content.schema_type, content.text, tuple(content.dependencies))
+    return source.digest + digest((*READERS[level], config.compatibility_policy or STRICT))
 
 
 class _Check:
@@ -130,9 +155,14 @@ class _Check:
     def _differences(self, old: Registered) -> list[str]:
         if self._explains:
             return self._compared_with(old)
-        # The second key costs reading the row's text, and is made only where the first is not known.
-        if any(self._parser.compatible.get(key) for key in self._verdict_keys(old)):
-            return []
+        # The other keys cost reading the row's text, and are made only where the first is not known.
+        tried: list[bytes] = []
+        for key in self._verdict_keys(old):
+            if self._parser.compatible.get(key):
+                if tried:
+                    self._parser.compatible.put(tried[0], True, _VERDICT_BYTES)
+                return []
+            tried.append(key)
         found = self._compared_with(old)
         if not found:
             for key in self._verdict_keys(old):
@@ -140,15 +170,16 @@ class _Check:
         return found
 
     def _verdict_keys(self, old: Registered) -> Iterator[bytes]:
-        """What the verdict on a version is remembered by: its content, and its model, which others may share.
+        """What the verdict on a version is remembered by: its content, text, and model if that is known.
 
-        Neither says what its references lead to.
+        None of them says what its references lead to.
         """
         row = old.row
         if row.references or row.md5_stored:
             return
         yield self._wanted + row.md5
         source = Source(self._content.schema_type, entities.text(row))
+        yield self._wanted + source.digest
         said = self._parser.fingerprints_known(source)
         if said is not None:
             yield self._wanted + said.own
@@ -156,10 +187,7 @@ class _Check:
     @cached_property
     def _wanted(self) -> bytes:
         """What is compared with each version, and how."""
-        content = self._content
-        source = Source(content.schema_type, content.text, tuple(content.dependencies))
-        policy = self._config.compatibility_policy or STRICT
-        return source.digest + digest((*READERS[self.level], policy))
+        return _wanted(self._content, self.level, self._config)
 
     def _compared_with(self, old: Registered) -> list[str]:
         too_long = _TOO_LONG % (old.version, old.subject.qualified)
@@ -247,6 +275,9 @@ def answer(
     try:
         config, content = _read(view, parser, subject, request, defaults)
         if not verbose and not plain:
+            if number is None:
+                passes = known_to_pass(parser, content, config, defaults)
+                earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             return verdicts.bare(check(view, parser, content, earlier, config, defaults))
         verdict = explained(view, parser, content, earlier, config, defaults, lines=plain)
     except RegistryError as error:

@@ -317,6 +317,8 @@ _FLAGS = 4
 """Where the byte of flags stands in a version row, behind the id."""
 # Where the MD5 begins: behind the id, the flags, the offset and the time.
 _CONTENT = 21
+_PLACES = struct.Struct(">4I")  # the first four of the six ends
+_TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
 
 
 def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
@@ -343,6 +345,17 @@ def offset_of(value: bytes) -> int:
 def is_deleted(value: bytes) -> bool:
     """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
     return bool(value[_FLAGS] & DELETED)
+
+
+def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
+    """Return type, as JSON, and MD5 of the version row with this value; nothing else is unpacked.
+
+    None for one with references, or whose record brought its MD5, which may then say more than the text.
+    """
+    head, kind, schema, references = _PLACES.unpack_from(value, _CONTENT + 16)
+    if value[_FLAGS] & _MD5_STORED or references > schema:
+        return None
+    return value[BODY + head + _TYPE : BODY + kind], value[_CONTENT : _CONTENT + 16]
 
 
 def same_content(one: bytes, other: bytes) -> bool:

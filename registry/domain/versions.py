@@ -5,7 +5,7 @@ A soft-deleted version that a later ``CLEAR_SUBJECT`` forgot is absent everywher
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -49,9 +49,17 @@ def get(view: View, subject: Subject, version: int) -> VersionRow | None:
 
 
 def versions(
-    view: View, subject: Subject, *, deleted: bool = False, newest_first: bool = False
+    view: View,
+    subject: Subject,
+    *,
+    deleted: bool = False,
+    newest_first: bool = False,
+    leave_out: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Registered]:
-    """The versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``."""
+    """The versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``.
+
+    ``leave_out`` is asked about the values of rows, before they are unpacked.
+    """
     prefix = rows.scope_key(rows.VERSION, subject)
     walk = rows.scan_back(view, prefix) if newest_first else rows.scan(view, prefix)
     cleared_at: int | None = None
@@ -63,7 +71,8 @@ def versions(
                 cleared_at = _cleared_at(view, subject)
             if cleared_at > rows.offset_of(value):
                 continue
-        yield Registered(subject, rows.unnumber(key[-4:]), VersionRow.unpack(value))
+        if leave_out is None or not leave_out(value):
+            yield Registered(subject, rows.unnumber(key[-4:]), VersionRow.unpack(value))
 
 
 def latest(view: View, subject: Subject) -> Registered | None:

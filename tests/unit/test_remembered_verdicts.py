@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from registry.domain import compatibility, parsing, versions
+from registry.domain import compatibility, entities, parsing, versions
 from registry.domain.commands import Register
 from registry.domain.model import Subject
 from registry.domain.parser import Parser
@@ -77,3 +77,46 @@ def test_what_is_not_compatible_is_told_again(registry: SmallRegistry) -> None:
 
     assert not compared(registry, added, compatibility_level="BACKWARD_TRANSITIVE")[1]
     assert not compared(registry, added, compatibility_level="BACKWARD_TRANSITIVE")[1]
+
+
+@pytest.mark.parametrize("level", ["FULL_TRANSITIVE", "BACKWARD_TRANSITIVE"])
+def test_rows_that_are_known_to_pass_are_not_even_unpacked(registry: SmallRegistry, level: str) -> None:
+    assert compared(registry, compatibility_level=level)[1]
+
+    assert left(registry, NEW, compatibility_level=level) == []
+    registry.register("s", record("R", "a", "c?"))
+    assert left(registry, NEW, compatibility_level=level) == [11]
+    assert len(left(registry, record("R", "a", "d?"), compatibility_level=level)) == 11
+    assert len(left(registry, NEW, compatibility_level="FORWARD_TRANSITIVE")) == 11
+    assert len(left(registry, NEW, compatibility_level=level, validate_fields=True)) == 11
+    assert len(left(registry, NEW, compatibility_level=level.partition("_")[0])) == 11
+
+
+def left(registry: SmallRegistry, text: str, **config: Any) -> list[int]:
+    """Return the versions that a check of a text would look at."""
+    request = Register("s", text)
+    content = parsing.read(registry.view, registry.parser, SUBJECT, request, new=True, normalize=False)
+    passes = compatibility.known_to_pass(registry.parser, content, Config(**config), registry.defaults)
+    earlier = versions.versions(registry.view, SUBJECT, newest_first=True, leave_out=passes)
+    return [each.version for each in earlier]
+
+
+def test_a_type_of_schema_is_part_of_what_passes(registry: SmallRegistry) -> None:
+    text = '{"type":"string"}'
+    registry.level("t", "NONE")
+    registry.register("t", text)
+    registry.register("t", text, schema_type="JSON")
+    for kind in ("AVRO", "JSON"):
+        content = parsing.read(
+            registry.view, registry.parser, SUBJECT, Register("t", text, kind), new=True, normalize=False
+        )
+        config = Config(compatibility_level="BACKWARD_TRANSITIVE")
+        earlier = versions.versions(registry.view, Subject(".", "t"))
+        same = [each for each in earlier if entities.schema_type(each.row) == kind]
+        assert not compatibility.check(
+            registry.view, registry.parser, content, same, config, registry.defaults
+        )
+        passes = compatibility.known_to_pass(registry.parser, content, config, registry.defaults)
+        assert passes is not None
+        packed = [each.row.pack() for each in versions.versions(registry.view, Subject(".", "t"))]
+        assert [passes(each) for each in packed].count(True) == 1

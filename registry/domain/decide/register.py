@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -225,8 +226,10 @@ class _Registration:
     def _check_compatible(self, content: Content) -> None:
         if self.takes_ids or self.command.force:
             return
-        known = self.newest is not None
-        earlier = versions.versions(self.view, self.subject, newest_first=True) if known else ()
+        earlier: Iterable[Registered] = ()
+        if self.newest is not None:
+            passes = compatibility.known_to_pass(self.parser, content, self.config, self.defaults)
+            earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
         messages = compatibility.check(self.view, self.parser, content, earlier, self.config, self.defaults)
         if messages:
             raise errors.INCOMPATIBLE(self.subject.qualified, ", ".join(messages))

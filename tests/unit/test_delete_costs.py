@@ -1,0 +1,54 @@
+"""Deleting a subject looks at each of its rows a fixed number of times."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.domain.commands import DeleteSubject
+from registry.domain.decide import decide
+from registry.domain.fold import apply
+from registry.domain.records import Record
+from registry.domain.views import DictView, OverlayView
+from tests.unit.small_registry import SmallRegistry, record
+
+
+class Counting(DictView):
+    """Rows that count how often they are asked for."""
+
+    reads = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        self.reads += 1
+        return super().get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        self.reads += 1
+        return super().seek(key)
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        self.reads += 1
+        return super().seek_back(key)
+
+
+def reads(count: int, *, permanent: bool) -> int:
+    """Count the reads that deciding and folding the deletion of so many versions takes."""
+    small = SmallRegistry()
+    small.level("s", "NONE")
+    for number in range(count):
+        small.register("s", record("R", f"a{number}"))
+    if permanent:
+        small.submit(DeleteSubject("s", False))
+    view = Counting()
+    view.commit(list(small.view.rows()))
+    overlay = OverlayView(view)
+    decision = decide(overlay, DeleteSubject("s", permanent), small.ids, small.defaults, small.parser)
+    for offset, entry in enumerate(decision.entries, len(small.log)):
+        overlay.commit(apply(overlay, Record(offset, 0, entry.key, entry.value)))
+    return view.reads
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+def test_a_version_more_costs_no_more_than_the_one_before(permanent: bool) -> None:
+    few, many = (reads(count, permanent=permanent) for count in (20, 120))
+
+    assert many - few <= 3 * 100
