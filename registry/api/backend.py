@@ -65,8 +65,6 @@ class ApiSettings:
     """What the API needs to know besides its backend."""
 
     defaults: Defaults = field(default_factory=Defaults)
-    body_bytes_max: int = 5 * 1024 * 1024
-    body_timeout_s: float = 30.0
     request_timeout_s: float = 30.0
     compatibility_budget_s: float = 5.0
     """How long the schemas of one request may be compared, in seconds of work."""

@@ -16,8 +16,6 @@ from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
-    BODY_TIMEOUT,
-    BODY_TOO_LARGE,
     INCOMPATIBLE,
     INVALID_SCHEMA,
     METHOD_NOT_ALLOWED,
@@ -47,8 +45,6 @@ FORWARD = "x-forward"
 """Set by a node of Confluent's that takes this one for the primary (Confluent 8.x)."""
 STALE = (b"warning", b'110 - "Response is Stale"')
 """On what was answered from rows that may be older than the log."""
-# Bytes a second over ``body_timeout_s`` that earn a slow client as much time again.
-_BODY_RATE_MIN = 1024
 STATE = "registry"
 """Where the request's decoded target and its answer's offset stand in the ASGI scope."""
 
@@ -125,7 +121,7 @@ class Resource:
         call = Call(
             path=scope["path_params"],
             args=arguments(operation.parameters, scope[STATE]["target"].query),
-            body=await self._body(headers, receive) if operation.takes else b"",
+            body=await self._body(receive) if operation.takes else b"",
             settings=self._settings,
             parser=self._aside.parser,
             plain=plain,
@@ -243,37 +239,21 @@ class Resource:
             raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
         raise UNAVAILABLE("The rows do not reach X-Registry-Min-Offset yet")
 
-    async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        limit = self._settings.body_bytes_max
-        length = headers.get("content-length", "")
-        if length.isascii() and length.isdigit() and int(length) > limit:
-            raise BODY_TOO_LARGE(int(length), limit)
-        try:
-            body = await _read(receive, limit, self._settings.body_timeout_s)
-        except TimeoutError:
-            raise BODY_TIMEOUT() from None
+    async def _body(self, receive: Receive) -> bytes:
+        body = await _read(receive)
         return body if self._settings.keep_rule_sets else without_rule_sets(body)
 
 
-async def _read(receive: Receive, limit: int, timeout_s: float) -> bytes:
-    parts, size, mark, more = bytearray(), 0, 0, True
-    async with asyncio.timeout(timeout_s) as patience:
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise Disconnected
-            part: bytes = message.get("body", b"")
-            more = message.get("more_body", False)
-            size += len(part)
-            if size > limit:
-                raise BODY_TOO_LARGE(size, limit)
-            if not (more or parts):
-                return part  # the usual case, without a copy
-            parts += part
-            if size - mark >= _BODY_RATE_MIN * timeout_s:
-                mark = size
-                patience.reschedule(asyncio.get_running_loop().time() + timeout_s)
-    return bytes(parts)
+async def _read(receive: Receive) -> bytes:
+    """Return the whole body; the server bounds its size and the time until it is there."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
 
 
 def _has_body(headers: Headers) -> bool:

@@ -1,7 +1,9 @@
-"""The readers' HTTP/1.1 server, on uvloop and httptools (Node's parser): one process, many connections.
+"""The HTTP/1.1 server of the public port: one process, many connections.
 
-It is the readers' alone, where every microsecond of a read counts: hypercorn, by which a node without readers
-serves (:mod:`registry.node.public`), answers a thirteenth of the reads by id and a quarter of other reads.
+It runs on asyncio or uvloop and reads with httptools (Node's parser). Readers use it, and so does a node
+without readers (:mod:`registry.public`). The peer endpoint needs HTTP/2, which this server does not speak
+(:mod:`registry.peers.server`).
+
 Granian 2.8 left half-closed connections without an answer (19 of 20 tried), its RSGI scope holds paths with
 ``%2F`` decoded, so that a slash within a subject cannot be told from one between segments, and it has one
 time-out for headers and idleness. Here targets stay as they were sent, broken requests are refused in the

@@ -27,8 +27,6 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
     """What the API takes from the settings."""
     return ApiSettings(
         defaults=defaults(settings),
-        body_bytes_max=settings.request_bytes_max,
-        body_timeout_s=settings.body_timeout_s,
         request_timeout_s=settings.request_timeout_s,
         compatibility_budget_s=settings.compatibility_budget_s,
         cluster_id=settings.cluster_id,
@@ -36,17 +34,12 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         cache_max_age_s=settings.cache_max_age_s,
         cluster=bool(settings.kafka),
         local_reads=settings.reads == "local",
-        cors_origins=origins(settings),
+        cors_origins=_words(settings.cors_origins),
         incompatible_error_code=settings.incompatible_error_code,
         keep_rule_sets=settings.keep_rule_sets,
         response_headers=tuple(parse(settings.response_http_headers_config)),
         allowed_hosts=hosts_of(_words(settings.allowed_hosts), settings.host, settings.advertise),
     )
-
-
-def origins(settings: Settings) -> tuple[str, ...]:
-    """The origins whose pages may use the API."""
-    return _words(settings.cors_origins)
 
 
 def _words(listed: str) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ async def run(parent: Parent, opening: Opening) -> int:
     peers, peer, serving = None, "", None if early is None else early.serving
     offer: Offer = Alone(node).offer
     if not node.alone:
-        from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only, as hypercorn below)
+        from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only)
 
         try:
             peers, peer = await join(node, parent.settings)

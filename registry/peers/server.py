@@ -22,10 +22,10 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
-from registry.accepting import Accepting
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused
 from registry.domain.errors import TOO_MANY_WRITES
 
+from .accepting import Accepting
 from .host import Host
 from .messages import (
     COMMANDS,
@@ -74,7 +74,7 @@ class PeerServer:
         self._context = WorkerContext(None)
         self._config = _configured()
         self._strangers = Strangers()
-        self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX, whose="a peer's")
+        self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX)
         self._changed = asyncio.Event()
         self._stopped = False
         host.when_role_changes(self._role_changed)

@@ -8,18 +8,17 @@ import sys
 import uvloop
 
 from registry import VERSION
-from registry.api.answers import standing
-from registry.api.app import create_app, route_of
-from registry.api.cors import Cors
+from registry.api.app import create_app
 from registry.api.page_guard import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.child import REFUSED, Parent, started_by_parent
 from registry.encoder.opening import reader_cipher
 from registry.http1.server import Server
 from registry.listening import listen
-from registry.node.given import api_settings, limits, origins
+from registry.node.given import api_settings, limits
 from registry.observe.observed import Observed
 from registry.observe.pulse import Pulse
+from registry.public import public_server
 from registry.store.reader import StoreReader
 
 from .backend import ReaderBackend
@@ -77,7 +76,6 @@ async def _run(parent: Parent) -> int:
 
     of_api = api_settings(settings, VERSION)
     app = create_app(backend, of_api, metrics=metrics)
-    cors, extra = Cors(origins(settings)), ResponseHeaders(of_api.response_headers)
     quick = Quick(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
@@ -85,17 +83,10 @@ async def _run(parent: Parent) -> int:
         local_reads=settings.reads == "local",
         repeats=not settings.validate_fields,
         guard=PageGuard(of_api.allowed_hosts, of_api.cors_origins),
-        extra=extra,
+        extra=ResponseHeaders(of_api.response_headers),
     )
-    server = Server(
-        app,
-        limits=limits(settings),
-        quick=quick,
-        observe=observed,
-        route_of=route_of,
-        standing=lambda headers: extra.applied(
-            (*standing(headers, backend.applied()), *cors.headers(headers))
-        ),
+    server = public_server(
+        app, of_api, limits(settings), applied=backend.applied, observed=observed, quick=quick
     )
     backend.link.start()
     try:

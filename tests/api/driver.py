@@ -194,7 +194,7 @@ class Api:
         *,
         ends: str = "complete",
     ) -> Reply:
-        """Send the body in ``parts``; then ``complete`` it, ``disconnect``, or stay ``silent``."""
+        """Send the body in ``parts``; then ``complete`` it, or ``disconnect``."""
         return self._runner.run(self._exchange(method, target, list(parts), headers or {}, ends))
 
     async def _exchange(

@@ -135,25 +135,6 @@ def test_a_body_in_many_parts_is_one(api: Api) -> None:
     assert api.stream("POST", "/subjects/s/versions", parts).status == 200
 
 
-@pytest.fixture
-def strict() -> Api:
-    return Api(settings=ApiSettings(body_bytes_max=100, body_timeout_s=0.01))
-
-
-def test_a_body_over_the_limit_is_413_and_names_it(strict: Api) -> None:
-    wanted = (413, 413, "Request body is too large: 101>100")
-    assert strict.post("/subjects/s/versions", b" " * 101).error == wanted
-    assert strict.stream("POST", "/subjects/s", [b" " * 60, b" " * 41], ends="silent").error == wanted
-    assert strict.stream("POST", "/subjects/s", [], {"content_length": "101"}, ends="silent").error == wanted
-    strict.close()
-
-
-def test_a_body_that_does_not_come_is_408(strict: Api) -> None:
-    reply = strict.stream("POST", "/subjects/s", [b"{"], ends="silent")
-    assert reply.error == (408, 408, "HTTP 408 Request Timeout")
-    strict.close()
-
-
 def test_a_client_that_goes_away_gets_no_answer_and_changes_nothing(api: Api) -> None:
     assert api.stream("POST", "/subjects/s/versions", [b'{"schema":'], ends="disconnect").status == 0
     assert api.backend.log == []

@@ -14,22 +14,14 @@ _log = logging.getLogger(__name__)
 
 
 class Accepting:
-    """Has ``serve`` serve what connects, at most ``connections_max`` at a time; one more is closed at once.
+    """Accepts at most ``connections_max`` connections at a time for ``serve``; one more is closed at once."""
 
-    ``whose`` names the connections in log lines.
-    """
-
-    def __init__(self, serve: Serve, *, connections_max: int, whose: str) -> None:
+    def __init__(self, serve: Serve, *, connections_max: int) -> None:
         self._serve = serve
         self._connections_max = connections_max
-        self._whose = whose
         self._connections: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
         self._stopped = False
-
-    def __len__(self) -> int:
-        """How many connections are open."""
-        return len(self._connections)
 
     async def start(
         self,
@@ -75,7 +67,7 @@ class Accepting:
         except Exception as error:
             # The fault or the loss of the other side; what fails in the application is told there.
             cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            _log.warning("%s connection was given up: %r", self._whose, cause)
+            _log.warning("a peer's connection was given up: %r", cause)
         finally:
             self._connections.discard(task)
             writer.transport.abort()
