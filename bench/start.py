@@ -271,8 +271,6 @@ def main() -> None:
             place = Place(folder / str(schemas), broker)
             (place.folder / "node" / "data").mkdir(parents=True)
             rows.append(measured(place, schemas))
-            if options.spark and len(rows) == 1:
-                built(place, "spark")  # a machine's first build keeps Spark's classes for all others
             if len(rows) == len(options.sizes.split(",")):
                 print(f"loading {schemas:,}: {rows[-1].load.snapshot}")
                 incremental(place, schemas, ["local", *(["spark"] if options.spark else [])])

@@ -13,7 +13,6 @@ from registry.settings import Settings
 from snapshots.task import BuildFailed
 
 from .fetching import Jars, NotAvailable
-from .shared_classes import CLASS_PATH
 
 SPARK = "4.0."
 _log = logging.getLogger(__name__)
@@ -30,16 +29,11 @@ CONNECTOR = Jars(Path(__file__).parent, "connector-4.0.0", _java, _log.info)
 """The newest whose parts are all in Maven's public index; it serves every Spark 4.0."""
 
 
-def conf(settings: Settings, *, may_begin: bool) -> dict[str, str]:
-    """How Spark is told of the connector; ``may_begin``: a Java that is to be started may begin with it.
-
-    Raises :class:`..task.BuildFailed`.
-    """
+def conf(settings: Settings) -> dict[str, str]:
+    """Return the settings that give Spark the connector. Raises :class:`..task.BuildFailed`."""
     if settings.snapshots_spark_packages:
         return {"spark.jars.packages": settings.snapshots_spark_packages}
-    found = list(map(str, jars(pyspark.__version__)))
-    # What Java begins with need not be copied, and its classes are kept with Spark's.
-    return {CLASS_PATH: ":".join(found)} if may_begin else {"spark.jars": ",".join(found)}
+    return {"spark.jars": ",".join(map(str, jars(pyspark.__version__)))}
 
 
 def jars(spark_version: str) -> list[Path]:

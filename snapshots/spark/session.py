@@ -23,7 +23,6 @@ from snapshots.task import BuildFailed
 
 from . import connector, shipping
 from .ending import end, wait_until_over
-from .shared_classes import CLASS_PATH, OPTIONS, java_runs, sharing_classes
 
 HERE = Path(__file__).parent
 _TRIES = 3
@@ -73,10 +72,7 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
         return
     conf = session_conf(settings, brief=brief)
     _set_environment(conf)
-    sql = _sql(settings, brief=brief)
-    # Who waits for a long build is not kept waiting for what makes later ones quicker.
-    sharing = sharing_classes(conf, keep=brief)
-    with sharing as shared, _started(shared) as session, _prepared(session, sql):
+    with _started(conf) as session, _prepared(session, _sql(settings, brief=brief)):
         yield session
 
 
@@ -116,8 +112,7 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
     if where.startswith("local"):
         conf |= _on_this_machine(where, _BRIEF if brief else _LONG)
     if settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
-        here = where.startswith("local") and CLASS_PATH not in given and not java_runs()
-        conf |= connector.conf(settings, may_begin=here)
+        conf |= connector.conf(settings)
     return conf | given
 
 
@@ -149,12 +144,11 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        OPTIONS: f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
         # What is exchanged stays on this machine, and compressing it takes longer than writing it.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
-        "spark.python.daemon.module": "snapshots.spark.worker_daemon",
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": _KEPT,
         "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": _KEPT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark import SparkContext
 
 from registry.settings import Settings
 from snapshots.spark import connector
@@ -71,22 +70,18 @@ def test_what_the_user_says_of_spark_counts_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begins", "where", "said", "name"),
+    ("where", "said"),
     [
-        (True, "local[*]", "", "spark.driver.extraClassPath"),
-        (False, "local[*]", "", "spark.jars"),
-        (True, "local[*]", "spark.driver.extraClassPath=/opt/own.jar", "spark.jars"),
-        (True, "spark://host:7077", "", "spark.jars"),
+        ("local[*]", ""),
+        ("local[*]", "spark.driver.extraClassPath=/opt/own.jar"),
+        ("spark://host:7077", ""),
     ],
-    ids=["Java begins with it", "Java runs already", "the user's own class path", "another machine's Java"],
+    ids=["this machine", "the user's own class path", "a cluster"],
 )
-def test_spark_is_told_of_its_connector(
-    begins: bool, where: str, said: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(SparkContext, "_gateway", None if begins else object())
+def test_spark_is_told_of_its_connector(where: str, said: str) -> None:
     given = Settings(kafka="broker:9092", snapshots_spark_master=where, snapshots_spark_conf=said)
     conf = session_conf(given)
-    assert [key for key in conf if "spark-sql-kafka" in conf[key]] == [name]
+    assert [key for key in conf if "spark-sql-kafka" in conf[key]] == ["spark.jars"]
     assert given_conf(said).items() <= conf.items()
 
 
