@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -41,7 +42,7 @@ class RawClient:
         return self
 
     def reply(self, *, bodiless: bool = False) -> Reply:
-        """The next answer, whose length must be said."""
+        """The next answer, whose length must be said, or that of its chunks."""
         line = self._file.readline()
         assert line, "the connection was closed without an answer"
         status = int(line.split()[1])
@@ -51,7 +52,15 @@ class RawClient:
             headers[name.lower()] = value.strip()
         if bodiless or status < 200:
             return Reply(status, headers, b"")
+        if headers.get("transfer-encoding") == "chunked":
+            return Reply(status, headers, b"".join(self._chunks()))
         return Reply(status, headers, self._file.read(int(headers["content-length"])))
+
+    def _chunks(self) -> Iterator[bytes]:
+        while size := int(self._file.readline(), 16):
+            yield self._file.read(size)
+            self._file.readline()
+        self._file.readline()
 
     def rest(self) -> bytes:
         """Everything until the server closes."""
