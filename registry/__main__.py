@@ -21,25 +21,25 @@ _ABOUT = """\
 A schema registry that speaks Confluent's REST API, so that producers and consumers need no change.
 
   registrar serve                              serve on http://127.0.0.1:8081, data in ./data
-  registrar serve --listen 0.0.0.0:8081        serve other machines (no access control: mind the network)
-  registrar serve --kafka HOST:PORT            be one of several nodes, whose log is a Kafka topic
-  registrar check-config --config FILE.toml    say which settings hold and where each comes from
-  registrar log reseed --kafka HOST:PORT       write what the store holds into a new, empty topic
-  registrar snapshot build                     keep what the log says now: nodes start from it; a backup
+  registrar serve --listen 0.0.0.0:8081        serve other machines (there is no access control)
+  registrar serve --kafka HOST:PORT            run one of several nodes that share a Kafka topic
+  registrar check-config --config FILE.toml    print the settings in force and where each comes from
+  registrar log reseed --kafka HOST:PORT       write the contents of the store into a new, empty topic
+  registrar snapshot build                     build a snapshot, to start nodes from or as a backup
 
-Every setting can stand in a TOML file, in the environment and on the command line; later ones win.
+Every setting can be given in a TOML file, in the environment or on the command line; later ones win.
 """
 
 _GROUPS = {
-    "where": "where and how it runs",
-    "cluster": "several nodes over a Kafka topic",
-    "security": "security between nodes, and at Kafka",
+    "where": "general",
+    "cluster": "cluster: several nodes on a Kafka topic",
+    "security": "security between nodes and with Kafka",
     "rules": "rules for schemas",
     "encoder": "sensitive metadata",
     "limits": "limits",
     "storage": "storage",
     "snapshots": "snapshots",
-    "answers": "answers and log lines",
+    "answers": "responses and log lines",
 }
 
 
@@ -92,19 +92,21 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "check-config",
         _check_config,
-        "Print the settings in force as TOML, each with its origin; exit 1 if one is wrong.",
+        "Print the settings in force as TOML, each with its origin. Exit status: 1 if one is invalid.",
     )
-    does = "What is done with a log while no node follows it."
+    does = "Maintain a log while no node uses it."
     log = commands.add_parser("log", help=does, description=does)
     reseed = _add_command(
         log.add_subparsers(metavar="COMMAND", required=True),
         "reseed",
         _log_reseed,
-        "Write the state that the store in the data folder holds into an empty topic, ids unchanged: after "
-        "the topic was lost. No node may run on that folder. Interrupted, it goes on when run again.",
+        "Write the state in the store of the data folder into an empty topic, with all ids unchanged, after "
+        "the topic was lost. Stop the node of that folder first. If interrupted, run it again to resume.",
         ("where", "cluster", "security", "encoder"),
     )
-    reseed.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    reseed.add_argument(
+        "--dry-run", action="store_true", help="report what would be done without writing anything"
+    )
     snapshot.add_commands(commands, _add_command)
     return parser
 

@@ -93,30 +93,32 @@ def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
 
 
 ADDRESS = Kind(
-    _read_address, "HOST:PORT with a port from 1 to 65535; an IPv6 host in brackets, as in [::1]:8081", quoted
+    _read_address,
+    "HOST:PORT with a port from 1 to 65535; an IPv6 host is in brackets, as in [::1]:8081",
+    quoted,
 )
 PEER_ADDRESS = Kind(
     _or_empty(lambda value: _read_address(value, 0)),
-    "HOST:PORT, where port 0 takes a free one, or empty",
+    "HOST:PORT, where port 0 means any free port, or empty",
     quoted,
 )
 REACHED_ADDRESS = Kind(_or_empty(_read_address), "HOST:PORT with a port from 1 to 65535, or empty", quoted)
-SERVERS = Kind(_or_empty(_read_servers), "HOST:PORT, several with commas between them, or empty", quoted)
+SERVERS = Kind(_or_empty(_read_servers), "HOST:PORT, or several separated by commas, or empty", quoted)
 ZOOKEEPER = Kind(
     _or_empty(_read_zookeeper),
-    "HOST:PORT, several with commas between them, and behind the last a path as in /registry; or empty",
+    "HOST:PORT, or several separated by commas, followed by an optional path such as /registry; or empty",
     quoted,
 )
 URL = Kind(
-    _or_empty(read_url), "a URL without a path, as in http://registry-1.example:8081, or empty", quoted
+    _or_empty(read_url), "a URL without a path, such as http://registry-1.example:8081, or empty", quoted
 )
 HOSTS = Kind(
     _or_empty(_read_hosts),
-    'names without ports as in "registry.example", several with commas between them, "*" for all, or empty',
+    'names without ports such as "registry.example", separated by commas, "*" for all, or empty',
     quoted,
 )
 ORIGINS = Kind(
     _or_empty(_read_origins),
-    'origins as in "https://ui.example", several with commas between them, or "*" for all, or empty',
+    'origins such as "https://ui.example", separated by commas, "*" for all, or empty',
     quoted,
 )

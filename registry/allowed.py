@@ -84,7 +84,9 @@ def size(low: int, high: int) -> Kind:
         return text if text.isdigit() else quoted(text)
 
     return Kind(
-        read, f'bytes, or a size like "512 KiB" or "5 MiB", from {size_text(low)} to {size_text(high)}', show
+        read,
+        f'bytes, or a size such as "512 KiB" or "5 MiB", from {size_text(low)} to {size_text(high)}',
+        show,
     )
 
 
@@ -103,7 +105,7 @@ def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
             raise ValueError(value)
         return word
 
-    return Kind(read, "one of " + ", ".join(value or "nothing" for value in values), quoted)
+    return Kind(read, "one of " + ", ".join(value or "empty" for value in values), quoted)
 
 
 def one_of_numbers(*values: int) -> Kind:
@@ -168,5 +170,5 @@ def _read_file(value: object) -> str:
 
 
 SWITCH = Kind(_read_switch, "true or false", lambda value: "true" if value else "false")
-FOLDER = Kind(_read_folder, "the path of a folder; it is made if it is not there", quoted)
-FILE = Kind(_read_file, "the path of a file that can be read, or empty", quoted)
+FOLDER = Kind(_read_folder, "the path of a folder, which is created if it does not exist", quoted)
+FILE = Kind(_read_file, "the path of a readable file, or empty", quoted)

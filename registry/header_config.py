@@ -79,7 +79,7 @@ def _read(value: object) -> str:
 
 HEADER_CONFIG = Kind(
     _read,
-    "ACTION NAME:VALUE, where ACTION is one of set, add, setDate, addDate; several with commas between them, "
-    "in double quotes where they hold one; or empty",
+    "ACTION NAME:VALUE, where ACTION is one of set, add, setDate, addDate; several are separated by commas, "
+    "and one that contains a comma is in double quotes; or empty",
     quoted,
 )

@@ -45,5 +45,7 @@ def _read(value: object) -> str:
 
 
 RHYTHM = Kind(
-    _read, 'a number of records, a time as in 90s, 30m, 6h or 1d, both as in "100000,6h", or empty', quoted
+    _read,
+    'a number of records, a time such as 90s, 30m, 6h or 1d, or both as in "100000,6h", or empty',
+    quoted,
 )

@@ -80,8 +80,8 @@ def _read_location(value: object) -> str:
 
 _LOCATION = Kind(
     _read_location,
-    "the path of a folder, or a URI as in s3://bucket/registrar or hdfs://host:9000/registrar, "
-    "without a password, key or signature; or empty",
+    "the path of a folder, or a URI such as s3://bucket/registrar or hdfs://host:9000/registrar, "
+    "without credentials; or empty",
     quoted,
 )
 _DAY = 86_400
@@ -106,187 +106,210 @@ def _file(does: str, group: str = "security") -> Any:
 
 
 def _secret_file(name: str, group: str = "security") -> Any:
-    does = f"File that holds {name}, which then is not given itself; a line end after it is dropped"
-    return _file(does, group)
+    return _file(f"File that contains {name}, to use instead of it; a trailing line break is ignored", group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that can be set. Names end in their unit; sizes are bytes."""
 
-    listen: str = _setting("127.0.0.1:8081", ADDRESS, "where", "Address of the HTTP API")
-    data: Path = _setting(Path("./data"), FOLDER, "where", "Folder of the log and the store")
+    listen: str = _setting("127.0.0.1:8081", ADDRESS, "where", "Address and port of the HTTP API")
+    data: Path = _setting(
+        Path("./data"), FOLDER, "where", "Data folder: the store, and without Kafka the log"
+    )
     readers: int = _setting(
         _cores,
         whole(0, 256),
         "where",
-        "Processes that answer HTTP; 0 serves everything from the node's own process",
+        "Number of processes that serve HTTP; 0 to serve from the node's own process",
         "number of cores, at most 4",
     )
     cluster_id: str = _setting(
         "registrar",
         text(r"[A-Za-z0-9._-]{1,255}", "1 to 255 letters, digits, dots, dashes and underscores"),
         "where",
-        "Id of this registry in /v1/metadata/id",
+        "Id of this registry, as returned by /v1/metadata/id",
     )
 
     kafka: str = _setting(
         "",
         SERVERS,
         "cluster",
-        "Kafka brokers whose topic is the log; empty for a log of its own, on one machine",
+        "Kafka brokers that hold the log; empty to keep the log in the data folder, for a single node",
     )
-    topic: str = _setting("_schemas", text(_NAME, _NAME_ALLOWED), "cluster", "Topic of the log")
+    topic: str = _setting("_schemas", text(_NAME, _NAME_ALLOWED), "cluster", "Kafka topic that is the log")
     replication_factor: int = _setting(
-        3, whole(1, 100), "cluster", "Replicas of the topic when it is made; with fewer brokers, one on each"
+        3,
+        whole(1, 100),
+        "cluster",
+        "Replication factor of the topic when it is created; at most the number of brokers",
     )
     group: str = _setting(
-        "schema-registry", text(_NAME, _NAME_ALLOWED), "cluster", "Group of the nodes that elect a primary"
+        "schema-registry",
+        text(_NAME, _NAME_ALLOWED),
+        "cluster",
+        "Kafka group in which the nodes elect the primary",
     )
     election: str = _setting(
         "kafka",
         choice("kafka", "zookeeper", "static"),
         "cluster",
-        "How the primary is found: by a Kafka group, by ZooKeeper, or named by the setting primary",
+        "How the primary is chosen: by a Kafka group, by ZooKeeper, or static (named by the setting primary)",
     )
     zookeeper: str = _setting(
-        "", ZOOKEEPER, "cluster", "ZooKeeper servers and path; with election = zookeeper"
+        "", ZOOKEEPER, "cluster", "ZooKeeper servers and an optional path, for election = zookeeper"
     )
     primary: str = _setting(
         "",
         URL,
         "cluster",
-        "Advertised URL of the primary, with election = static; a node without it is the primary itself",
+        "Advertised URL of the primary, for election = static; empty if this node is the primary",
     )
-    eligible: bool = _setting(True, SWITCH, "cluster", "Let this node become primary")
+    eligible: bool = _setting(True, SWITCH, "cluster", "Allow this node to become the primary")
     advertise: str = _setting(
-        "", URL, "cluster", "URL at which other nodes reach this one; empty takes it from listen"
+        "", URL, "cluster", "URL at which other nodes reach this one; empty to derive it from listen"
     )
     peer_listen: str = _setting(
         "",
         PEER_ADDRESS,
         "cluster",
-        "Address at which the primary takes other nodes' writes; empty takes listen's host and a free port",
+        "Address for writes forwarded by other nodes; empty for the host of listen and a free port",
     )
     peer_advertise: str = _setting(
         "",
         REACHED_ADDRESS,
         "cluster",
-        "Address at which other nodes reach peer_listen, where it differs, as behind mapped ports",
+        "Address at which other nodes reach peer_listen, if it differs, for example with mapped ports",
     )
     session_timeout_s: float = _setting(
         6.0,
         seconds(0.5, 1800),
         "cluster",
-        "Silence after which a node is no longer primary; brokers refuse less than 6 unless told otherwise",
+        "Time without a heartbeat after which the primary is replaced; brokers by default refuse less than 6",
     )
     fencing: str = _setting(
         "on",
         choice("on", "off"),
         "cluster",
-        "Let the brokers refuse what a former primary still writes; off only where they deny InitProducerId",
+        "Have the brokers reject writes of a former primary; turn off only if they deny InitProducerId",
     )
     fence_renew_s: float = _setting(
         3600.0,
         seconds(1, 30 * _DAY),
         "cluster",
-        "Time without writes after which the primary renews the fence; sooner where brokers forget it sooner",
+        "Time without writes after which the primary renews its fence; less if the brokers expire it sooner",
     )
     reads: str = _setting(
         "confirmed",
         choice("confirmed", "local"),
         "cluster",
-        "Whether the log is asked for news before answers that can change, or the store is believed",
+        "confirmed: check the log's end before serving data that can change; local: serve from the store",
     )
     confirm_timeout_s: float = _setting(
         0.5,
         seconds(0.01, 60),
         "cluster",
-        "Wait for that at most; then what is there is answered with a warning, and a miss with 503",
+        "Longest wait to confirm a read; after it, hits are served with a Warning header and misses get 503",
     )
     topic_check_every_s: float = _setting(
-        300.0, seconds(1, 30 * _DAY), "cluster", "Time between looks at the topic's settings"
+        300.0, seconds(1, 30 * _DAY), "cluster", "Interval between checks of the topic's configuration"
     )
     end_age_margin_s: float = _setting(
         3600.0,
         seconds(0, 30 * _DAY),
         "cluster",
-        "A store is built anew when it was away for this much less than deletions stay in the topic",
+        "Safety margin: a store that was offline for almost as long as the topic keeps deletions is rebuilt",
     )
     allow_delete_policy: bool = _setting(
-        False, SWITCH, "cluster", "Take a topic whose old records Kafka deletes, which loses schemas"
+        False, SWITCH, "cluster", "Accept a topic from which Kafka deletes old records; this loses schemas"
     )
     peer_secret: str = _setting(
-        "", _PEER_SECRET, "security", "Secret that nodes share, to know one another; the same on all of them"
+        "",
+        _PEER_SECRET,
+        "security",
+        "Shared secret by which nodes authenticate each other; the same on all nodes",
     )
     peer_secret_file: str = _secret_file("peer_secret")
     zookeeper_auth: str = _setting(
         "",
         _ZOOKEEPER_AUTH,
         "security",
-        "User and password for ZooKeeper (digest), who then alone may use its nodes",
+        "User and password for ZooKeeper (digest); only this user can then access the registry's znodes",
     )
     zookeeper_auth_file: str = _secret_file("zookeeper_auth")
-    peer_tls_certificate: str = _file("Certificate of this node's peer endpoint and client, PEM")
-    peer_tls_key: str = _file("Key of that certificate, PEM")
-    peer_tls_ca: str = _file("Certificates of those who sign the other nodes' certificates, PEM")
+    peer_tls_certificate: str = _file("Certificate of this node for connections between nodes, PEM")
+    peer_tls_key: str = _file("Private key of that certificate, PEM")
+    peer_tls_ca: str = _file("CA certificates that sign the other nodes' certificates, PEM")
     kafka_security_protocol: str = _setting(
         "PLAINTEXT",
         choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper),
         "security",
-        "Kafka's security.protocol",
+        "Protocol for connections to Kafka (security.protocol)",
     )
     kafka_sasl_mechanism: str = _setting(
         "",
         choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "", fold=str.upper),
         "security",
-        "Kafka's sasl.mechanism",
+        "SASL mechanism for connections to Kafka (sasl.mechanism)",
     )
     kafka_sasl_username: str = _setting(
-        "", text(r"[^\0]{0,255}", "at most 255 characters"), "security", "User at the brokers"
+        "", text(r"[^\0]{0,255}", "at most 255 characters"), "security", "User name at the brokers, for SASL"
     )
-    kafka_sasl_password: str = _setting("", _PASSWORD, "security", "Password at the brokers")
+    kafka_sasl_password: str = _setting("", _PASSWORD, "security", "Password at the brokers, for SASL")
     kafka_sasl_password_file: str = _secret_file("kafka_sasl_password")
     kafka_ssl_ca_location: str = _file(
-        "Certificates of those who sign the brokers', PEM; empty: the system's"
+        "CA certificates that sign the brokers' certificates, PEM; empty for the system's"
     )
-    kafka_ssl_certificate_location: str = _file("Certificate to show to the brokers, PEM")
-    kafka_ssl_key_location: str = _file("Key of the certificate for the brokers, PEM")
-    kafka_ssl_key_password: str = _setting("", _PASSWORD, "security", "Password of that key")
+    kafka_ssl_certificate_location: str = _file("Client certificate for the brokers, PEM")
+    kafka_ssl_key_location: str = _file("Private key of that client certificate, PEM")
+    kafka_ssl_key_password: str = _setting("", _PASSWORD, "security", "Password of that private key")
     kafka_ssl_key_password_file: str = _secret_file("kafka_ssl_key_password")
     kafka_ssl_endpoint_identification_algorithm: str = _setting(
-        "https", _NAME_CHECK, "security", "Whether a broker's certificate must name its host"
+        "https", _NAME_CHECK, "security", "Check that a broker's certificate names its host"
     )
     kafka_client_id: str = _setting(
-        "registrar", text(_NAME, _NAME_ALLOWED), "security", "Name in the brokers' logs and quotas"
+        "registrar",
+        text(_NAME, _NAME_ALLOWED),
+        "security",
+        "Client id shown in the brokers' logs and used for quotas",
     )
 
     compatibility: str = _setting(
-        "BACKWARD", choice(*_LEVELS, fold=str.upper), "rules", "Compatibility level where none is configured"
+        "BACKWARD",
+        choice(*_LEVELS, fold=str.upper),
+        "rules",
+        "Compatibility level if none is configured through the API",
     )
     incompatible_error_code: int = _setting(
         40901,
         one_of_numbers(40901, 409),
         "rules",
-        "error_code of a registration that is incompatible; 409 for clients that know only the older one",
+        "error_code for an incompatible registration; 409 for clients that know only that older code",
     )
     keep_rule_sets: bool = _setting(
-        True, SWITCH, "rules", "Keep the rule sets of requests; Confluent's open server drops them unseen"
+        True,
+        SWITCH,
+        "rules",
+        "Store rule sets sent by clients; Confluent's community edition silently drops them",
     )
     validate_new_schemas: bool = _setting(
-        True, SWITCH, "rules", "Hold new schemas to all rules of their type (Avro: names, defaults)"
+        True, SWITCH, "rules", "Validate new schemas strictly (for Avro: names and defaults)"
     )
-    validate_fields: bool = _setting(False, SWITCH, "rules", "Refuse fields whose names begin with $$")
-    mode_mutability: bool = _setting(True, SWITCH, "rules", "Let PUT and DELETE on /mode change modes")
-    reject_empty_subject: bool = _setting(False, SWITCH, "rules", "Refuse to register under an empty subject")
+    validate_fields: bool = _setting(
+        False, SWITCH, "rules", "Reject schemas with field names that begin with $$"
+    )
+    mode_mutability: bool = _setting(True, SWITCH, "rules", "Allow changes of the mode through the API")
+    reject_empty_subject: bool = _setting(
+        False, SWITCH, "rules", "Reject registrations under an empty subject"
+    )
     associations_rules: str = _setting(
         "8.3",
         choice("8.3", "next"),
         "rules",
-        "Confluent's rules for associations: those of 8.2.2 to 8.3.1, or the stricter ones that follow",
+        "Rules for associations: 8.3 for Confluent 8.2.2 to 8.3.1, next for the stricter ones to come",
     )
     id_batch: int = _setting(
-        20, whole(1, 100_000), "rules", "Ids reserved at once; a restart may skip as many"
+        20, whole(1, 100_000), "rules", "Number of ids reserved at a time; a restart may skip that many"
     )
 
     metadata_encoder_secret: str = _setting(
@@ -300,149 +323,170 @@ class Settings:
         "",
         _ENCODER_SECRET,
         "encoder",
-        "The secret before that: the primary then adds a key to its keyset and writes it with the new secret",
+        "Previous secret, while you change it: the primary adds a key and rewrites the keyset with the new",
     )
     metadata_encoder_old_secret_file: str = _secret_file("metadata_encoder_old_secret", "encoder")
     metadata_encoder_topic: str = _setting(
         "_schema_encoders",
         text(_NAME, _NAME_ALLOWED),
         "encoder",
-        "Topic of the keyset; without kafka it is a file in the folder data",
+        "Kafka topic of the keyset; without Kafka the keyset is a file in the data folder",
     )
 
     body_bytes_max: int = _setting(
-        5 * _MIB, size(1024, _GIB), "limits", "Largest request body; a larger one is refused with 413"
+        5 * _MIB, size(1024, _GIB), "limits", "Largest request body; larger ones get 413"
     )
     size_limit_filter_enabled: bool = _setting(
-        False, SWITCH, "limits", "Let the next setting bound request bodies too, as Confluent's servers do"
+        False, SWITCH, "limits", "Apply the next setting too, as Confluent's servers do"
     )
     size_limit_filter_max_request_body_size: int = _setting(
-        _MIB, size(1, _GIB), "limits", "Largest request body where size_limit_filter_enabled is set"
+        _MIB, size(1, _GIB), "limits", "Largest request body if size_limit_filter_enabled is true"
     )
     record_bytes_max: int = _setting(
-        5_600_000, size(1024, _GIB), "limits", "Largest record of the log; a larger one is refused with 42209"
+        5_600_000,
+        size(1024, _GIB),
+        "limits",
+        "Largest record of the log without Kafka; larger schemas get error 42209",
     )
     request_timeout_s: float = _setting(
-        30.0, seconds(0.1, 3600), "limits", "Time for a request, from its last byte to the answer"
+        30.0,
+        seconds(0.1, 3600),
+        "limits",
+        "Time limit for handling a request after its last byte has arrived",
     )
     compatibility_budget_s: float = _setting(
         5.0,
         seconds(0.1, 3600),
         "limits",
-        "Processor time that comparing the schemas of a request may take; what takes more is refused (422)",
+        "Processor time that one request may spend on comparing schemas; more gets 422",
     )
     header_timeout_s: float = _setting(
-        15.0, seconds(0.1, 3600), "limits", "Time for a request's headers to arrive"
+        15.0, seconds(0.1, 3600), "limits", "Time limit for receiving a request's headers"
     )
     body_timeout_s: float = _setting(
-        30.0, seconds(0.1, 3600), "limits", "Time for a request's body to arrive"
+        30.0, seconds(0.1, 3600), "limits", "Time limit for receiving a request's body"
     )
     idle_timeout_s: float = _setting(
-        75.0, seconds(0.1, 86_400), "limits", "Time until a connection without requests is closed"
+        75.0, seconds(0.1, 86_400), "limits", "Time after which an idle connection is closed"
     )
     connections_max: int = _setting(
-        10_000, whole(1, 1_000_000), "limits", "Open connections of each process that serves HTTP"
+        10_000,
+        whole(1, 1_000_000),
+        "limits",
+        "Maximum number of open connections of each process that serves HTTP",
     )
     queue_max: int = _setting(
-        10_000, whole(1, 1_000_000), "limits", "Writes that may wait; one more is refused with 503"
+        10_000, whole(1, 1_000_000), "limits", "Maximum number of waiting writes; further ones get 503"
     )
     queue_bytes_max: int = _setting(
         256 * _MIB,
         size(_MIB, 64 * _GIB),
         "limits",
-        "Bytes of the writes that may wait, in each process; a large write beyond is refused with 503",
+        "Maximum size of all waiting writes in each process; large writes beyond it get 503",
     )
 
     store_map_bytes: int = _setting(
-        64 * _GIB, size(16 * _MIB, 2**46), "storage", "Largest size of the store; the file is sparse"
+        64 * _GIB, size(16 * _MIB, 2**46), "storage", "Maximum size of the store; the file is sparse"
     )
     log_map_bytes: int = _setting(
-        64 * _GIB, size(16 * _MIB, 2**46), "storage", "Largest size of the log; the file is sparse"
+        64 * _GIB,
+        size(16 * _MIB, 2**46),
+        "storage",
+        "Maximum size of the log without Kafka; the file is sparse",
     )
     min_compaction_lag_s: float = _setting(
         float(_DAY),
         seconds(0, 10 * 365 * _DAY),
         "storage",
-        "Age at which a replaced record may leave the log",
+        "Age at which compaction may remove a superseded record, without Kafka",
     )
     tombstone_retention_s: float = _setting(
         7.0 * _DAY,
         seconds(0, 10 * 365 * _DAY),
         "storage",
-        "Age at which a deletion's record may leave the log",
+        "Age at which compaction may remove the record of a deletion, without Kafka",
     )
 
     snapshots: str = _setting(
         "",
         _LOCATION,
         "snapshots",
-        "Where snapshots are kept, for nodes and builders alike; empty for a folder within data",
+        "Location of snapshots, the same for all nodes and builders; empty for a folder in data",
     )
     snapshots_builder: str = _setting(
         "local",
         choice("local", "spark", "none"),
         "snapshots",
-        "Who builds what is asked for: the primary's host, with or without Spark, or nobody here",
+        "Who builds requested snapshots: the primary's host, a Spark job started there, or none of the nodes",
     )
     snapshots_every: str = _setting(
         "",
         RHYTHM,
         "snapshots",
-        "Records, or time, since the last snapshot after which the primary asks for another; empty for never",
+        "Number of records or time after which the primary requests the next snapshot; empty for never",
     )
     snapshots_keep: int = _setting(
-        3, whole(1, 10_000), "snapshots", "Snapshots that are kept; older ones are deleted"
+        3, whole(1, 10_000), "snapshots", "Number of snapshots to keep; older ones are deleted"
     )
     snapshots_load: str = _setting(
-        "on", choice("on", "off"), "snapshots", "Let a node start from a snapshot instead of the whole log"
+        "on",
+        choice("on", "off"),
+        "snapshots",
+        "Allow a node to start from a snapshot instead of reading the whole log",
     )
     snapshots_load_ahead: int = _setting(
         20_000,
         whole(1, 2**40),
         "snapshots",
-        "Records that a snapshot must be ahead of a node's store to be loaded; fewer are read from the log",
+        "Load a snapshot only if it is at least this many records ahead of the store; otherwise read the log",
     )
     snapshots_spark_master: str = _setting(
-        "local[*]", text(r"[^\0\s]{1,500}", "a master's URL as Spark takes it"), "snapshots", "Spark's master"
+        "local[*]", text(r"[^\0\s]{1,500}", "a master URL of Spark"), "snapshots", "URL of the Spark master"
     )
     snapshots_spark_packages: str = _setting(
         "",
-        text(r"[^\0\s]{0,2000}", "Maven coordinates with commas between them, or empty"),
+        text(r"[^\0\s]{0,2000}", "comma-separated Maven coordinates, or empty"),
         "snapshots",
-        "Spark's Kafka connector, for a Spark of another version than PySpark's own here",
+        "Kafka connector of Spark, if its version differs from the installed PySpark",
     )
     snapshots_spark_conf: str = _setting(
         "",
-        text(r"[^\0]{0,4000}", "NAME=VALUE, several with blanks between them, or empty"),
+        text(r"[^\0]{0,4000}", "NAME=VALUE pairs separated by spaces, or empty"),
         "snapshots",
-        "Further settings of Spark's session",
+        "Additional Spark configuration",
     )
 
     cache_max_age_s: int = _setting(
-        0, whole(0, 365 * _DAY), "answers", "max-age of answers by id and guid; 0 sends none"
+        0,
+        whole(0, 365 * _DAY),
+        "answers",
+        "max-age of the Cache-Control header for schemas by id and guid; 0 for no header",
     )
     cors_origins: str = _setting(
-        "", ORIGINS, "answers", "Origins whose pages may call this API from a browser"
+        "", ORIGINS, "answers", "Origins whose web pages may call the API from a browser (CORS)"
     )
     response_http_headers_config: str = _setting(
         "",
         HEADER_CONFIG,
         "answers",
-        "Headers of every answer, as in Confluent's setting of this name",
+        "Headers added to every response, in the syntax of Confluent's setting of this name",
     )
     allowed_hosts: str = _setting(
         "",
         HOSTS,
         "answers",
-        "Names that Host may have, against DNS rebinding; empty: on a loopback address its own, else all",
+        "Allowed Host headers, against DNS rebinding; empty allows loopback names on loopback, elsewhere all",
     )
     log_level: str = _setting(
-        "info", choice("debug", "info", "warning", "error"), "answers", "Least level of the log lines printed"
+        "info", choice("debug", "info", "warning", "error"), "answers", "Lowest level of log lines to print"
     )
     log_format: str = _setting(
-        "console", choice("console", "json"), "answers", "Log lines for people or for machines"
+        "console",
+        choice("console", "json"),
+        "answers",
+        "Format of log lines: console for people, json for machines",
     )
-    access_log: bool = _setting(False, SWITCH, "answers", "One log line for each request")
+    access_log: bool = _setting(False, SWITCH, "answers", "Write a log line for every request")
 
     @property
     def host(self) -> str:

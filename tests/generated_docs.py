@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from registry.config import Setting, table
 
 _GROUPS = {
-    "where": "Where and how it runs",
-    "cluster": "Several nodes over a Kafka topic",
-    "security": "Security between nodes, and at Kafka",
+    "where": "General",
+    "cluster": "Cluster: several nodes on a Kafka topic",
+    "security": "Security between nodes and with Kafka",
     "rules": "Rules for schemas",
     "encoder": "Sensitive metadata",
     "limits": "Limits",
     "storage": "Storage",
     "snapshots": "Snapshots",
-    "answers": "Answers and log lines",
+    "answers": "Responses and log lines",
 }
 
 
@@ -36,9 +36,9 @@ def example_file() -> str:
 
 
 def _example_lines() -> Iterator[str]:
-    yield "# Settings of registrar, with their defaults. Take the # away from what you change."
-    yield "# Environment (REGISTRAR_ and the name in capitals) and flags (--name-with-dashes) win over it."
-    yield '# "registrar check-config --config FILE" tells what holds in the end, and why.'
+    yield "# Settings of registrar with their defaults. Uncomment what you change."
+    yield "# The environment (REGISTRAR_ and the name in capitals) and flags (--with-dashes) override it."
+    yield '# "registrar check-config --config FILE" prints the settings in force and where each comes from.'
     group = None
     for setting in table():
         if setting.group != group:

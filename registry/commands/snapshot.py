@@ -1,4 +1,4 @@
-"""The words of ``registrar snapshot …``; what the commands do is imported when one of them is run."""
+"""Command-line arguments of ``registrar snapshot …``; the commands themselves are imported when run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Run = Callable[[Loaded, dict[str, Any]], int]
 Add = Callable[..., argparse.ArgumentParser]
 
 _GROUPS = ("snapshots", "where", "cluster", "security", "encoder", "storage")
-_SNAPSHOT = "its id as registrar snapshot list shows it, or latest"
+_SNAPSHOT = "its id as shown by registrar snapshot list, or latest"
 
 
 def add_commands(commands: Any, add: Add) -> None:
     """Add the commands to ``commands``, each by ``add``: parent, name, what runs it, what it does, groups."""
-    does = "Snapshots of the registry: for nodes to start from, and as backups."
+    does = "Build, check, restore and compare snapshots: nodes start from them, and they are backups."
     parser = commands.add_parser("snapshot", help=does, description=does)
     within = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -27,7 +27,7 @@ def add_commands(commands: Any, add: Add) -> None:
 
     _add_build(command)
     _add_list(command)
-    verify = command("verify", "Hold a snapshot to its manifest: every hash, key and row. Needs no cluster.")
+    verify = command("verify", "Check every hash, key and row of a snapshot. No node has to run.")
     _name_snapshot(verify)
     _add_restore(command)
     _add_diff(command)
@@ -37,26 +37,28 @@ def add_commands(commands: Any, add: Add) -> None:
 def _add_restore(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     restore = command(
         "restore",
-        "Write the state of a snapshot into an empty topic, or an empty log in the data folder: subjects, "
-        "versions, ids, deletions, configs, modes as they were. Interrupted, it goes on when run again.",
+        "Restore a snapshot into an empty topic, or into an empty log in the data folder: subjects, "
+        "versions, ids, deletions, configs and modes as they were. If interrupted, run it again to resume.",
     )
     _name_snapshot(restore)
-    restore.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    restore.add_argument(
+        "--dry-run", action="store_true", help="report what would be done without writing anything"
+    )
 
 
 def _add_diff(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     diff = command(
         "diff",
-        "Say how a snapshot, or a registry that runs, differs from another one: versions, soft deletions, "
-        "configs, modes. Exit code: 0 when they are the same, 1 when not, 2 when that cannot be said.",
+        "Compare two snapshots or running registries: versions, soft deletions, configs and modes. "
+        "Exit status: 0 identical, 1 different, 2 comparison failed.",
     )
     for name, which in (("before", "old"), ("after", "new")):
         diff.add_argument(name, metavar=which.upper(), help=f"the {which} one: {_SNAPSHOT}, or a URL")
-    diff.add_argument("--json", action="store_true", help="as a JSON array, one object a line")
+    diff.add_argument("--json", action="store_true", help="print a JSON array, one object per line")
 
 
 def _add_export(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    export = command("export", "Write a snapshot as files that people and other programs read.")
+    export = command("export", "Export a snapshot as plain files.")
     _name_snapshot(export)
     export.add_argument(
         "--format", choices=("files", "jsonl"), default="files", help="a folder of files, or JSON lines"
@@ -65,7 +67,7 @@ def _add_export(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
         "--output",
         metavar="PATH",
         required=True,
-        help="the folder, or the file with the lines (-: standard output)",
+        help="the folder, or the file for the lines (-: standard output)",
     )
 
 
@@ -82,20 +84,27 @@ def _run(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
 def _add_build(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     build = command(
         "build",
-        "Build a snapshot of the log as it is now. No node needs to run, and those that do go on.",
+        "Build a snapshot of the log as it is now. No node has to run, and running ones are not affected.",
     )
     build.add_argument(
-        "--engine", choices=("local", "spark"), help="what builds (default: snapshots_builder)"
+        "--engine", choices=("local", "spark"), help="how to build it (default: snapshots_builder)"
     )
     build.add_argument(
-        "--offset", type=int, metavar="N", help="as the log was before its record N; nodes never delete it"
+        "--offset",
+        type=int,
+        metavar="N",
+        help="build the state before record N; nodes never delete this snapshot",
     )
-    build.add_argument("--full", action="store_true", help="from the log alone, upon no earlier snapshot")
+    build.add_argument(
+        "--full", action="store_true", help="read the whole log instead of extending an earlier snapshot"
+    )
     asked = build.add_mutually_exclusive_group()
-    asked.add_argument("--watch", action="store_true", help="build what the nodes ask for, until stopped")
-    asked.add_argument("--request", metavar="ID", help="build what the nodes asked for by this id")
+    asked.add_argument(
+        "--watch", action="store_true", help="build snapshots as nodes request them, until stopped"
+    )
+    asked.add_argument("--request", metavar="ID", help="build the requested snapshot with this id")
 
 
 def _add_list(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    listed = command("list", "List the snapshots that there are, and those asked for, the newest first.")
-    listed.add_argument("--json", action="store_true", help="as JSON")
+    listed = command("list", "List existing and requested snapshots, newest first.")
+    listed.add_argument("--json", action="store_true", help="print JSON")
