@@ -162,7 +162,7 @@ $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
 	@touch $@
 
 docs: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting'
+	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture'
 
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv

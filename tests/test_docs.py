@@ -18,6 +18,7 @@ from registry.__main__ import main
 from registry.api.routes import operations
 from registry.config import load, table
 from tests.generated_docs import example_file, settings_table
+from tests.pictures import PICTURES
 from tests.running import ROOT, Served
 
 README = ROOT / "README.md"
@@ -56,6 +57,7 @@ def same(path: Path, wanted: str, request: pytest.FixtureRequest) -> None:
     """Compare ``path`` with ``wanted``, or make it so."""
     if request.config.getoption("--rewrite"):
         path.write_text(wanted, encoding="utf-8")
+    assert path.exists(), f"make docs writes {path.name}"
     assert path.read_text(encoding="utf-8") == wanted, f"make docs writes {path.name} anew"
 
 
@@ -95,6 +97,11 @@ def test_the_example_file_holds_every_setting(
     assert main(["check-config", "--config", str(file)]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_are_what_the_script_draws(name: str, request: pytest.FixtureRequest) -> None:
+    same(PAGES / name, PICTURES[name](), request)
+
+
 def test_the_table_of_the_kafka_client_is_one(tmp_path: Path) -> None:
     file = tmp_path / "kafka.toml"
     file.write_text(blocks(SETTINGS, "toml")[0].replace("/etc/ssl/kafka-ca.pem", str(README)))
@@ -113,6 +120,8 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
     assert len(text.splitlines()) <= README_LINES_MAX
     linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", text))
     assert linked == {page.name for page in PAGES.glob("*.md")}
+    told = "".join(page.read_text(encoding="utf-8") for page in DOCS)
+    assert all(f"]({name})" in told for name in PICTURES)
 
 
 async def no_metrics() -> bytes:
