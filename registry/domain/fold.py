@@ -17,6 +17,8 @@ What follows from that, and what it costs:
 * Bytes of keys that are not ours stay in rows as long as the log has them (:mod:`.tombstones`).
 * An id that other writers bound to two contents stays bound to both; reads by id see the row of the lowest
   offset.
+* An empty value, and JSON's ``null``, say as much as a tombstone, but compaction keeps them: Karapace deletes
+  by empty values, and its backups write ``null``.
 * The place of a version is what its key says; Confluent takes it from the value, but never writes the two
   apart.
 * A version without id or text, or with one of the wrong type, is quarantined; Confluent fails on it when
@@ -64,6 +66,8 @@ FOLD_VERSION = 3
 """Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
+# Values of other writers that mean no value.
+_DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
 _MARK = struct.Struct(">qi")
 _REFERENCES = len(b',"references":')
@@ -117,6 +121,8 @@ def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Ch
 
 def _changes(view: View, record: Record) -> list[Change]:
     raw = record.key
+    if record.value in _DELETES:
+        record = record._replace(value=None)
     plain = None if raw is None else plain_key(raw)
     if plain is not None:
         return _version(view, record, _Place(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))

@@ -90,6 +90,14 @@ def test_a_tombstone_takes_rows_and_quarantine() -> None:
     assert tables(fold(bad(), gone(schema()))) == ""
 
 
+@pytest.mark.parametrize("value", [b"", b"null"])
+def test_an_empty_value_says_as_much_as_a_tombstone(value: bytes) -> None:
+    for said in (schema(), bad(), (OTHER_ORDER, schema()[1]), (records.config_key(A), b"{}")):
+        assert tables(fold(said, (said[0], value))) == ""
+    assert deleted(fold(schema(), mark(1), (records.delete_subject_key(A), value)), 1) == [False]
+    assert tables(fold((b"{}", value))) == ""
+
+
 def test_a_rewritten_version_leaves_no_index_row_behind() -> None:
     before = (
         records.schema_key(A, 1),
@@ -247,7 +255,7 @@ def test_what_has_no_readable_key_is_quarantined_until_its_tombstone(raw: bytes 
         (records.mode_key(A), b"{}"),
         (records.delete_subject_key(A), b"{}"),
         (records.clear_subject_key(A), b"1"),
-        (records.context_key(".c"), b""),
+        (records.context_key(".c"), b"x"),
         (records.reservation_key(".c"), b'{"upto":-1}'),
         (records.BARRIER_KEY, b"[]"),
         (records.association_key(records.AssociationKey(A, "n", "", "", "")), b'{"lifecycle":"LOOSE"}'),
