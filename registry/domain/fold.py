@@ -120,7 +120,7 @@ def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Ch
 
 
 def _changes(view: View, record: Record) -> list[Change]:
-    raw = record.key
+    raw, tombstone = record.key, record.value is None
     if record.value in _DELETES:
         record = record._replace(value=None)
     plain = None if raw is None else plain_key(raw)
@@ -134,7 +134,7 @@ def _changes(view: View, record: Record) -> list[Change]:
             return _deletes(view, row_key)
         return [(row_key, _quarantine(record, error.reason))]
     changes = _FOLDS[type(key)](view, key, record)
-    return changes + written(view, key, raw or b"", gone=record.value is None)
+    return changes + written(view, key, raw or b"", gone=tombstone)
 
 
 def owner(key: bytes | None) -> bytes:
