@@ -25,6 +25,13 @@ MINUTES ?= 60
 HISTORIES ?= 5000
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
+# Kafka's older releases, and what "make test-ages" runs on each of them.
+AGES    ?= 2.8.2 3.3.2 3.9.1
+AGED    = tests/contract/test_log.py $(wildcard tests/contract/test_kafka_*.py) tests/election \
+          $(addprefix tests/faults/test_faults.py::test_,$(AGED_FAULTS))
+AGED_FAULTS = a_killed_primary_is_replaced_and_fails_no_write_of_the_others \
+          a_primary_frozen_longer_than_its_session_writes_nothing_when_it_is_thawed \
+          a_broker_that_is_stopped_and_started_again_loses_nothing rounds_of_chance
 # Tests that run beside all others: those that compute and wait for nothing, and those of snapshots.
 BESIDE  = tests/unit tests/simulation tests/snapshots $(wildcard tests/test_*.py)
 
@@ -34,13 +41,14 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test test-long lint unit docs bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: help serve cluster test test-long test-ages lint unit docs bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
 	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   a cluster on this machine'
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
 	@echo 'make test-long                                                  the tests that take long'
+	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                              those of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                       ruff and mypy alone'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
 	@echo 'make bench-start [ARGS="--spark"]                                measure starts, without and with snapshots'
@@ -79,6 +87,14 @@ endif
 # Those that take long: whole clusters of Spark, and kills whose like is tried by shorter ones.
 test-long: tools $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m long $(TESTS)
+ifeq ($(strip $(TESTS)),)
+	$(MAKE) test-ages
+endif
+
+# The log's contract, its fence, the elections and faults under load, on brokers of other ages.
+test-ages: tools $(VENV)/dev.stamp
+	@for version in $(AGES); do echo "Kafka $$version"; \
+	  KAFKA_VERSION=$$version $(BIN)/python -m pytest $(AGED) --fault-rounds 1 || exit 1; done
 
 # Faults by chance on a real cluster, simulated histories, and load alone: no false alarm, nothing lost.
 soak: tools $(VENV)/dev.stamp

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import socket
+import struct
 import subprocess
 import tempfile
 import uuid
@@ -13,8 +16,9 @@ from typing import Self
 from snapshots.spark.fetching import one_at_a_time
 
 from . import jars
-from .process import Process, free_port, listens
+from .process import START_TIMEOUT_S, Process, free_port, listens, until
 from .proxy import Proxy
+from .zookeeper import ZooKeeper
 
 JVM = (
     *("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
@@ -22,6 +26,10 @@ JVM = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
 
+# A request for the cluster without any topics: Metadata in version 1, as its length and fields.
+_METADATA = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
+_NOBODY = struct.pack(">i", -1)
+SESSION = "broker.session.timeout.ms"
 # What only makes it small. What clients can tell (sizes of records, time-outs of sessions, expiry of
 # producers, automatic topics) stays as in a stock broker, unless settings say otherwise.
 SMALL = {
@@ -39,7 +47,7 @@ SMALL = {
     "group.initial.rebalance.delay.ms": "0",
     "metric.reporters": "",
     # After a kill, a broker is let in again once its former session is over; 9 s in a stock broker.
-    "broker.session.timeout.ms": "2500",
+    SESSION: "2500",
     "broker.heartbeat.interval.ms": "500",
 }
 REPLICATED = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
@@ -57,7 +65,7 @@ class Broker(Process):
 
     ``proxies`` opens as many further addresses, each reached through one of ``.proxies`` and advertised so: a
     client that is given ``broker.proxies[0].address`` talks to the broker through that proxy alone.
-    ``version`` is Kafka's; with the address of a ``zookeeper`` the broker is none of KRaft's but joins that.
+    It is of Kafka's version :data:`.jars.KAFKA`; where brokers need a ZooKeeper, one is started with it.
     ``shared_classes`` is the JVM's option for classes loaded ahead; without it, one that halves the start.
     """
 
@@ -69,8 +77,6 @@ class Broker(Process):
         settings: Mapping[str, str] | None = None,
         proxies: int = 0,
         shared_classes: str | None = None,
-        version: str = jars.KAFKA,
-        zookeeper: str = "",
     ) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -81,11 +87,14 @@ class Broker(Process):
         self.settings = dict(settings or {})
         self._proxied = [free_port() for _ in range(proxies)]
         self.proxies = [Proxy(f"127.0.0.1:{port}") for port in self._proxied]
-        self.zookeeper = zookeeper
+        self.zookeeper: ZooKeeper | None = None
+        if jars.KAFKA in jars.WITH_ZOOKEEPER:
+            longest = {"maxSessionTimeout": self._session_ms}
+            self.zookeeper = ZooKeeper(folder / "zookeeper", settings=longest)
         if shared_classes is None:
-            shared_classes = _shared_classes() if version == jars.KAFKA else "-Xshare:auto"
+            shared_classes = _shared_classes()
         options = [*JVM, shared_classes, f"-Djava.io.tmpdir={folder / 'tmp'}"]
-        self._java = [jars.java(), *options, "-cp", ":".join(map(str, jars.kafka(version)))]
+        self._java = [jars.java(), *options, "-cp", ":".join(map(str, jars.kafka()))]
         super().__init__(
             f"the broker on {self.port}",
             [*self._java, "kafka.Kafka", folder / "server.properties"],
@@ -102,22 +111,61 @@ class Broker(Process):
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "tmp").mkdir(exist_ok=True)
         self._write_settings()
-        if not (self.zookeeper or (self.folder / "data" / "meta.properties").exists()):
+        if self.zookeeper is not None:
+            self._await_zookeeper(self.zookeeper)
+        elif not (self.folder / "data" / "meta.properties").exists():
             self._format()
         for proxy in self.proxies:
             proxy.start()
         return super().start()
 
     def ready(self) -> bool:
-        """Whether it takes clients. A broker opens its port only when it is in the cluster and unfenced."""
-        return listens(self.port)
+        """Whether it takes clients. With KRaft it opens its port only when it is in the cluster, unfenced."""
+        return listens(self.port) if self.zookeeper is None else self._knows_controller()
+
+    def wait(self, timeout_s: float = START_TIMEOUT_S) -> Self:
+        """See :meth:`.process.Process.wait`; what cannot start leaves no ZooKeeper behind."""
+        try:
+            return super().wait(timeout_s)
+        except AssertionError:
+            if self.zookeeper is not None:
+                self.zookeeper.stop()
+            raise
 
     def stop(self) -> int:
-        """Stop it, and its proxies with it."""
+        """Stop it, and its proxies and its ZooKeeper with it."""
         code = super().stop()
         for proxy in self.proxies:
             proxy.close()
+        if self.zookeeper is not None:
+            self.zookeeper.stop()
         return code
+
+    def _await_zookeeper(self, zookeeper: ZooKeeper) -> None:
+        """Return when the session of a former run has ended: one that finds its own place taken, ends."""
+        if not zookeeper.running:
+            zookeeper.start()
+        zookeeper.wait()
+        until(lambda: not self._registered(zookeeper), START_TIMEOUT_S, "its former session to end")
+
+    def _knows_controller(self) -> bool:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as asks,
+        ):
+            asks.sendall(_METADATA)
+            answer = asks.makefile("rb")
+            told = answer.read(int.from_bytes(answer.read(4)))
+            # The controller's id, and no topics.
+            return len(told) >= 8 and told[-8:-4] != _NOBODY
+        return False
+
+    def _registered(self, zookeeper: ZooKeeper) -> bool:
+        return f"/brokers/ids/{self.node_id}" in zookeeper.ask(b"dump").split()
+
+    @property
+    def _session_ms(self) -> str:
+        return self.settings.get(SESSION, SMALL[SESSION])
 
     def _write_settings(self) -> None:
         listeners = {"PLAINTEXT": (self.port, self.port)}
@@ -125,7 +173,11 @@ class Broker(Process):
             listeners[f"PROXY{number}"] = (port, proxy.port)
         own = [f"{name}://127.0.0.1:{port}" for name, (port, _) in listeners.items()]
         if self.zookeeper:
-            role = {"broker.id": str(self.node_id), "zookeeper.connect": self.zookeeper}
+            role = {
+                "broker.id": str(self.node_id),
+                "zookeeper.connect": self.zookeeper.address,
+                "zookeeper.session.timeout.ms": self._session_ms,
+            }
         else:
             own.append(f"CONTROLLER://127.0.0.1:{self.controller_port}")
             role = {
@@ -174,6 +226,7 @@ class Brokers:
         voters = [(number, node.controller_port) for number, node in enumerate(self.nodes, 1)]
         for number, node in enumerate(self.nodes, 1):
             node.node_id, node.voters, node.cluster_id = number, voters, self.nodes[0].cluster_id
+            node.zookeeper = self.nodes[0].zookeeper
 
     @property
     def address(self) -> str:
@@ -196,6 +249,8 @@ class Brokers:
         """Stop all, one after another; the last can no longer hand its partitions over, so it is killed."""
         for node in self.nodes:
             node.kill()
+        if (zookeeper := self.nodes[0].zookeeper) is not None:
+            zookeeper.stop()
 
     def __enter__(self) -> Self:
         return self.start().wait()

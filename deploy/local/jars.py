@@ -42,24 +42,30 @@ def java() -> str:
     )
 
 
-KAFKA = "4.1.1"
-# Fetched only when a test wants a broker of that age.
-OLDER = ("2.8.2", "3.3.2", "3.9.1")
+NEWEST = "4.1.1"
+# The oldest that is supported, one that is left in many places, and the last of the 3.x. Those that are not
+# named here have KRaft.
+WITH_ZOOKEEPER = ("2.8.2", "3.3.2")
+VERSIONS = (*WITH_ZOOKEEPER, "3.9.1", NEWEST)
+# Of the brokers that are started where nobody says otherwise.
+KAFKA = os.environ.get("KAFKA_VERSION", NEWEST)
 
 
-def kafka(version: str = KAFKA) -> list[Path]:
-    """The class path of a Kafka broker, fetched if it is not there yet. Raises :class:`NotAvailable`."""
-    return kafka_jars(version).here()
-
-
-def kafka_jars(version: str = KAFKA) -> Jars:
-    """The jars of a Kafka release, which its list of hashes names."""
+def kafka_jars() -> Jars:
+    """The jars of a Kafka broker. Raises :class:`NotAvailable` for a version that is not known here."""
+    if KAFKA not in VERSIONS:
+        raise NotAvailable(f"KAFKA_VERSION is {KAFKA}: known are {', '.join(VERSIONS)}")
     return Jars(
         Path(__file__).parent,
-        f"kafka-{version}",
+        f"kafka-{KAFKA}",
         java,
         lambda said: print(said, "(some 40 MB)", file=sys.stderr, flush=True),
     )
+
+
+def kafka() -> list[Path]:
+    """The class path of a Kafka broker, fetched if it is not there yet. Raises :class:`NotAvailable`."""
+    return kafka_jars().here()
 
 
 def zookeeper() -> list[Path]:

@@ -57,10 +57,14 @@ class ZooKeeper(Process):
 
     def ready(self) -> bool:
         """Whether it takes clients; its port is open sooner, and a client that comes then waits long."""
+        return "Mode:" in self.ask(b"srvr")
+
+    def ask(self, word: bytes) -> str:
+        """Return the answer to one of its four-letter words; empty while it does not answer."""
         with (
             contextlib.suppress(OSError),
             socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as asks,
         ):
-            asks.sendall(b"srvr")
-            return b"Mode:" in asks.makefile("rb").read()
-        return False
+            asks.sendall(word)
+            return asks.makefile("rb").read().decode()
+        return ""

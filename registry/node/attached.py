@@ -34,7 +34,12 @@ _log = logging.getLogger(__name__)
 
 
 class Topic(Log, Protocol):
-    """A log whose settings others may change."""
+    """A log on brokers, whose settings others may change."""
+
+    @property
+    def brokers(self) -> str:
+        """The brokers' release, and what is missing or assumed there, for people."""
+        ...
 
     def check_topic(self) -> list[str]:
         """What is not as it should be, for people. Raises :class:`LogError`."""
@@ -77,6 +82,8 @@ class AttachedLog:
         self._looking: threading.Thread | None = None
         if log is None:
             self._look()
+        else:
+            _log.info("%s", log.brokers)
 
     @property
     def identity(self) -> str:
@@ -225,7 +232,7 @@ class AttachedLog:
                 return False
             self._log = log
             self._changed.notify_all()
-        _log.info("the log is attached, at offset %d", log.end())
+        _log.info("the log is attached, at offset %d; %s", log.end(), log.brokers)
         return True
 
     def _wait_after(self, error: LogError) -> None:

@@ -38,16 +38,25 @@ class OddBroker(Broker):
             "SECURE": (self.secure, self.secure),
         }
         store = "listener.name.secure.ssl"
+        authorizer, controller = (
+            ("kafka.security.authorizer.AclAuthorizer", [])
+            if self.zookeeper
+            else (
+                "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                [f"CONTROLLER://127.0.0.1:{self.controller_port}"],
+            )
+        )
         self.settings = {
             **COMPACTS_SOON,
-            "listeners": ",".join(f"{name}://{at}" for name, (at, _) in listeners.items())
-            + f",CONTROLLER://127.0.0.1:{self.controller_port}",
+            "listeners": ",".join([f"{name}://{at}" for name, (at, _) in listeners.items()] + controller),
             "advertised.listeners": ",".join(f"{name}://{at}" for name, (_, at) in listeners.items()),
             "listener.security.protocol.map": (
                 "PLAINTEXT:PLAINTEXT,PROXY0:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT"
             ),
-            f"{store}.keystore.type": "PEM",
-            f"{store}.keystore.location": str(folder / "both.pem"),
+            # Brokers before 3.0 take no PEM key without a password.
+            f"{store}.keystore.type": "PKCS12",
+            f"{store}.keystore.location": str(folder / "both.p12"),
+            f"{store}.keystore.password": PASSWORD,
             f"{store}.truststore.type": "PEM",
             f"{store}.truststore.location": str(self.certificate),
             f"{store}.client.auth": "required",
@@ -56,7 +65,7 @@ class OddBroker(Broker):
                 "org.apache.kafka.common.security.plain.PlainLoginModule required "
                 f'user_{LIMITED_USER}="{PASSWORD}";'
             ),
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "authorizer.class.name": authorizer,
             "allow.everyone.if.no.acl.found": "true",
         }
 
@@ -69,7 +78,11 @@ class OddBroker(Broker):
                 *("-keyout", str(self.key), "-out", str(self.certificate)),
             ]
             subprocess.run(made, check=True, capture_output=True)
-            (self.folder / "both.pem").write_text(self.key.read_text() + self.certificate.read_text())
+            both = [
+                *("openssl", "pkcs12", "-export", "-inkey", str(self.key), "-in", str(self.certificate)),
+                *("-passout", f"pass:{PASSWORD}", "-out", str(self.folder / "both.p12")),
+            ]
+            subprocess.run(both, check=True, capture_output=True)
         super().start()
         return self
 

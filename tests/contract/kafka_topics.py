@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.running import until
@@ -34,10 +35,21 @@ def make_topic(
     name = name or f"schemas-{secrets.token_hex(4)}"
     topic = NewTopic(name, partitions, replicas, config={**COMPACT, **(settings or {})})
     client = admin(servers)  # kept: with it its pending calls would go
-    client.create_topics([topic])[name].result(30)
+    until(lambda: _made(client, topic), 30, "a former topic of that name to be gone")
     # The controller answers, and the broker hears of it after that.
     until(lambda: name in client.list_topics(timeout=30).topics, 30, "the topic to be there")
     return name
+
+
+def _made(client: AdminClient, topic: NewTopic) -> bool:
+    """Make it; with ZooKeeper brokers forget a topic that is deleted before the controller does."""
+    try:
+        client.create_topics([topic])[topic.topic].result(30)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise
+    return True
 
 
 def delete_topic(servers: str, name: str) -> None:

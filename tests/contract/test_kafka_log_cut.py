@@ -9,6 +9,7 @@ from shutil import copytree, rmtree
 
 import pytest
 
+from deploy.local import jars
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.domain.lineage import NOTHING, Lineage
 from registry.domain.records import Entry
@@ -88,7 +89,9 @@ def test_a_log_that_grew_again_is_another(own: Broker, opened: Opened) -> None:
     assert fresh.ask_end(30) == 23
     again = opened(own.address, topic)
     assert again.departure(lineage) == 19, "by the records"
-    assert again.departure(Lineage((), lineage.epoch, lineage.epoch_end)) == 11, "by the epoch alone"
+    # Before Kafka 4.1 a single broker leads in the same epoch after a restart.
+    by_epoch = 11 if jars.KAFKA == jars.NEWEST else None
+    assert again.departure(Lineage((), lineage.epoch, lineage.epoch_end)) == by_epoch, "by the epoch alone"
     assert again.departure(Lineage(lineage.traces)) == 19, "by the records alone"
     assert again.departure(read(again, 23)) is None
     assert foreign(reader) == (

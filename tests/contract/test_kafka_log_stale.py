@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from deploy.local import jars
 from deploy.local.broker import Broker, Brokers
 from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
@@ -103,6 +104,9 @@ def leading(log: KafkaLog, broker: Broker) -> wire.Place | None:
     return found if found and found.broker else None
 
 
+@pytest.mark.skipif(
+    jars.KAFKA in jars.WITH_ZOOKEEPER, reason="only controllers of KRaft can be separated here"
+)
 def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers: Separable) -> None:
     admin = AdminClient({"bootstrap.servers": brokers.nodes[0].address, "log_level": 0})
     made = NewTopic(

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from deploy.local import jars
 from deploy.local.broker import Broker
 from registry.domain.records import Entry
 from registry.log.contract import Claim, Fencing, ForeignLog, LogError, OutcomeUnknown, Unreachable
@@ -59,7 +60,7 @@ def test_a_missing_topic_is_made_as_a_log_needs_it(kafka: Broker, opened: Opened
     assert len(client.list_topics(name, 30).topics[name].partitions) == 1
     assert log.tombstone_retention_ms == 7 * 86_400_000
     cluster, topic, topic_id = log.identity.split("/")
-    assert cluster == kafka.cluster_id
+    assert cluster == client.list_topics(name, 30).cluster_id
     assert topic == name
     assert len(topic_id) == 22
     few = (
@@ -119,7 +120,9 @@ def test_a_topic_that_was_made_anew_gets_nothing_of_the_old_one(kafka: Broker, o
     log.append(ONE)
     delete_topic(kafka.address, topic)
     make_topic(kafka.address, name=topic)
-    with pytest.raises(ForeignLog):
+    # Before Kafka 4.1 batches name the topic, so one may go into the new topic; never as if all were well.
+    by_name = jars.KAFKA != jars.NEWEST
+    with pytest.raises((ForeignLog, OutcomeUnknown) if by_name else ForeignLog):
         log.append(ONE)
     assert "deleted and made anew: its id was" in foreign(log, 1)
     with pytest.raises((ForeignLog, Unreachable)):
@@ -127,7 +130,7 @@ def test_a_topic_that_was_made_anew_gets_nothing_of_the_old_one(kafka: Broker, o
     refused_by_all(log)
     anew = opened(kafka.address, topic)
     assert anew.identity != log.identity
-    assert anew.ask_end(30) == 0
+    assert anew.ask_end(30) <= by_name
 
 
 def test_a_store_that_is_ahead_of_the_log_is_told_that_it_was_cut(kafka: Broker, opened: Opened) -> None:

@@ -14,6 +14,8 @@ from registry.node.attached import AttachedLog
 class Turning:
     """A log that is claimed for long, and meanwhile found to be another one by who asks for its end."""
 
+    brokers = ""
+
     def __init__(self) -> None:
         self.claimed, self.closed = threading.Event(), threading.Event()
 

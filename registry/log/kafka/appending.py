@@ -87,6 +87,11 @@ class Appender:
         found = self._expiration
         return Fencing(found.seconds / expiration.RENEWALS, expiration.unsafe(found, self._fence_least_s))
 
+    @property
+    def assumed(self) -> str:
+        """See :func:`.expiration.assumed`, as of the last look; nothing without fencing."""
+        return expiration.assumed(self._expiration) if self._fencing else ""
+
     async def look(self, timeout_s: float) -> list[str]:
         """Look how long the brokers remember idle producers; return what should be otherwise, for people.
 

@@ -25,6 +25,8 @@ from aiokafka.errors import (
 
 from registry.log.contract import LogError
 
+from .release import Offered
+
 _DEAD_MS = 6_000
 """A connection that does not answer for so long is closed. Who asks may have less time: the connection stays,
 so that a slow broker gets through its answers."""
@@ -221,10 +223,10 @@ class Connections:
                 self._opened[key] += 1
             return self._open[key]
 
-    def offers(self, host: str, port: int, purpose: Purpose, request: int) -> bool:
-        """Return True if the broker at the other end of an open connection knows this kind of request."""
-        connection = self._open.get((host, port, purpose))
-        return connection is not None and request in connection._versions  # noqa: SLF001 (nothing tells them)
+    def offered(self, host: str, port: int) -> Offered:
+        """Return what this broker offers, by the connection for questions; empty while there is none."""
+        connection = self._open.get((host, port, Purpose.ASK))
+        return connection._versions if connection else {}  # noqa: SLF001 (nothing else tells them)
 
     def known(self) -> Iterator[tuple[str, int]]:
         """Where connections are open."""

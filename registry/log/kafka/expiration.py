@@ -91,11 +91,20 @@ def unsafe(found: Expiration, least_s: float) -> str:
     )
 
 
+def assumed(found: Expiration) -> str:
+    """Return what stands for the setting that brokers since Kafka 3.4 have; empty if nothing has to."""
+    if found.unread:
+        return f"{PRODUCER} cannot be read and is taken to be a day"
+    if found.setting.startswith(PRODUCER):
+        return ""
+    return f"no {PRODUCER} (Kafka 3.4), so {found.setting} says how long former primaries stay fenced"
+
+
 def warning(found: Expiration) -> str:
     """Return what people should know who run the brokers; empty if nothing."""
     if not found.unread:
         return ""
     return (
-        f"the brokers' {PRODUCER} cannot be read ({found.unread}) and is taken to be a day; "
-        "if it is shorter, set it to a day, or allow this client to read it"
+        f"the brokers' {PRODUCER} (before Kafka 3.4: {TRANSACTIONAL}) cannot be read ({found.unread}) and is "
+        "taken to be a day; if it is shorter, set it to a day, or allow this client to read it"
     )

@@ -23,7 +23,7 @@ from registry.log.contract import (
     Unreachable,
 )
 
-from . import expiration
+from . import expiration, release
 from .appending import Appender
 from .claiming import until
 from .connection import Connections, Security
@@ -95,13 +95,22 @@ class KafkaLog:
             self._append_timeout_s = append_timeout_s
             self._do(self._appender.look(start_timeout_s), start_timeout_s)
             self._do(self._partition.ask_end(start_timeout_s), start_timeout_s)
+            self._brokers = self._do(self._described(), start_timeout_s)
             self._reading = self._do(self._start_reading(), start_timeout_s)
         except BaseException:
             self.close()
             raise
 
+    async def _described(self) -> str:
+        return release.described(self._partition.offered(), self._appender.assumed)
+
     async def _start_reading(self) -> asyncio.Task[None]:
         return asyncio.create_task(self._prefetch.run())
+
+    @property
+    def brokers(self) -> str:
+        """The brokers' release when the log was opened, and what is missing or assumed there, for people."""
+        return self._brokers
 
     @property
     def identity(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from registry.domain.lineage import NOTHING, Lineage
 from registry.log.contract import ForeignLog, LogError, Unreachable
 
-from . import wire, witnesses
+from . import release, wire, witnesses
 from .connection import Connections, NoAnswer, Purpose, addresses
 from .departures import Looking
 from .wire import Broker, Cluster, Code, code_name
@@ -27,8 +27,6 @@ TRY_S = 3.0
 """Time for one request; what a broker needs that is alive."""
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.02, 1.0
 
-# DescribeQuorum: only brokers without ZooKeeper offer it.
-_OF_KRAFT = 55
 _DENIED = {
     Code.TOPIC_AUTHORIZATION_FAILED: "topic",
     Code.CLUSTER_AUTHORIZATION_FAILED: "cluster",
@@ -207,6 +205,13 @@ class Partition:
             f"Kafka refused: this client needs {operation} on {kind} {name or self.topic} ({code_name(code)})"
         )
 
+    def offered(self) -> list[release.Offered]:
+        """Return what each broker with a replica offers, as far as it was asked anything."""
+        place = self.cluster.place if self.cluster else None
+        brokers = [place.broker, *place.others] if place else []
+        found = [self._connections.offered(each.host, each.port) for each in brokers if each]
+        return [each for each in found if each]
+
     async def ask_anybody(self, request: Any, read: Callable[[Any], T], timeout_s: float = TRY_S) -> T:
         """The answer of any broker that answers."""
         try:
@@ -350,7 +355,7 @@ class Partition:
         async def ask(broker: Broker) -> Cluster:
             try:
                 answer = await self.ask_at(broker.host, broker.port, wire.Metadata(self.topic), timeout_s)
-                if not self._connections.offers(broker.host, broker.port, Purpose.ASK, _OF_KRAFT):
+                if not release.with_kraft(self._connections.offered(broker.host, broker.port)):
                     await self._ask_replica(broker, place, timeout_s)
             except NoAnswer:
                 self._failed[broker.host, broker.port] = time.monotonic()
