@@ -32,8 +32,8 @@ AGED    = tests/contract/test_log.py $(wildcard tests/contract/test_kafka_*.py) 
 AGED_FAULTS = a_killed_primary_is_replaced_and_fails_no_write_of_the_others \
           a_primary_frozen_longer_than_its_session_writes_nothing_when_it_is_thawed \
           a_broker_that_is_stopped_and_started_again_loses_nothing rounds_of_chance
-# Tests that run beside all others: those that compute and wait for nothing, and those of snapshots.
-BESIDE  = tests/unit tests/simulation tests/snapshots $(wildcard tests/test_*.py)
+# Tests that run in parallel with all others: those that mostly compute, and those of snapshots.
+BESIDE  = tests/unit tests/simulation tests/snapshots tests/api tests/conversations $(wildcard tests/test_*.py)
 
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)
