@@ -424,3 +424,16 @@ def test_the_operators_headers_are_on_every_answer(tmp_path: Path, readers: str)
             assert reply.status == status
             assert reply.headers["strict-transport-security"] == "max-age=31536000"
             assert reply.headers["cache-control"] == "no-store"
+
+
+def test_confluents_size_filter_bounds_bodies_where_it_is_enabled(tmp_path: Path) -> None:
+    limit = len(STRING) + 5
+    flags = ("--readers", "1", "--size-limit-filter-max-request-body-size", str(limit))
+    enabled = ("--size-limit-filter-enabled", *flags)
+    with running(tmp_path / "data", *enabled) as registry, RawClient(registry.port) as client:
+        assert client.send(post("/subjects/fits/versions", STRING.ljust(limit))).reply().status == 200
+        reply = client.send(post("/subjects/no/versions", STRING.ljust(limit + 1))).reply()
+        refused(reply, 413)
+        assert json.loads(reply.body)["message"] == f"Request body is too large: {limit + 1}>{limit}"
+    with running(tmp_path / "other", *flags) as registry, RawClient(registry.port) as client:
+        assert client.send(post("/subjects/fits/versions", STRING.ljust(limit + 1))).reply().status == 200
