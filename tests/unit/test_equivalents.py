@@ -208,10 +208,16 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     assert 1 < len([each for each in asked if each != PAUSE]) < 10
 
 
-@pytest.mark.parametrize("kind", ["AVRO", "JSON"])
-def test_versions_that_say_something_else_are_not_parsed(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("AVRO", USES % ('"int"', ',"doc":"d%d"')),
+        ("JSON", '{"type":"string","title":"t%d"}'),
+        ("PROTOBUF", 'syntax = "proto3"; message M { string a%d = 1; }'),
+    ],
+)
+def test_versions_that_say_something_else_are_not_parsed(kind: str, text: str) -> None:
     parser = Parser()
-    text = '{"type":"string","title":"t%d"}' if kind == "JSON" else USES % ('"int"', ',"doc":"d%d"')
     with rows() as made:
         for number in range(1, 2 * ROWS_AT_ONCE):
             made.put(number, said(text % number, kind))

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from registry.domain.schemas import FORMATS, Dependency, Fingerprints, InvalidSchema, Schema
+from tests.unit.schemas.protobuf import Files
 from tests.unit.schemas.test_avro_properties import SEEDS, Builder
+from tests.unit.schemas.test_protobuf_properties import PIECES
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FILES = {"AVRO": "avro", "JSON": "json_schema", "PROTOBUF": "protobuf"}
-AVRO = FORMATS["AVRO"]
+AVRO, PROTOBUF = FORMATS["AVRO"], FORMATS["PROTOBUF"]
 
 
 def texts(schema_type: str) -> list[str]:
@@ -51,7 +54,7 @@ def test_over_the_corpus(schema_type: str) -> None:
     rng = random.Random(1)
 
     outlined = [FORMATS[schema_type].outline(each.canonical) for each in schemas]
-    assert (None in outlined) == (schema_type == "PROTOBUF")
+    assert None not in outlined
     for (one, said), (other, told) in combinations(zip(schemas, prints, strict=True), 2):
         assert one.equivalent(other) == (said.own == told.own)
         if said.own == told.own:
@@ -89,6 +92,30 @@ SAME = [
     ("JSON", '{"minimum":1.5,"title":"a"}', '{"minimum":15e-1,"title":"\\u0061"}'),
     ("JSON", '{"title":"b"}', '{"title":"a","title":"b"}'),
     ("JSON", '{"a":1,"title":"b"}', '{"a":2,"title":"b","a":1}'),
+    ("PROTOBUF", "message M {optional string a=0x10;}", "message M { optional string a = 16; } // a = 1"),
+    ("PROTOBUF", "message M {} enum E {A=0; B=-1;}", "enum E { A = 0; B = -1; } ; message M { }"),
+    (
+        "PROTOBUF",
+        "option (o) . b = 1; message M { map<string,A> a = 1; }",
+        "message M { map < string , A > a = 1 ; } option (o).b = 1;",
+    ),
+    (
+        "PROTOBUF",
+        "message M {oneof o {string b=2 [(x) . y = 1, deprecated = true];} repeated A a = 1;}",
+        "message M { repeated A a = 1; oneof o { string b = 2 [(x).y = 1, deprecated = true]; } }",
+    ),
+    ("PROTOBUF", "extend E {optional group G = 1 {optional A a = 2;}}", "extend E {}"),
+    (
+        "PROTOBUF",
+        "message M { extensions 4 to 9 [declaration = {number: 4}]; }",
+        "message M { extensions 4 to 9; }",
+    ),
+    ("PROTOBUF", "enum E { option o = 1; A = 1 [o = 2]; }", "enum E { option o = 1 ; A = 1 [o=2]; }"),
+    (
+        "PROTOBUF",
+        "option o = {a: 1 b {c: 2}}; message M {}",
+        "message M {} option o={a:1 b:{c:2}};",
+    ),
 ]
 
 
@@ -112,6 +139,47 @@ def test_an_outline_tells_versions_of_one_schema_apart() -> None:
     ]
 
     assert len({AVRO.outline(each) for each in says}) == len(says)
+
+
+@given(SEEDS, st.integers(0, 3))
+def test_the_outline_of_a_protobuf_file_is_that_of_its_canonical_text(seed: int, edits: int) -> None:
+    text = Files(seed, edits).text()
+    canonical = PROTOBUF.parse(text).canonical
+
+    assert PROTOBUF.outline(text) is not None
+    assert_outlines_agree("PROTOBUF", text, canonical)
+
+
+@given(st.lists(st.sampled_from([*PIECES, "M {", "= 1;", "A = 2;", "optional A b = 3"]), max_size=30))
+def test_the_outline_of_pieces_that_are_a_file_is_that_of_its_canonical_text(pieces: list[str]) -> None:
+    text = "message M {" + " ".join(pieces)
+    for each in (text, text + "}", text + "}}", text + "=1;}"):
+        try:
+            canonical = PROTOBUF.parse(each).canonical
+        except InvalidSchema:
+            continue
+        assert_outlines_agree("PROTOBUF", each, canonical)
+
+
+def test_a_descriptor_has_no_outline() -> None:
+    read = PROTOBUF.parse("message M { optional string a = 1; }")
+
+    assert PROTOBUF.outline(read.formatted("serialized")) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "string b = 1; int32 c = 2;",
+        "string a = 3; int32 c = 2;",
+        "int64 a = 1; int32 c = 2;",
+        "string a = 1;",
+    ],
+)
+def test_an_outline_tells_versions_of_one_protobuf_schema_apart(changed: str) -> None:
+    text = 'syntax = "proto3"; message M { %s }'
+
+    assert PROTOBUF.outline(text % changed) != PROTOBUF.outline(text % "string a = 1; int32 c = 2;")
 
 
 @given(SEEDS)

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from registry.domain.schemas.comparing import Comparing, Side
-from registry.domain.schemas.contract import Budget, Change, Dependency, Difference, Schema
+from registry.domain.schemas.contract import (
+    Budget,
+    Change,
+    Dependency,
+    Difference,
+    Fingerprints,
+    Schema,
+)
 
 if TYPE_CHECKING:
     from .schema import ProtobufSchema
@@ -29,6 +36,12 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         from .schema import read  # noqa: PLC0415 (a start does without)
 
         return read(text, dependencies, new=new)
+
+    def outline(self, text: str) -> Fingerprints | None:
+        """See :mod:`.outline`."""
+        from .outline import outline  # noqa: PLC0415 (as above)
+
+        return outline(text)
 
     def own(self, schema: Schema) -> ProtobufSchema | None:
         """It is told by its class."""

@@ -22,11 +22,27 @@ _TOKEN: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\(?:[xX]([0-9A-Fa-f]{0,2})|([0-7]{1,3})|([\s\S]))")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _INT: Final = re.compile("-?[0-9]+|0[xX][0-9A-Fa-f]+")
 _DIGITS_MAX: Final = 1000
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _QUOTES: Final = frozenset("'\"")
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words, strings and marks of a text, with an empty one at the end."""
+    found: list[str] = _TOKEN.findall(text)
+    found.append("")
+    return found
+
+
+def int32(word: str) -> int | None:
+    """Return the number of 32 bits that a word says, decimal or hexadecimal."""
+    # Python refuses to read thousands of digits.
+    if not _INT.fullmatch(word) or len(word) > _DIGITS_MAX:
+        return None
+    value = int(word, 16 if word[:2] in ("0x", "0X") else 10)
+    return value if _INT_MIN <= value <= _INT_MAX else None
 
 
 class Source:
@@ -34,8 +50,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens: list[str] = _TOKEN.findall(text)
-        self._tokens.append("")
+        self._tokens = tokens(text)
         self._at = 0
 
     def peek(self) -> str:
@@ -61,7 +76,7 @@ class Source:
     def word(self) -> str:
         """Letters, digits, dots, dashes and underscores."""
         token = self._tokens[self._at]
-        if token[:1] not in _WORD:
+        if token[:1] not in WORD:
             raise self.unexpected("expected a word")
         self._at += 1
         return token
@@ -76,11 +91,9 @@ class Source:
     def integer(self) -> int:
         """A number of 32 bits, decimal or hexadecimal."""
         word = self.word()
-        # Python refuses to read thousands of digits.
-        if _INT.fullmatch(word) and len(word) <= _DIGITS_MAX:
-            value = int(word, 16 if word[:2] in ("0x", "0X") else 10)
-            if _INT_MIN <= value <= _INT_MAX:
-                return value
+        value = int32(word)
+        if value is not None:
+            return value
         raise self.error(f"expected an integer but was {word}")
 
     def type(self, word: str | None = None) -> str | MapType:
