@@ -56,6 +56,14 @@ def refusal(error: RegistryError, standing: Iterable[Header] = ()) -> Answer:
     return Answer(error.status, _ERROR_TYPE + retry + lines(standing), body)
 
 
+def printed(answer: Answer, *more: bytes) -> bytes:
+    """Return a whole answer as it goes over the wire; ``more``: printed headers."""
+    head = b"%s%s%scontent-length: %d\r\n\r\n" % (
+        status_line(answer.status), answer.headers, b"".join(more), len(answer.body),
+    )  # fmt: skip
+    return head + answer.body
+
+
 def date_line() -> bytes:
     """The ``Date`` header of this second."""
     return b"date: %s\r\n" % formatdate(usegmt=True).encode()

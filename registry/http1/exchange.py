@@ -49,6 +49,7 @@ class Exchange:
     def __init__(self, server: Server, connection: Connection, request: Request, began: float) -> None:
         self._server = server
         self._connection = connection
+        self._output = connection.output
         self._request = request
         self._began = began
         self._body_given = False
@@ -73,7 +74,7 @@ class Exchange:
             pass
         except Exception:
             _log.exception("unexpected error in %s %s", self._request.method.decode(), scope["path"])
-        if not (self._done or self._connection.closed):
+        if not (self._done or self._output.closed):
             await self._fail()
         seconds, route = time.perf_counter() - self._began, self._server.route_of(scope)
         self._server.observe(self._request, self._status, seconds, self._bytes, route)
@@ -122,11 +123,11 @@ class Exchange:
             if self._chunked and not more:
                 self._write(b"0\r\n\r\n")
         self._done = not more
-        await self._connection.drained()
+        await self._output.drained()
 
     async def _stream(self, head: bytes, body: bytes) -> None:
         """Write ``body`` in slices as fast as the client reads."""
-        self._connection.keep(len(body))
+        self._output.keep(len(body))
         if head:
             self._write(head)
         for piece in _slices(body):
@@ -136,13 +137,13 @@ class Exchange:
                 self._write(piece)
             # Without a pause, a client that reads fast would have the event loop to itself.
             await asyncio.sleep(0)
-            await self._connection.drained()
-        self._connection.keep(0)
+            await self._output.drained()
+        self._output.keep(0)
 
     def _write(self, data: bytes | memoryview) -> None:
-        if self._connection.closed:
+        if self._output.closed:
             raise ClientGone
-        self._connection.write(data)
+        self._output.write(data)
 
     def _head(self, length: int, more: bool) -> bytes:
         request = self._request
@@ -166,7 +167,7 @@ class Exchange:
     async def _fail(self) -> None:
         if self._head_sent:
             self._last = True
-            self._connection.abort()
+            self._output.abort()
             return
         answer = refusal(RegistryError(500, "Internal Server Error"))
         kind = (b"content-type", answer.headers.partition(b": ")[2].strip())

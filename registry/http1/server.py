@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from .answers import Answer, Header, Later, date_line
+from .bodies import Bodies
 from .connection import Connection
 from .exchange import App
 from .limits import Limits
@@ -51,7 +52,7 @@ class Server:
         self.now = self.loop.time()
         """Event-loop time, a quarter of a second exact: deadlines need no more, and reading a clock costs."""
         self.date_line = date_line()
-        self.bodies_bytes = 0
+        self.bodies = Bodies(self.limits.bodies_bytes_max)
         self.unread = Unread(self.limits.unread_bytes_max)
         self.stopping = False
         self.address: tuple[str, int] | None = None
@@ -90,7 +91,7 @@ class Server:
                     await self._empty.wait()
             except TimeoutError:
                 for connection in list(self._connections):
-                    connection.abort()
+                    connection.output.abort()
         if self._clock is not None:
             self._clock.cancel()
 

@@ -58,4 +58,4 @@ async def head(reader: asyncio.StreamReader) -> bytes:
 
 def behind(server: Server) -> list[Connection]:
     """The connections whose clients do not read."""
-    return [each for each in server._connections if each._writable is not None]
+    return [each for each in server._connections if each.output.behind]

@@ -62,11 +62,11 @@ async def refused(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pi
 
 
 def acknowledged(connection: Connection, left: int) -> bool:
-    return connection.outstanding() <= left
+    return connection.output.outstanding() <= left
 
 
 def received(server: Server, size: int) -> bool:
-    return server.bodies_bytes == size
+    return server.bodies.size == size
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_what_frames_a_body_is_bounded(run: Run, before: bytes, piece: bytes) ->
             async with asking(server, POST + before) as (reader, writer):
                 assert await refused(reader, writer, piece) == 413
             await until_async(lambda: not server.connections, "the connection to be closed")
-            assert server.bodies_bytes == 0
+            assert server.bodies.size == 0
 
     run(main())
 
@@ -131,7 +131,7 @@ def test_a_closed_connection_is_freed_at_once(run: Run, uncollected: None) -> No
     async def main() -> None:
         async with serving(Echo(), LIMITS) as server:
             async with asking(server, POST + b"2\r\nab\r\n0\r\nX: " + b"y" * 9000):
-                await until_async(lambda: server.bodies_bytes == 2, "the request")
+                await until_async(lambda: server.bodies.size == 2, "the request")
                 held = weakref.ref(next(iter(server._connections)))
             await until_async(lambda: held() is None, "the connection to be freed")
 
@@ -162,7 +162,7 @@ def test_what_is_sent_ahead_stays_unparsed(run: Run) -> None:
             await head(reader)
             await until_async(lambda: behind(server), "the client to be behind")
             (connection,) = behind(server)
-            assert len(connection._waiting) < 500
+            assert len(connection._reader.requests) < 500
 
     run(main())
 
@@ -242,7 +242,7 @@ def test_a_body_that_arrives_slowly_gets_more_time_and_one_that_stops_not(run: R
                     connection.overdue()
                     assert connection.deadline > server.now
                 writer.write(b"x" * 20_000)
-                await until_async(lambda: server.bodies_bytes == 140_000, "too small a part")
+                await until_async(lambda: server.bodies.size == 140_000, "too small a part")
                 connection.overdue()
                 assert (await answered(reader))[0] == 408
 

@@ -1,0 +1,223 @@
+"""Incremental parsing of requests, and the checks that do not need a whole request."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import Any, NoReturn
+
+import httptools
+
+from registry.domain.errors import (
+    BAD_REQUEST,
+    BODY_TOO_LARGE,
+    METHOD_NOT_ALLOWED,
+    UNAVAILABLE,
+    ErrorKind,
+    RegistryError,
+)
+
+from .answers import lines
+from .bodies import Bodies
+from .framing import BROKEN, coding_fault
+from .limits import Limits
+from .request import Header, Request, relative
+
+HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the limit of %d bytes")
+FRAMING_TOO_LARGE = ErrorKind(413, "The request's chunk sizes and trailers take more than its body allows")
+NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
+_OFFER = frozenset({b"upgrade", b"connection", b"http2-settings"})
+_VERSIONS = frozenset({"1.0", "1.1"})
+
+
+class Stage(Enum):
+    """The part of a request that is being received."""
+
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+
+
+class _Stop(Exception):
+    """Raised inside the parser's callbacks to end the parsing."""
+
+
+class RequestParser:
+    """Parses the input of one connection slice by slice and appends complete requests to ``requests``."""
+
+    def __init__(self, limits: Limits, bodies: Bodies, requests: deque[Request | RegistryError]) -> None:
+        self._limits = limits
+        self._bodies = bodies
+        self._requests = requests
+        self._parser: Any = httptools.HttpRequestParser(self)
+        self._target = b""
+        self._head_bytes = 0
+        self._head_began = False
+        self._declined = b""
+        self._body: bytes | bytearray = b""
+        self._framing_bytes = 0
+        self._fault: RegistryError | None = None
+        self.stage = Stage.IDLE
+        # Of the request that is being received, or of the last one.
+        self.headers: list[Header] = []
+        self.body_bytes = 0
+        self.continue_wanted = False  # the client waits for a word before it sends the body
+        self.ended = False  # the last request was one after which the connection closes
+
+    def feed(self, piece: bytes | memoryview) -> RegistryError | None:
+        """Parse one slice; return why no more can be parsed, or ``None``."""
+        limits, stage, body_bytes = self._limits, self.stage, self.body_bytes
+        self._head_began = False
+        self._parse(piece)
+        if self._fault is not None:
+            return self._fault
+        if self.stage is Stage.HEAD:
+            # Only what is read in slices needs counting here; the parser keeps an unfinished line.
+            # A head that began in this slice may follow much else.
+            if stage is Stage.HEAD and not self._head_began:
+                self._head_bytes += len(piece)
+            if self._head_bytes > limits.header_bytes_max:
+                return HEADERS_TOO_LARGE(limits.header_bytes_max)
+        elif stage is Stage.BODY and self.stage is Stage.BODY:
+            self._framing_bytes += len(piece) - (self.body_bytes - body_bytes)
+            if self._framing_bytes > limits.header_bytes_max + self.body_bytes // 4:
+                return FRAMING_TOO_LARGE()
+        return None
+
+    def end(self) -> None:
+        """Drop the request that is being received; its headers stay, for the refusal."""
+        self.stage = Stage.IDLE
+        self.continue_wanted = False
+        self._drop_body()
+
+    def close(self) -> None:
+        """Free everything. httptools refers to this object, and keeps pieces of headers."""
+        self.end()
+        self._parser = None
+        self.headers, self._target, self._declined = [], b"", b""
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # h2c is only offered; the client goes on with HTTP/1.1 (RFC 9110, 7.8). The parser would take the
+            # body for the other protocol, so it gets the request again, without the offer.
+            self._parser = httptools.HttpRequestParser(self)
+            if self._fault is None:
+                head, self._declined = self._declined, b""
+                self._parse(b"".join((head, data[upgrade.args[0] :])))
+        except httptools.HttpParserError:
+            self._fault = self._fault or BAD_REQUEST(BROKEN)
+
+    def _stop(self, fault: RegistryError) -> NoReturn:
+        self._fault = fault
+        raise _Stop
+
+    # --- called by httptools
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        self._target = b""
+        self.headers = []
+        self._head_bytes = 0
+        self._head_began = True
+        self.stage = Stage.HEAD
+
+    def on_url(self, url: bytes) -> None:
+        """Take the target, or a piece of it."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; a trailer, which is no header, is dropped."""
+        if self.stage is not Stage.BODY:
+            self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """Refuse what can be refused before the body is read."""
+        self.stage = Stage.IDLE
+        limits, size = self._limits, len(self._target)
+        length = expected = upgrade = None
+        codings: list[bytes] = []
+        hosts = 0
+        for name, value in self.headers:
+            size += len(name) + len(value) + 4
+            if name == b"content-length":
+                length = value
+            elif name == b"transfer-encoding":
+                codings.append(value)
+            elif name == b"host":
+                hosts += 1
+            elif name == b"expect":
+                expected = value.lower()
+            elif name == b"upgrade":
+                upgrade = value.strip().lower()
+        if size > limits.header_bytes_max:
+            self._stop(HEADERS_TOO_LARGE(limits.header_bytes_max))
+        version = self._parser.get_http_version()
+        if version not in _VERSIONS:
+            self._stop(BAD_REQUEST(BROKEN))
+        if hosts != 1 and (hosts or version == "1.1"):
+            self._stop(BAD_REQUEST("HTTP 400 Bad Request: one Host header is needed"))
+        if self._parser.should_upgrade() and upgrade != b"h2c":
+            connect = self._parser.get_method() == b"CONNECT"
+            self._stop(METHOD_NOT_ALLOWED() if connect else BAD_REQUEST(NO_UPGRADE))
+        if self._parser.should_upgrade():
+            self._declined = self._without_offer()
+            return
+        if codings:
+            fault = coding_fault(codings, version)
+            if fault is not None:
+                self._stop(fault)
+            length = b""
+        if length is not None:
+            self._expect_body(length)
+            self.continue_wanted = expected == b"100-continue"
+
+    def _without_offer(self) -> bytes:
+        kept = [each for each in self.headers if each[0] not in _OFFER]
+        line = b"%s %s HTTP/1.1\r\n" % (self._parser.get_method(), self._target)
+        return b"%s%s\r\n" % (line, lines(kept))
+
+    def _expect_body(self, length: bytes) -> None:
+        most = self._limits.body_bytes_max
+        if length.isdigit() and int(length) > most:
+            self._stop(BODY_TOO_LARGE(int(length), most))
+        self.stage = Stage.BODY
+        self._framing_bytes = 0
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        if not self._body:
+            self._body = body
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += body
+        self.body_bytes += len(body)
+        self._bodies.size += len(body)
+        if self.body_bytes > self._limits.body_bytes_max:
+            self._stop(BODY_TOO_LARGE(self.body_bytes, self._limits.body_bytes_max))
+        if self._bodies.size > self._bodies.bytes_max:
+            self._stop(UNAVAILABLE("Too many large requests at once"))
+
+    def on_message_complete(self) -> None:
+        """Append the request."""
+        if self._declined:
+            return
+        self.stage = Stage.IDLE
+        self.continue_wanted = False
+        parser, target = self._parser, self._target
+        if not target.startswith(b"/"):
+            target = relative(target)
+        request = Request(
+            parser.get_method(), target, self.headers, bytes(self._body),
+            parser.get_http_version(), parser.should_keep_alive(),
+        )  # fmt: skip
+        if self._body:
+            self._drop_body()
+        self._requests.append(request)
+        self.ended = not request.keep_alive
+
+    def _drop_body(self) -> None:
+        self._bodies.size -= self.body_bytes
+        self._body, self.body_bytes = b"", 0

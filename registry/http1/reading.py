@@ -1,0 +1,98 @@
+"""The receiving half of a connection: its input, cut into requests."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from registry.domain.errors import RegistryError
+
+from .bodies import Bodies
+from .limits import Limits
+from .parsing import RequestParser, Stage
+from .repeated import Repeated
+from .request import Request
+
+# Parsed and answered at once: some hundreds of the smallest requests take a few milliseconds.
+_SLICE_BYTES = 8 * 1024
+
+
+class RequestReader:
+    """Parses input in slices, and no further than the next complete request.
+
+    ``requests`` are complete and wait to be served. A broken request takes its place among them as a refusal,
+    which is the last.
+    """
+
+    def __init__(self, limits: Limits, bodies: Bodies) -> None:
+        self.requests: deque[Request | RegistryError] = deque()
+        self.parser = RequestParser(limits, bodies, self.requests)
+        self.closed = False  # nothing more is parsed: a fault, the end of input, or the last answer was given
+        self._repeated: Any = Repeated()
+        self._rest: memoryview | None = None
+
+    @property
+    def ahead_bytes(self) -> int:
+        """How much the client has sent ahead that is not parsed yet."""
+        return 0 if self._rest is None else len(self._rest)
+
+    @property
+    def idle(self) -> bool:
+        """True if all that was received has been taken from ``requests``."""
+        return not self.requests and self._rest is None and self.parser.stage is Stage.IDLE
+
+    def take(self, data: bytes) -> None:
+        """Parse what has come in."""
+        if self.closed:
+            return
+        whole = self.idle
+        request = self._repeated.read(data) if whole else None
+        if request is not None:
+            self.requests.append(request)
+        elif len(data) <= _SLICE_BYTES and self._rest is None:
+            self._parse(data)
+            if whole and self.requests and isinstance(self.requests[0], Request):
+                self._repeated.remember(data, self.requests[0])
+        else:
+            rest = data if self._rest is None else b"".join((self._rest, data))
+            self._parse_slices(memoryview(rest))
+
+    def go_on(self) -> None:
+        """Parse what was sent ahead, if no request waits."""
+        if self._rest is not None and not self.requests:
+            self._parse_slices(self._rest)
+
+    def refuse(self, error: RegistryError) -> None:
+        """End the input with a refusal, which stands behind the requests before it."""
+        self.end()
+        self.requests.append(error)
+
+    def end(self) -> None:
+        """Parse nothing more."""
+        self.closed = True
+        self._rest = None
+        self.parser.end()
+
+    def close(self) -> None:
+        """Free everything; the connection is gone."""
+        self.end()
+        self.requests.clear()
+        self.parser.close()
+        self._repeated = None
+
+    def _parse_slices(self, data: memoryview) -> None:
+        self._rest = None
+        for start in range(0, len(data), _SLICE_BYTES):
+            if self.closed:
+                return
+            if self.requests:
+                self._rest = data[start:]
+                return
+            self._parse(data[start : start + _SLICE_BYTES])
+
+    def _parse(self, piece: bytes | memoryview) -> None:
+        fault = self.parser.feed(piece)
+        if fault is not None:
+            self.refuse(fault)
+        elif self.parser.ended:
+            self.closed = True
