@@ -54,6 +54,8 @@ class Listing(Generic[_T]):
     unsettled: int = 0  # items between the mark and the place that the cursor means
     headers: tuple[Header, ...] = ()
     media_type: bytes | None = None
+    head: bytes = b"["  # before the items; a list may be the last member of an object
+    tail: bytes = b"]"
 
     @property
     def limited(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from registry.domain import errors
 from registry.domain.commands import Command
@@ -13,6 +13,7 @@ from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
 from registry.domain.parser import Parser
 from registry.domain.rows import View
+from registry.domain.sorting import Search
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend
@@ -53,9 +54,20 @@ class Fresh(Enum):
     NEVER = "no rows are read"
 
 
-Handled = Answer | Command | Listing[Any]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sought(Generic[_T]):
+    """Rows that a handler has to find first, in a search as long as what is stored; it is made in slices."""
+
+    search: Callable[[View], Search[_T]]
+    answer: Callable[[View, _T], Handled]
+
+
+Handled = Answer | Command | Listing[Any] | Sought[Any]
 RowHandler = Callable[[Call, View], Handled]
-"""Answers from rows, or says which list or command answers. It never waits."""
+"""Answers from rows, or says which list, search or command answers. It never waits."""
 NodeHandler = Callable[[Call, Backend], Awaitable[Answer]]
 """Answers with what only the backend knows."""
 

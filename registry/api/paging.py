@@ -37,6 +37,19 @@ def page(
     return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled)
 
 
+def whole(
+    walk: Callable[[View], Iterator[_T | None]],
+    printed: Callable[[_T], bytes],
+    *,
+    head: bytes = b"[",
+    tail: bytes = b"]",
+) -> Listing[_T]:
+    """Return a list that has no pages, between ``head`` and ``tail``."""
+    return Listing(
+        lambda view, _: walk(view), printed, lambda _: (), Cursor(""), INT_MAX, head=head, tail=tail
+    )
+
+
 def _cursor(call: Call, kinds: tuple[type, ...]) -> Cursor:
     identity = _identity(call)
     text = call.args[CURSOR.name]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import orjson
 from starlette.datastructures import Headers
@@ -36,7 +37,7 @@ from .aside import Aside
 from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .listing import Listing
-from .operations import Call, Fresh, Handled, Operation
+from .operations import Call, Fresh, Handled, Operation, Sought
 from .parameters import arguments
 from .slices import Lists
 
@@ -131,6 +132,7 @@ class Resource:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
         result = await self._from_rows(operation, call)
+        assert not isinstance(result, Sought)
         if isinstance(result, Listing):
             path = scope.get("raw_path") or scope["path"].encode()
             return await self._lists.answer(result, path.partition(b"?")[0], scope.get("query_string", b""))
@@ -177,9 +179,19 @@ class Resource:
         return result
 
     async def _handled(self, operation: Operation, call: Call) -> Handled:
-        work = partial(self._handle, operation, call)
         large = len(call.body) > LARGE_BYTES
+        result = await self._done(partial(self._handle, operation, call), large=large)
+        while isinstance(result, Sought):
+            found = await self._lists.found(result.search)
+            result = await self._done(partial(self._answered, result.answer, found))
+        return result
+
+    async def _done(self, work: Callable[[], Handled], *, large: bool = False) -> Handled:
         return await self._aside.do(work, self._settings.request_timeout_s, large=large)
+
+    def _answered(self, answer: Callable[[View, Any], Handled], found: Any) -> Handled:
+        with self._backend.view() as view:
+            return answer(view, found)
 
     def _handle(self, operation: Operation, call: Call) -> Handled:
         assert operation.handler is not None

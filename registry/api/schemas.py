@@ -18,13 +18,14 @@ from registry.domain.lists import Listed, PlacedVersion
 from registry.domain.model import Subject
 from registry.domain.rows import View
 from registry.domain.schemas import FORMATS
+from registry.domain.sorting import Search
 from registry.domain.versions import Registered
 
 from . import tags
 from .answers import Answer, Header, json_answer
 from .listing import Listing
-from .operations import Call, Fresh, Operation
-from .paging import page
+from .operations import Call, Fresh, Operation, Sought
+from .paging import page, whole
 from .parameters import (
     ASSOCIATED,
     DELETED,
@@ -74,56 +75,69 @@ def _version_mark(found: Registered) -> tuple[str, int]:
     return found.subject.qualified, found.version
 
 
-def get_by_id(call: Call, view: View) -> Answer:
+def get_by_id(call: Call, view: View) -> Sought[Registered]:
     """``GET /schemas/ids/{id}``."""
-    found = _by_id(call, view)
+    return Sought(_by_id(call, view), partial(_schema_string, call))
+
+
+def _schema_string(call: Call, view: View, found: Registered) -> Answer | Listing[str]:
     row = call.parser.formatted(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
-    tail = b',"maxId":%d' % versions.id_max(view, found.subject.context) if call.args["fetchMaxId"] else b""
+    tail = tags.tail_of(call, view, found)
+    if call.args["fetchMaxId"]:
+        tail += b',"maxId":%d' % versions.id_max(view, found.subject.context)
+    body = entities.schema_string(row, tail=tail)
     if call.args["includeSubjects"]:
         # An id that stays may come to further subjects, so this is not remembered as long as the schema.
-        context = found.subject.context
-        listed = lists.versions_of_id(view, context, found.row.schema_id, b"", deleted=False)
-        named = sorted({each.found.subject.qualified for each in listed if each is not None})
-        tail += b',"subjects":' + orjson.dumps(named)
-        return Answer(entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))
-    return _lasting(call, entities.schema_string(row, tail=tags.tail_of(call, view, found) + tail))
+        named = partial(lists.subjects_of_id, context=found.subject.context, schema_id=row.schema_id)
+        head = body.removesuffix(row.tail) + b',"subjects":['
+        return whole(named, orjson.dumps, head=head, tail=b"]" + row.tail)
+    return _lasting(call, body)
 
 
-def get_text_by_id(call: Call, view: View) -> Answer:
+def get_text_by_id(call: Call, view: View) -> Sought[Registered]:
     """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
-    return _lasting(
-        call, entities.text(call.parser.formatted(view, _by_id(call, view), call.args["format"])).encode()
-    )
+
+    def text(view: View, found: Registered) -> Answer:
+        return _lasting(call, entities.text(call.parser.formatted(view, found, call.args["format"])).encode())
+
+    return Sought(_by_id(call, view), text)
 
 
-def list_subjects_of_id(call: Call, view: View) -> Listing[PlacedVersion]:
+def list_subjects_of_id(call: Call, view: View) -> Sought[Registered]:
     """``GET /schemas/ids/{id}/subjects``."""
     return _of_id(call, view, lambda found: found.subject.qualified)
 
 
-def list_versions_of_id(call: Call, view: View) -> Listing[PlacedVersion]:
+def list_versions_of_id(call: Call, view: View) -> Sought[Registered]:
     """``GET /schemas/ids/{id}/versions``."""
     return _of_id(call, view, lambda found: {"subject": found.subject.qualified, "version": found.version})
 
 
-def get_by_guid(call: Call, view: View) -> Answer:
+def get_by_guid(call: Call, view: View) -> Sought[Registered | None]:
     """``GET /schemas/guids/{guid}``."""
     md5 = _md5(call)
-    found = versions.by_guid(view, md5) if md5 else None
-    if found is None:
+    if md5 is None:
         raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
-    return _lasting(
-        call, entities.schema_string(call.parser.formatted(view, found, call.args["format"]), named=False)
-    )
+
+    def answer(view: View, found: Registered | None) -> Answer:
+        if found is None:
+            raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
+        row = call.parser.formatted(view, found, call.args["format"])
+        return _lasting(call, entities.schema_string(row, named=False))
+
+    return Sought(partial(versions.by_guid, md5=md5), answer)
 
 
-def list_ids_of_guid(call: Call, view: View) -> Answer:
+def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
     """``GET /schemas/guids/{guid}/ids``; nothing for a guid that is not known."""
     md5 = _md5(call)
-    pairs = queries.ids_of_guid(view, md5) if md5 else []
-    return json_answer([{"context": context, "id": schema_id} for context, schema_id in pairs])
+
+    def walk(view: View) -> Iterator[tuple[str, int] | None]:
+        return queries.ids_of_guid(view, md5) if md5 else iter(())
+
+    return whole(walk, lambda each: orjson.dumps({"context": each[0], "id": each[1]}))
 
 
 def list_types(call: Call, view: View) -> Answer:
@@ -143,17 +157,30 @@ def _lasting(call: Call, body: bytes) -> Answer:
     return Answer(body, headers=headers)
 
 
-def _by_id(call: Call, view: View) -> Registered:
-    schema_id = path_number(call.path["id"])
-    found = versions.by_id_in_scope(view, schema_id, _scope(call, view))
-    if found is None:
-        raise SCHEMA_ID_NOT_FOUND(schema_id)
-    return found
+def _by_id(call: Call, view: View) -> Callable[[View], Search[Registered]]:
+    schema_id, scope = path_number(call.path["id"]), _scope(call, view)
+
+    def search(view: View) -> Search[Registered]:
+        found = yield from versions.by_id_in_scope(view, schema_id, scope)
+        if found is None:
+            raise SCHEMA_ID_NOT_FOUND(schema_id)
+        return found
+
+    return search
 
 
-def _of_id(call: Call, view: View, shown: Callable[[Registered], Any]) -> Listing[PlacedVersion]:
-    schema_id, deleted = path_number(call.path["id"]), call.args["deleted"]
-    context = queries.id_in_scope(view, schema_id, _scope(call, view)).subject.context
+def _of_id(call: Call, view: View, shown: Callable[[Registered], Any]) -> Sought[Registered]:
+    schema_id, scope = path_number(call.path["id"]), _scope(call, view)
+    return Sought(
+        lambda view: queries.id_in_scope(view, schema_id, scope),
+        lambda _, found: _holders(call, found.subject.context, schema_id, shown),
+    )
+
+
+def _holders(
+    call: Call, context: str, schema_id: int, shown: Callable[[Registered], Any]
+) -> Listing[PlacedVersion]:
+    deleted = call.args["deleted"]
 
     def walk(view: View, mark: tuple[str] | None) -> Iterator[PlacedVersion | None]:
         after = bytes.fromhex(mark[0]) if mark else b""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from registry.domain import entities, lists, scope
+from registry.domain import entities, scope, versions
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteConfig, DeleteContext, DeleteMode, PutConfig, PutMode
 from registry.domain.errors import NO_SUBJECT_COMPATIBILITY, NO_SUBJECT_MODE, UNPROCESSABLE
@@ -71,7 +71,7 @@ def list_contexts(call: Call, view: View) -> Listing[str]:
     prefix = call.args["contextPrefix"]
 
     def walk(view: View, mark: tuple[str] | None) -> Iterator[str | None]:
-        return lists.contexts(view, prefix, mark[0] if mark else None)
+        return versions.contexts(view, prefix, mark[0] if mark else None)
 
     return page(call, walk, orjson.dumps, lambda each: (each,), (str,))
 

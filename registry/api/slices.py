@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
+from registry.domain.rows import View
+from registry.domain.sorting import Search
 from registry.domain.views import MovingView
 
 from .answers import Answer, Header
@@ -22,6 +24,7 @@ from .parameters import CURSOR, OFFSET
 from .places import STEP, Places
 from .target import decoded
 
+_T = TypeVar("_T")
 _SAFE = "!#$%&'()*+,/:;=?@[]^`{|}~-._\\"  # all that a request line may hold but what ends the target
 
 
@@ -53,11 +56,37 @@ class Lists:
             size += sum(map(len, found))
         following = await self._following(walk, until) if listing.limited else None
         headers = (*listing.headers, *_link(following, path, query))
-        body = b"[" + b",".join(parts)
+        body = listing.head + b",".join(parts)
         if walk.complete:
-            return Answer(body + b"]", headers=headers, media_type=listing.media_type)
-        rest = self._rest(walk, begun=bool(parts))
+            return Answer(body + listing.tail, headers=headers, media_type=listing.media_type)
+        rest = self._rest(walk, listing.tail, begun=bool(parts))
         return Answer(body, headers=headers, media_type=listing.media_type, rest=rest)
+
+    async def found(self, search: Callable[[View], Search[_T]]) -> _T:
+        """Return what a search finds; others come between its slices."""
+        rows = MovingView()
+        steps = search(rows)
+        found = self._advance(rows, steps)
+        while found is None:
+            async with self._turn:
+                await asyncio.sleep(0)
+                found = self._advance(rows, steps)
+        return found[0]
+
+    def _advance(self, rows: MovingView, steps: Search[_T]) -> tuple[_T] | None:
+        """Search for as long as a slice lasts; return what was found, if the search is over."""
+        until = time.perf_counter() + self._slicing.slice_s
+        with self._backend.view() as view:
+            rows.show(view)
+            try:
+                next(steps)
+                while time.perf_counter() < until:
+                    next(steps)
+            except StopIteration as stop:
+                return (stop.value,)
+            finally:
+                rows.hide()
+        return None
 
     async def _following(self, walk: _Walk, until: float) -> Cursor | None:
         """Return where the page behind this one begins; None if there is none.
@@ -72,13 +101,13 @@ class Lists:
                 return ahead.successor()
         return walk.successor()
 
-    async def _rest(self, walk: _Walk, *, begun: bool) -> AsyncGenerator[bytes]:
+    async def _rest(self, walk: _Walk, tail: bytes, *, begun: bool) -> AsyncGenerator[bytes]:
         while not walk.complete:
             parts = await self._slice(walk)
             # An empty piece lets the one who sends see whether anybody still reads.
             yield (b"," if begun and parts else b"") + b",".join(parts)
             begun = begun or bool(parts)
-        yield b"]"
+        yield tail
 
     async def _slice(self, walk: _Walk, *, look_ahead: bool = False) -> list[bytes]:
         async with self._turn:

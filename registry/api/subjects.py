@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from registry.domain.metadata import tidy_rules
 from registry.domain.model import Subject
 from registry.domain.rows import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
+from registry.domain.sorting import Search
 from registry.domain.versions import Registered
 
 from . import tags
@@ -31,6 +33,7 @@ from .operations import (
     Call,
     Fresh,
     Operation,
+    Sought,
 )
 from .paging import page
 from .parameters import (
@@ -67,31 +70,39 @@ def delete_subject(call: Call, view: View) -> Command:
     return DeleteSubject(call.asked.qualified, call.args["permanent"])
 
 
-def list_versions(call: Call, view: View) -> Listing[int]:
+def list_versions(call: Call, view: View) -> Sought[None]:
     """``GET /subjects/{subject}/versions``."""
     deleted, only = call.args["deleted"], call.args["deletedOnly"]
     negative = call.args["deletedAsNegative"]
-    queries.require(view, call.subject, deleted=deleted or only)
     shown = {"deleted": deleted, "deleted_only": only, "deleted_as_negative": negative}
 
     def walk(view: View, mark: tuple[int] | None) -> Iterator[int | None]:
         return lists.version_numbers(view, call.subject, mark[0] if mark else None, **shown)
 
-    return page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,))
+    listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,))
+    return Sought(
+        lambda view: queries.require(view, call.subject, deleted=deleted or only), lambda _, __: listing
+    )
 
 
-def get_version(call: Call, view: View) -> Answer:
+def get_version(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/versions/{version}``."""
-    found = _version(call, view)
+    return Sought(_version(call), partial(_version_entity, call))
+
+
+def _version_entity(call: Call, view: View, found: Registered) -> Answer:
     row = _formatted(call, view, found)
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     return Answer(entities.schema_entity(row, schema_tags=tags.tail_of(call, view, found)))
 
 
-def get_version_text(call: Call, view: View) -> Answer:
+def get_version_text(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/versions/{version}/schema``: the bare text."""
-    return Answer(entities.text(_formatted(call, view, _version(call, view))).encode())
+    return Sought(
+        _version(call),
+        lambda view, found: Answer(entities.text(_formatted(call, view, found)).encode()),
+    )
 
 
 def delete_version(call: Call, view: View) -> Command:
@@ -100,17 +111,26 @@ def delete_version(call: Call, view: View) -> Command:
     return DeleteVersion(call.asked.qualified, number, call.args["permanent"])
 
 
-def find_by_metadata(call: Call, view: View) -> Answer:
+def find_by_metadata(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/metadata``."""
-    wanted = zip(call.args["key"], call.args["value"], strict=False)
-    found = queries.version_with_metadata(view, call.subject, wanted, deleted=call.args["deleted"])
-    return Answer(entities.schema_entity(_formatted(call, view, found)))
+    wanted, deleted = zip(call.args["key"], call.args["value"], strict=False), call.args["deleted"]
+    return Sought(
+        lambda view: queries.version_with_metadata(view, call.subject, wanted, deleted=deleted),
+        lambda view, found: Answer(entities.schema_entity(_formatted(call, view, found))),
+    )
 
 
-def list_referrers(call: Call, view: View) -> Listing[tuple[str, int]]:
+def list_referrers(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/versions/{version}/referencedby``; the version itself may be soft-deleted."""
     number = queries.parse_version(call.path["version"])
-    found, deleted = queries.version_of(view, call.subject, number, deleted=True), call.args["deleted"]
+    return Sought(
+        lambda view: queries.find_version(view, call.subject, number, deleted=True),
+        lambda _, found: _referrers(call, found),
+    )
+
+
+def _referrers(call: Call, found: Registered) -> Listing[tuple[str, int]]:
+    deleted = call.args["deleted"]
 
     def walk(view: View, mark: tuple[str, int] | None) -> Iterator[tuple[str, int] | None]:
         return lists.referrer_ids(view, found.subject, found.version, mark, deleted=deleted)
@@ -118,9 +138,9 @@ def list_referrers(call: Call, view: View) -> Listing[tuple[str, int]]:
     return page(call, walk, lambda each: b"%d" % each[1], lambda each: each, (str, int), limit_max=LIST_MAX)
 
 
-def _version(call: Call, view: View) -> Registered:
+def _version(call: Call) -> Callable[[View], Search[Registered]]:
     number = queries.parse_version(call.path["version"])
-    return queries.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
+    return lambda view: queries.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
 
 
 def _formatted(call: Call, view: View, found: Registered) -> VersionRow:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from registry.domain import queries
-from registry.domain.commands import Command, TagVersion
+from registry.domain.commands import TagVersion
 from registry.domain.decide.decision import check_subject
 from registry.domain.errors import INVALID_SCHEMA
 from registry.domain.metadata import tidy_rules
@@ -17,20 +17,23 @@ from registry.domain.versions import Registered
 
 from .bodies import metadata, rule_set, tags_of
 from .json_input import document, integer, listing, text
-from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Fresh, Operation
+from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Fresh, Operation, Sought
 
 _ALL = "*"
 
 
-def tag_version(call: Call, view: View) -> Command:
+def tag_version(call: Call, view: View) -> Sought[Registered]:
     """``POST /subjects/{subject}/versions/{version}/tags``: the version registered anew with other tags."""
     asked, defaults = call.subject, call.settings.defaults
     check_subject(asked, asked.qualified, reject_empty=defaults.reject_empty_subject)
     wanted = tag_request(call.body)
     for rules in (wanted["rule_set"], wanted["rules_to_merge"]):
         tidy_rules(rules)
-    found = queries.version_anywhere(view, asked, queries.parse_version(call.path["version"]))
-    return TagVersion(found.subject.qualified, found.version, **wanted)
+    number = queries.parse_version(call.path["version"])
+    return Sought(
+        lambda view: queries.version_anywhere(view, asked, number),
+        lambda _, found: TagVersion(found.subject.qualified, found.version, **wanted),
+    )
 
 
 def tag_request(body: bytes) -> dict[str, Any]:

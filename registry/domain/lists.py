@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from . import entities, rows, scope, subject_order, versions
 from .associations import Association, Filter
-from .model import DEFAULT_CONTEXT, Subject
+from .model import Subject
 from .rows import VersionRow, View
-from .sorting import ordered
+from .sorting import ordered, sorted_names
 from .subject_order import Found, Prefix
 from .versions import Registered
 
@@ -207,6 +207,12 @@ def versions_of_id(
         yield PlacedVersion(key[len(prefix) :], found) if found is not None and shown else None
 
 
+def subjects_of_id(view: View, context: str, schema_id: int) -> Iterator[str | None]:
+    """Walk the names of an id's subjects, sorted."""
+    found = versions_of_id(view, context, schema_id)
+    return sorted_names(each.found.subject.qualified if each else None for each in found)
+
+
 def _is_last(view: View, found: Registered, schema_id: int) -> Generator[None, None, bool]:
     """Return true if no version of the subject has the id by a later record."""
     subject, version, row = found
@@ -237,14 +243,3 @@ def referrer_ids(
             yield (found.subject.context, found.row.schema_id) if found is not None and shown else None
 
     return ordered(using, lambda each: each, after)
-
-
-def contexts(view: View, prefix: str = "", after: str | None = None) -> Iterator[str | None]:
-    """Walk the contexts whose name begins with ``prefix``: the default one first, then by code points."""
-    if after is None:
-        yield DEFAULT_CONTEXT if DEFAULT_CONTEXT.startswith(prefix) else None
-    beginning = rows.CONTEXT + rows.part_prefix(prefix)
-    start = None if after in (None, DEFAULT_CONTEXT) else rows.context_key(rows.CONTEXT, after or "") + b"\0"
-    for key, value in rows.scan(view, beginning, start and max(start, beginning)):
-        name = versions.context_at(key, value)
-        yield name if name != DEFAULT_CONTEXT and name.startswith(prefix) else None

@@ -6,11 +6,12 @@ Subjects come as the text of the path or query, because an unqualified one is al
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from . import entities, errors, lists, rows, versions
 from .model import DEFAULT_CONTEXT, LATEST, VERSION_MAX, Subject
 from .rows import View
+from .sorting import Search, finished
 from .versions import Registered
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
@@ -29,36 +30,50 @@ def parse_version(text: str) -> int:
 
 def version_of(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Registered:
     """One version, or the latest, which is never a soft-deleted one. Raises 40401, 40402."""
-    found = _find(view, subject, number, deleted=deleted)
+    return finished(find_version(view, subject, number, deleted=deleted))
+
+
+def find_version(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Search[Registered]:
+    """Search for the version that :func:`version_of` returns. Raises 40401, 40402."""
+    found = yield from _find(view, subject, number, deleted=deleted)
     if found is None:
-        if not versions.exists(view, subject, deleted=deleted):
-            raise errors.SUBJECT_NOT_FOUND(subject.qualified)
+        yield from require(view, subject, deleted=deleted)
         raise errors.VERSION_NOT_FOUND(number)
     return found
 
 
-def _find(view: View, subject: Subject, number: int, *, deleted: bool) -> Registered | None:
-    found = versions.named(view, subject, number)
+def _find(view: View, subject: Subject, number: int, *, deleted: bool) -> Search[Registered | None]:
+    found = yield from versions.find_named(view, subject, number)
     return None if found is None or (found.row.deleted and not deleted) else found
 
 
-def version_anywhere(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Registered:
-    """Like :func:`version_of`; a subject absent in the default context is sought in the others, in order."""
-    if subject.context == DEFAULT_CONTEXT and not versions.exists(view, subject, deleted=deleted):
-        for context in versions.contexts_known(view):
-            found = _find(view, Subject(context, subject.name), number, deleted=deleted)
+def version_anywhere(
+    view: View, subject: Subject, number: int, *, deleted: bool = False
+) -> Search[Registered]:
+    """Like :func:`find_version`; one absent in the default context is sought in the others, in order."""
+    if subject.context == DEFAULT_CONTEXT and not (
+        yield from versions.find_any(view, subject, deleted=deleted)
+    ):
+        for context in versions.contexts(view):
+            yield
+            if context in (None, DEFAULT_CONTEXT):
+                continue
+            found = yield from _find(view, Subject(context, subject.name), number, deleted=deleted)
             if found is not None:
                 return found
-    return version_of(view, subject, number, deleted=deleted)
+    return (yield from find_version(view, subject, number, deleted=deleted))
 
 
 def version_with_metadata(
     view: View, subject: Subject, wanted: Iterable[tuple[str, str]], *, deleted: bool = False
-) -> Registered:
-    """The highest version whose properties hold all wanted pairs. Raises 40401, 40403."""
+) -> Search[Registered]:
+    """Search for the highest version whose properties hold all wanted pairs. Raises 40401, 40403."""
     pairs = list(wanted)
     seen = False
-    for each in versions.versions(view, subject, deleted=deleted, newest_first=True):
+    for each in versions.walk(view, subject, deleted=deleted, newest_first=True):
+        yield
+        if each is None:
+            continue
         seen = True
         meta = entities.metadata(each.row)
         properties = (meta.properties if meta else None) or {}
@@ -79,14 +94,14 @@ def version_numbers(
 
     ``deleted_as_negative`` has no part in whether the subject counts as there.
     """
-    require(view, subject, deleted=deleted or deleted_only)
+    finished(require(view, subject, deleted=deleted or deleted_only))
     how = {"deleted": deleted, "deleted_only": deleted_only, "deleted_as_negative": deleted_as_negative}
     return [each for each in lists.version_numbers(view, subject, **how) if each is not None]
 
 
-def require(view: View, subject: Subject, *, deleted: bool = False) -> None:
-    """Raise 40401 if the subject has no version in this visibility."""
-    if not versions.exists(view, subject, deleted=deleted):
+def require(view: View, subject: Subject, *, deleted: bool = False) -> Search[None]:
+    """Search for a version of the subject in this visibility. Raises 40401 if there is none."""
+    if not (yield from versions.find_any(view, subject, deleted=deleted)):
         raise errors.SUBJECT_NOT_FOUND(subject.qualified)
 
 
@@ -113,21 +128,18 @@ def _names_range(table: bytes, first: Subject) -> tuple[bytes, Callable[[Subject
     return start, lambda each: each.name.startswith(first.name)
 
 
-def id_in_scope(view: View, schema_id: int, scope: str) -> Registered:
-    """The version that answers for an id in ``scope``. Raises 40403."""
-    found = versions.by_id_in_scope(view, schema_id, scope)
+def id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered]:
+    """Search for the version that answers for an id in ``scope``. Raises 40403."""
+    found = yield from versions.by_id_in_scope(view, schema_id, scope)
     if found is None:
         raise errors.SCHEMA_NOT_FOUND()
     return found
 
 
-def ids_of_guid(view: View, md5: bytes) -> list[tuple[str, int]]:
-    """Every (context, id) of a content, sorted."""
-    contexts = (DEFAULT_CONTEXT, *versions.contexts_known(view))
-    return sorted(
-        {
-            (context, each.row.schema_id)
-            for context in contexts
-            for each in versions.of_content(view, context, md5)
-        }
-    )
+def ids_of_guid(view: View, md5: bytes) -> Iterator[tuple[str, int] | None]:
+    """Walk every (context, id) of a content, in order."""
+    for context in versions.contexts(view):
+        yield None
+        if context is not None:
+            ids = {each.row.schema_id for each in versions.of_content(view, context, md5)}
+            yield from ((context, schema_id) for schema_id in sorted(ids))

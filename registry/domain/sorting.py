@@ -1,16 +1,20 @@
 """Sort what a walk finds, in bounded memory.
 
 A *walk* is an iterator that yields an item, or ``None`` for something it looked at and left out, so that its
-consumer can pause it between any two rows.
+consumer can pause it between any two rows. A *search* is a generator that yields ``None`` for each row
+that it looks at, for the same reason, and returns what it found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from heapq import merge
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=Any)
+
+Search = Generator[None, None, _T]
 
 BATCH = 2_000
 """Items held at once: more than any page of a sorted list has, so that a page takes one pass."""
@@ -53,3 +57,37 @@ def ordered(
 def _least(kept: dict[_K, _T], count: int) -> list[tuple[_K, _T]]:
     """Return the pairs with the least keys, in order."""
     return [(place, kept[place]) for place in sorted(kept)[:count]]
+
+
+def sorted_names(walk: Iterator[str | None]) -> Iterator[str | None]:
+    """Yield all texts of a walk in order; they are held in memory, sorted a batch at a time."""
+    runs: list[list[str]] = [[]]
+    for each in walk:
+        yield None
+        if each is None:
+            continue
+        runs[-1].append(each)
+        if len(runs[-1]) == BATCH:
+            runs[-1].sort()
+            runs.append([])
+    runs[-1].sort()
+    yield from merge(*runs)
+
+
+def first(walk: Iterator[_T | None]) -> Search[_T | None]:
+    """Search for the first item of a walk."""
+    for each in walk:
+        if each is not None:
+            return each
+        yield
+    return None
+
+
+def finished(search: Search[_T]) -> _T:
+    """Return what a search finds, without a pause."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as stop:
+            found: _T = stop.value
+            return found

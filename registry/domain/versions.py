@@ -14,6 +14,7 @@ import orjson
 from . import rows
 from .model import DEFAULT_CONTEXT, LATEST, Subject
 from .rows import VersionRow, View
+from .sorting import Search, finished, first
 
 SHARED_ROWS_MAX = 64
 """How many rows of one content are looked at, so that text shared by many subjects stays cheap."""
@@ -60,19 +61,34 @@ def versions(
 
     ``leave_out`` is asked about the values of rows, before they are unpacked.
     """
+    found = walk(view, subject, deleted=deleted, newest_first=newest_first, leave_out=leave_out)
+    return (each for each in found if each is not None)
+
+
+def walk(
+    view: View,
+    subject: Subject,
+    *,
+    deleted: bool = False,
+    newest_first: bool = False,
+    leave_out: Callable[[bytes], bool] | None = None,
+) -> Iterator[Registered | None]:
+    """Walk the versions that :func:`versions` gives."""
     prefix = rows.scope_key(rows.VERSION, subject)
-    walk = rows.scan_back(view, prefix) if newest_first else rows.scan(view, prefix)
+    seen = rows.scan_back(view, prefix) if newest_first else rows.scan(view, prefix)
     cleared_at: int | None = None
-    for key, value in walk:
+    for key, value in seen:
         if rows.is_deleted(value):
             if not deleted:
+                yield None
                 continue
             if cleared_at is None:
                 cleared_at = _cleared_at(view, subject)
             if cleared_at > rows.offset_of(value):
+                yield None
                 continue
-        if leave_out is None or not leave_out(value):
-            yield Registered(subject, rows.unnumber(key[-4:]), VersionRow.unpack(value))
+        left_out = leave_out is not None and leave_out(value)
+        yield None if left_out else Registered(subject, rows.unnumber(key[-4:]), VersionRow.unpack(value))
 
 
 def latest(view: View, subject: Subject) -> Registered | None:
@@ -82,8 +98,13 @@ def latest(view: View, subject: Subject) -> Registered | None:
 
 def named(view: View, subject: Subject, number: int) -> Registered | None:
     """The version that a number names: exactly that one, or the latest, which is never soft-deleted."""
+    return finished(find_named(view, subject, number))
+
+
+def find_named(view: View, subject: Subject, number: int) -> Search[Registered | None]:
+    """Search for the version that :func:`named` returns."""
     if number == LATEST:
-        return latest(view, subject)
+        return (yield from first(walk(view, subject, newest_first=True)))
     row = get(view, subject, number)
     return None if row is None else Registered(subject, number, row)
 
@@ -95,7 +116,13 @@ def newest(view: View, subject: Subject) -> Registered | None:
 
 def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
     """Whether the subject has any version in this visibility."""
-    return next(versions(view, subject, deleted=deleted, newest_first=True), None) is not None
+    return finished(find_any(view, subject, deleted=deleted))
+
+
+def find_any(view: View, subject: Subject, *, deleted: bool = False) -> Search[bool]:
+    """Search for a version of the subject in this visibility."""
+    found = yield from first(walk(view, subject, deleted=deleted, newest_first=True))
+    return found is not None
 
 
 def at(view: View, key: bytes) -> Registered | None:
@@ -136,8 +163,8 @@ def by_id(view: View, context: str, schema_id: int) -> Registered | None:
     return next(of_id(view, context, schema_id), None)
 
 
-def by_id_in_scope(view: View, schema_id: int, scope: str) -> Registered | None:
-    """The version that answers for an id under the query parameter ``subject`` (Confluent 8.x).
+def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered | None]:
+    """Search for the version that answers for an id under the query parameter ``subject`` (Confluent 8.x).
 
     Nothing: the default context. ``:.ctx:``: that context. ``:.ctx:name``: that pair only. ``name``: the pair
     in the default context, then in each other one, then the id in the default context whatever its subject.
@@ -147,8 +174,9 @@ def by_id_in_scope(view: View, schema_id: int, scope: str) -> Registered | None:
         return by_id(view, subject.context, schema_id)
     if subject.context != DEFAULT_CONTEXT:
         return of_id_in(view, subject, schema_id)
-    for context in (DEFAULT_CONTEXT, *contexts_known(view)):
-        found = of_id_in(view, Subject(context, subject.name), schema_id)
+    for context in contexts(view):
+        yield
+        found = of_id_in(view, Subject(context, subject.name), schema_id) if context is not None else None
         if found is not None:
             return found
     return by_id(view, DEFAULT_CONTEXT, schema_id)
@@ -208,13 +236,25 @@ def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
     return [Registered(subject, number, row) for number, row in found if row is not None]
 
 
-def by_guid(view: View, md5: bytes) -> Registered | None:
-    """A version of this content: in the default context, else in the first other one that has it."""
-    for context in (DEFAULT_CONTEXT, *contexts_known(view)):
-        found = next(of_content(view, context, md5), None)
+def by_guid(view: View, md5: bytes) -> Search[Registered | None]:
+    """Search for this content: in the default context, else in the first other one that has it."""
+    for context in contexts(view):
+        yield
+        found = next(of_content(view, context, md5), None) if context is not None else None
         if found is not None:
             return found
     return None
+
+
+def contexts(view: View, prefix: str = "", after: str | None = None) -> Iterator[str | None]:
+    """Walk the contexts whose name begins with ``prefix``: the default one first, then by code points."""
+    if after is None:
+        yield DEFAULT_CONTEXT if DEFAULT_CONTEXT.startswith(prefix) else None
+    beginning = rows.CONTEXT + rows.part_prefix(prefix)
+    start = None if after in (None, DEFAULT_CONTEXT) else rows.context_key(rows.CONTEXT, after or "") + b"\0"
+    for key, value in rows.scan(view, beginning, start and max(start, beginning)):
+        name = context_at(key, value)
+        yield name if name != DEFAULT_CONTEXT and name.startswith(prefix) else None
 
 
 def contexts_known(view: View) -> list[str]:

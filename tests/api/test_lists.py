@@ -18,7 +18,7 @@ from registry.api.backend import ApiSettings, Slicing
 from registry.api.listing import Cursor
 from registry.api.places import STEP, Places
 from registry.domain.model import Subject
-from registry.domain.records import schema_key
+from registry.domain.records import context_key, schema_key
 from registry.domain.values import schema_value
 from tests.api.driver import Api, ListBackend, Reply, record
 
@@ -322,6 +322,72 @@ def test_others_are_served_between_the_slices_of_a_list_that_finds_nothing() -> 
         return turns
 
     assert asyncio.run(asyncio.wait_for(scenario(), 30)) > 100
+
+
+def turns_of(streaming: Streaming, target: str) -> tuple[int, list[Message]]:
+    """Return how many turns of the event loop an answer took, and its messages."""
+
+    async def scenario() -> tuple[int, list[Message]]:
+        streaming.pieces, streaming.gone = asyncio.Queue(1), asyncio.Event()
+        task = asyncio.create_task(streaming.get(target))
+        turns, messages = 0, list[Message]()
+        while not task.done() or not streaming.pieces.empty():
+            turns += 1
+            if not streaming.pieces.empty():
+                messages.append(streaming.pieces.get_nowait())
+            await asyncio.wait([task], timeout=0)
+        await task
+        return turns, messages
+
+    return asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def versions_under(backend: ListBackend, subject: Subject, count: int, *, deleted: bool) -> None:
+    for version in range(1, count + 1):
+        value = schema_value(subject, version, version, f'"{version}"', deleted=deleted)
+        backend.append(schema_key(subject, version), value)
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/schemas/ids/1?includeSubjects=true", 200),
+        ("/schemas/ids/1?subject=elsewhere", 200),
+        ("/schemas/ids/1/versions?subject=elsewhere&limit=1", 200),
+        ("/schemas/guids/{guid}/ids", 200),
+        ("/schemas/guids/00000000000000000000000000000000", 404),
+        ("/subjects/gone/versions", 404),
+        ("/subjects/gone/versions/latest", 404),
+        ("/subjects/gone/versions/latest/schema", 404),
+        ("/subjects/gone/versions/latest/referencedby", 404),
+        ("/subjects/gone/metadata?key=a&value=b", 404),
+        ("/subjects/none/versions/1", 404),
+    ],
+)
+def test_others_are_served_between_the_rows_that_an_answer_needs(target: str, status: int) -> None:
+    streaming = Streaming(ROW_BY_ROW)
+    for number in range(150):
+        for context in (".", f".c{number:03}"):
+            subject = Subject(context, f"s{number:05}")
+            streaming.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, '"string"'))
+            streaming.backend.append(context_key(context), b"{}")
+    versions_under(streaming.backend, Subject(".", "gone"), 150, deleted=True)
+    guid = orjson.loads(turns_of(streaming, "/subjects/s00000/versions/1")[1][1]["body"])["guid"]
+    turns, messages = turns_of(streaming, target.format(guid=guid))
+    assert messages[0]["status"] == status
+    assert turns > 50
+
+
+def test_an_id_has_its_subjects_sorted_whatever_the_slices() -> None:
+    streaming = Streaming(ROW_BY_ROW)
+    names = [f"s{number * 7919 % 5000:04}" for number in range(5000)]
+    for name in names:
+        subject = Subject(".", name)
+        streaming.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, '"string"'))
+    _, messages = turns_of(streaming, "/schemas/ids/1?includeSubjects=true")
+    found = orjson.loads(b"".join(each.get("body", b"") for each in messages))
+    assert found["schema"] == '"string"'
+    assert found["subjects"] == sorted(names)
 
 
 class TestPlaces:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.domain import lists, queries
+from registry.domain import queries, versions
 from registry.domain.commands import DeleteContext, DeleteMode, PutMode
 from registry.domain.scope import Defaults
 from tests.unit.small_registry import STRING, SmallRegistry, record, reference
@@ -136,11 +136,11 @@ class TestContexts:
     def test_an_emptied_one_is_listed_until_it_is_deleted(self, small: SmallRegistry) -> None:
         small.register(":.ctx:s")
         small.purge(":.ctx:s")
-        assert [each for each in lists.contexts(small.view) if each is not None] == [".", ".ctx"]
+        assert [each for each in versions.contexts(small.view) if each is not None] == [".", ".ctx"]
         assert small.submit(DeleteContext(".ctx")) is None
         key = b'{"keytype":"CONTEXT","tenant":"default","context":".ctx","magic":0}'
         assert small.last == [(key, None)]
-        assert [each for each in lists.contexts(small.view) if each is not None] == ["."]
+        assert [each for each in versions.contexts(small.view) if each is not None] == ["."]
 
     def test_an_unknown_one_needs_no_record(self, small: SmallRegistry) -> None:
         assert small.submit(DeleteContext(".none")) is None

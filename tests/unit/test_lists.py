@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import associations, lists, queries, subject_order, values
+from registry.domain import associations, lists, queries, subject_order, values, versions
 from registry.domain.associations import Filter
 from registry.domain.clashes import clashes
 from registry.domain.fold import apply
@@ -202,12 +202,12 @@ def test_contexts_can_begin_behind_any() -> None:
     store = Store()
     for name in CONTEXTS[1:]:
         store.append(context_key(name), b"{}")
-    found = resumable(lambda view, after: lists.contexts(view, "", after), store.view, lambda each: each)
+    found = resumable(lambda view, after: versions.contexts(view, "", after), store.view, lambda each: each)
     assert found == [".", *sorted(CONTEXTS[1:])]
-    assert items(lists.contexts(store.view, ".a")) == sorted(
+    assert items(versions.contexts(store.view, ".a")) == sorted(
         each for each in CONTEXTS if each.startswith(".a")
     )
-    assert items(lists.contexts(store.view, "x")) == []
+    assert items(versions.contexts(store.view, "x")) == []
 
 
 def test_associations_can_begin_behind_any() -> None:
