@@ -123,7 +123,7 @@ ACTORS = ("client", "reader", "node", "primary", "Kafka", "primary's store")
 STEPS = (
     (0, 1, "POST"),
     (1, 2, "command"),
-    (2, 3, "forward (HTTP/2)"),
+    (2, 3, "forward (stream)"),
     (3, 3, "1. take all waiting commands as one batch"),
     (3, 3, "2. decide each over an overlay of the store"),
     (3, 4, "3. append"),

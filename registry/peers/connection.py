@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -28,6 +28,7 @@ from h2.events import (
 from h2.exceptions import H2Error
 
 Header = tuple[bytes, bytes]
+_P = TypeVar("_P", bound=asyncio.Protocol)
 
 _WINDOW_BYTES = 2**24
 _ANSWER_BYTES_MAX = 2**28
@@ -229,18 +230,23 @@ def _fail(answer: asyncio.Future[Response], error: Exception) -> None:
 
 
 async def connect(address: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> Connection:
-    """A connection to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable.
+    """Return an HTTP/2 connection to ``HOST:PORT``; raises as :func:`open_connection`."""
+    scheme = b"https" if tls else b"http"
+    return await open_connection(lambda: Connection(address, scheme), address, timeout_s, tls)
+
+
+async def open_connection(
+    protocol: Callable[[], _P], address: str, timeout_s: float, tls: ssl.SSLContext | None
+) -> _P:
+    """Connect to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable.
 
     So it does for what is no address: others advertise what they like.
     """
     host, _, port = address.rpartition(":")
-    scheme = b"https" if tls else b"http"
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
-            _, connection = await loop.create_connection(
-                lambda: Connection(address, scheme), host.strip("[]"), int(port), ssl=tls
-            )
+            _, connection = await loop.create_connection(protocol, host.strip("[]"), int(port), ssl=tls)
     except OSError:
         raise
     except (ValueError, OverflowError) as error:

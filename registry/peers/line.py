@@ -23,7 +23,7 @@ from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, refuse
 from registry.domain.errors import FORWARD_FAILED
 
 from .connection import NotSent
-from .messages import COMMANDS, Batch, Wanted, encode, outcomes_of
+from .messages import Batch, Wanted, encode, outcomes_of
 from .peer import Doubtful, NotAPeer, Peer
 from .signing import Signing
 
@@ -219,7 +219,8 @@ class Line:
             msgspec.structs.replace(each.wanted, remaining_s=_less(each.deadline - now)) for each in items
         ]
         try:
-            answer = await peer.ask(COMMANDS, encode(Batch(wanted, self._node, later=not items[0].alone)))
+            batch = encode(Batch(wanted, self._node, later=not items[0].alone))
+            answer = await peer.commands(batch, large=is_large(items[0].size))
             said = outcomes_of(answer, len(items))
             outcomes = said.outcomes
             self.end = max(self.end, said.end)
@@ -255,7 +256,7 @@ class Line:
         tries, lost = 0, False
         while True:
             try:
-                peer = await Peer.meet(self.identity, self._signing, self._tls)
+                peer = await self._meet()
             except ConnectionRefusedError as error:
                 self._tell(str(error))
                 lost = lost and not await self._is_replaced()
@@ -267,6 +268,15 @@ class Line:
                 continue
             await asyncio.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
             tries += 1
+
+    async def _meet(self) -> Peer:
+        peer = await Peer.meet(self.identity, self._signing, self._tls)
+        try:
+            await peer.open_stream(self.identity.peer, self._tls)
+        except BaseException:
+            peer.abort()
+            raise
+        return peer
 
     async def _is_replaced(self) -> bool:
         """Say that nobody listens where the primary was; whether that was enough."""

@@ -23,8 +23,9 @@ from registry.domain.commands import (
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
-FEATURES = ("associations", "snapshots", "tags")
-"""What this node can be asked for beyond what every node can."""
+STREAM = "stream"
+FEATURES = ("associations", "snapshots", "tags", STREAM)
+"""What this node can be asked for beyond what every node can; by a stream (:mod:`.stream`) among it."""
 _FEATURES: dict[type, str] = {
     Associate: "associations",
     Dissociate: "associations",

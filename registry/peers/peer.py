@@ -12,8 +12,9 @@ import msgspec
 from election.contract import Identity
 
 from .connection import Connection, connect
-from .messages import IDENTITY, WATCH, Standing, decode_standing
+from .messages import COMMANDS, IDENTITY, STREAM, WATCH, Standing, decode_standing
 from .signing import ANY_TIME, Signing, clock_ms
+from .stream import Stream, open_stream
 
 _OK, _STRANGER = 200, 401
 _UNREAD = (400, _STRANGER, 404, 413)
@@ -36,6 +37,7 @@ class Peer:
     def __init__(self, connection: Connection, signing: Signing, standing: Standing) -> None:
         self._connection = connection
         self._signing = signing
+        self._stream: Stream | None = None
         self._ahead_ms = standing.clock_ms - clock_ms()
         self.standing = standing
         """What the node said of itself at first."""
@@ -63,6 +65,30 @@ class Peer:
             raise NotAPeer(f"{identity.peer} is node {standing.node}, not {identity.name}")
         return cls(connection, signing, standing)
 
+    async def open_stream(self, address: str, tls: ssl.SSLContext | None) -> None:
+        """Have small batches go over a stream, if the node takes streams. Raises :class:`OSError`.
+
+        The stream and the connection end together.
+        """
+        if STREAM not in self.standing.features:
+            return
+        moment = clock_ms() + self._ahead_ms
+        self._stream = stream = await open_stream(address, self._signing, moment, CONNECT_S, tls)
+        stream.closed.add_done_callback(lambda _: self._connection.abort())
+        self.closed.add_done_callback(lambda _: stream.abort())
+
+    async def commands(self, batch: bytes, *, large: bool = False) -> bytes:
+        """Send a batch of commands; their outcomes. Raises as :meth:`ask`.
+
+        ``large``: it must not keep smaller ones waiting, so it is a request by itself.
+        """
+        if self._stream is None or large:
+            return await self.ask(COMMANDS, batch)
+        outcomes = await self._stream.ask(batch)
+        if not outcomes:
+            raise NotAPeer("the node does not take a batch of commands")
+        return outcomes
+
     async def ask(self, path: str, body: bytes) -> bytes:
         """POST ``body``; the body of the answer. Raises ``NotSent``, ``Broken``, :class:`Doubtful`.
 
@@ -77,11 +103,13 @@ class Peer:
 
     def alive(self) -> bool:
         """Ask for a sign of life; ``False`` when the last one was not answered, or this is closed."""
-        return self._connection.ping()
+        return self._connection.ping() and (self._stream is None or self._stream.ping())
 
     def abort(self) -> None:
         """End the connection now."""
         self._connection.abort()
+        if self._stream is not None:
+            self._stream.abort()
 
 
 _unheard: Callable[[bytes], None] = lambda _: None  # noqa: E731

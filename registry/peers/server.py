@@ -1,7 +1,7 @@
 """The peer endpoint: what a node serves to other nodes, by hypercorn in the node's own event loop.
 
-HTTP/2 with prior knowledge, over TLS where certificates are set. It decides commands only while its node is
-primary and never hands them on, so that no command can go round in circles.
+HTTP/2 with prior knowledge and streams (:mod:`.stream`), over TLS where certificates are set. It decides
+commands only while its node is primary and never hands them on, so that no command can go round in circles.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import socket
 import ssl
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from registry.domain.commands import NotPrimary, Outcome, Unknown, refused
 from registry.domain.errors import TOO_MANY_WRITES
 
 from .accepting import Accepting
+from .frames import PREFACE
 from .host import Host
 from .messages import (
     COMMANDS,
@@ -41,6 +42,8 @@ from .messages import (
 )
 from .signing import Header, Signing, clock_ms
 from .strangers import KNOWN_WITHIN_S, Stranger, Strangers
+from .stream import GREETING_BYTES_MAX
+from .stream_calls import StreamCall
 
 CONNECTIONS_MAX = 1000
 _BACKLOG = 100
@@ -75,6 +78,7 @@ class PeerServer:
         self._config = _configured()
         self._strangers = Strangers()
         self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX)
+        self._calls: set[StreamCall] = set()
         self._changed = asyncio.Event()
         self._stopped = False
         host.when_role_changes(self._role_changed)
@@ -88,17 +92,37 @@ class PeerServer:
         self._stopped = True
         self._accepting.refuse()
         self._role_changed()
+        for call in tuple(self._calls):
+            call.end()
         await self._context.terminated.set()
         await self._accepting.end(grace_s)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         stranger = self._strangers.came(writer.transport.abort)
-        serve = ASGIWrapper(cast("Any", partial(self._serve, stranger)))
-        loop = asyncio.get_running_loop()
         try:
-            await _Connection(serve, loop, self._config, self._context, {}, reader, writer)
+            begun = await _begun(reader)
+            if begun.startswith(PREFACE):
+                await self._stream(stranger, writer.transport, begun[len(PREFACE) :])
+            else:
+                await self._http(stranger, _Begun(begun, reader), writer)
         finally:
             stranger.is_known()
+
+    async def _http(self, stranger: Stranger, reader: _Begun, writer: asyncio.StreamWriter) -> None:
+        serve = ASGIWrapper(cast("Any", partial(self._serve, stranger)))
+        loop = asyncio.get_running_loop()
+        await _Connection(serve, loop, self._config, self._context, {}, cast("Any", reader), writer)
+
+    async def _stream(self, stranger: Stranger, transport: asyncio.WriteTransport, begun: bytes) -> None:
+        call = StreamCall(
+            self._signing, self._commands, bytes_max=self._body_bytes_max, known=stranger.is_known
+        )
+        self._calls.add(call)
+        try:
+            call.take(cast("asyncio.Transport", transport), begun)
+            await call.closed
+        finally:
+            self._calls.discard(call)
 
     # --- one request
 
@@ -121,7 +145,8 @@ class PeerServer:
             elif not self._signing.holds(headers, body):
                 await self._answer(send, headers, 401)
             else:
-                await self._answer(send, headers, *await self._commands(body))
+                outcomes = await self._outcomes(body)
+                await self._answer(send, headers, 200 if outcomes else 400, outcomes)
         else:
             await self._answer(send, headers, 404)
 
@@ -162,38 +187,53 @@ class PeerServer:
 
     # --- deciding
 
-    async def _commands(self, body: bytes) -> tuple[int, bytes]:
+    async def _outcomes(self, body: bytes) -> bytes:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._commands(body, answer.set_result)
+        return await asyncio.shield(answer)
+
+    def _commands(self, body: bytes, answered: Callable[[bytes], None]) -> None:
+        """Have a batch decided; ``answered`` is called once, with nothing where it is no batch."""
         try:
             batch = decode_batch(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             _log.warning("a peer sent what is no batch of commands: %s", error)
-            return 400, b""
+            answered(b"")
+            return
         if self._host.role != "primary":
-            return 200, encode(Outcomes([NotPrimary()] * len(batch.wanted)))
+            answered(encode(Outcomes([NotPrimary()] * len(batch.wanted))))
+            return
         end = self._host.applied()
-        return 200, encode(Outcomes(await self._decide(batch), end))
+        self._decide(batch, lambda outcomes: answered(encode(Outcomes(outcomes, end))))
 
-    async def _decide(self, batch: Batch) -> list[Outcome]:
+    def _decide(self, batch: Batch, answered: Callable[[list[Outcome]], None]) -> None:
         outcomes: list[Outcome | None] = [None] * len(batch.wanted)
-        left = len(batch.wanted)
-        all_decided = asyncio.get_running_loop().create_future()
+        left, ended = len(batch.wanted), False
+
+        def end() -> None:
+            nonlocal ended
+            if not ended:
+                ended = True
+                timer.cancel()
+                late = Unknown(_LATE, repeats=self._host.repeats)
+                answered([late if outcome is None else outcome for outcome in outcomes])
 
         def decided(place: int, outcome: Outcome) -> None:
             nonlocal left
             outcomes[place] = outcome
             left -= 1
-            if not left and not all_decided.done():
-                all_decided.set_result(None)
+            if not left:
+                end()
 
+        longest_s = max((each.remaining_s for each in batch.wanted), default=0.0)
+        timer = asyncio.get_running_loop().call_later(longest_s, end)
         for place, each in enumerate(batch.wanted):
             self._note(batch.node, each)
             answer = partial(decided, place)
             if not self._host.submit(each.command, answer, each.remaining_s, each.ticket, later=batch.later):
                 decided(place, refused(TOO_MANY_WRITES()))
-        if left:
-            await asyncio.wait((all_decided,), timeout=max(each.remaining_s for each in batch.wanted))
-        late = Unknown(_LATE, repeats=self._host.repeats)
-        return [late if outcome is None else outcome for outcome in outcomes]
+        if not batch.wanted:
+            end()
 
     def _note(self, node: str, wanted: Wanted) -> None:
         if _log.isEnabledFor(self._level):
@@ -217,6 +257,34 @@ class _Connection(TCPServer):
         finally:
             self._ended = True
             await self.idle_task.stop()
+
+
+class _Begun:
+    """What a connection has sent already, and the rest, as hypercorn reads it."""
+
+    def __init__(self, begun: bytes, reader: asyncio.StreamReader) -> None:
+        self._begun = begun
+        self._reader = reader
+
+    def at_eof(self) -> bool:
+        """Say if nothing more comes."""
+        return not self._begun and self._reader.at_eof()
+
+    async def read(self, count: int) -> bytes:
+        """Return what comes next."""
+        begun, self._begun = self._begun, b""
+        return begun or await self._reader.read(count)
+
+
+async def _begun(reader: asyncio.StreamReader) -> bytes:
+    """Return the first bytes of a connection: enough to tell a stream from HTTP/2."""
+    begun = b""
+    while len(begun) < len(PREFACE) and PREFACE.startswith(begun):
+        more = await reader.read(GREETING_BYTES_MAX)
+        if not more:
+            break
+        begun += more
+    return begun
 
 
 async def _read(receive: Any, limit: int) -> bytes | None:

@@ -95,6 +95,15 @@ class Signing:
         signature = self._sign(b"answer", nonce, b"%d" % status, given.get(_BODY, b""))
         return hmac.compare_digest(signature, given.get(_SIGNATURE, b"")) and self.holds(given.items(), body)
 
+    @staticmethod
+    def nonce(headers: Iterable[Header]) -> bytes:
+        """Return the nonce of a request that was accepted."""
+        return dict(headers).get(_NONCE, b"")
+
+    def stream_key(self, nonce: bytes) -> bytes:
+        """Return the key for the frames of a stream that began with this nonce; empty without a secret."""
+        return self._sign(b"stream", nonce) if self._secret else b""
+
     def _sign(self, *parts: bytes) -> bytes:
         # Lengths keep what stands in one part from being read as another.
         said = b"".join(b"%d:%s" % (len(part), part) for part in parts)

@@ -1,0 +1,119 @@
+"""The answering side of a stream: see :mod:`.stream`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from .frames import BadFrame, Receiver, Sender
+from .signing import Signing
+from .stream import ANSWERING, ASKING, GREETING_BYTES_MAX, METHOD, OK, PATH, decode_greeting, encode_greeting
+
+UNDER_WAY_MAX = 100
+"""Batches of one stream; no further ones are read meanwhile."""
+
+Decide = Callable[[bytes, Callable[[bytes], None]], None]
+"""Has a batch decided; calls back once with the outcomes, or with nothing where it is no batch."""
+
+
+class StreamCall(asyncio.Protocol):
+    """One stream on the line, from behind its preface. ``known`` is called when it is a peer's."""
+
+    def __init__(
+        self, signing: Signing, decide: Decide, *, bytes_max: int, known: Callable[[], None]
+    ) -> None:
+        self._signing = signing
+        self._decide = decide
+        self._bytes_max = bytes_max
+        self._known = known
+        self._sender = Sender(ANSWERING)
+        self._receiver = Receiver(ASKING, GREETING_BYTES_MAX)
+        self._transport = cast("asyncio.Transport", None)
+        self._met = self._ending = self._full = self._paused = False
+        self._under_way = 0
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done once the connection has ended."""
+
+    def take(self, transport: asyncio.Transport, begun: bytes) -> None:
+        """Go on with a connection; ``begun`` has come already."""
+        self._transport = transport
+        transport.set_protocol(self)
+        if transport.is_closing():
+            self.connection_lost(None)
+            return
+        self.data_received(begun)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let it go; what was asked for is still decided."""
+        self._ending = True
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Have batches decided."""
+        try:
+            for number, body in self._receiver.frames(data):
+                if not self._met:
+                    self._meet(body)
+                elif body:
+                    self._begin(number, body)
+                else:
+                    self._write(number, b"")
+        except (BadFrame, msgspec.DecodeError, ValueError):
+            self._transport.abort()
+
+    def _meet(self, body: bytes) -> None:
+        greeting = decode_greeting(body)
+        if not self._signing.accepts(METHOD, PATH, greeting):
+            raise BadFrame("a greeting by somebody who does not know the secret")
+        self._met = True
+        self._known()
+        self._write(0, encode_greeting(self._signing.answer(greeting, OK, b"")))
+        key = self._signing.stream_key(self._signing.nonce(greeting))
+        self._sender.seal(key)
+        self._receiver.seal(key, self._bytes_max)
+
+    def _begin(self, number: int, body: bytes) -> None:
+        def answered(outcomes: bytes) -> None:
+            self._under_way -= 1
+            self._write(number, outcomes)
+            self._pause_or_resume()
+            if self._ending and not self._under_way:
+                self._transport.close()
+
+        self._under_way += 1
+        self._decide(body, answered)
+        self._pause_or_resume()
+
+    def _write(self, number: int, body: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(self._sender.frame(number, body))
+
+    def end(self) -> None:
+        """Begin nothing more; hang up once everything is answered."""
+        self._ending = True
+        if not self._under_way:
+            self._transport.close()
+
+    def pause_writing(self) -> None:
+        """Read no more while the other side does not read its answers."""
+        self._full = True
+        self._pause_or_resume()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._full = False
+        self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        pause = self._full or self._under_way >= UNDER_WAY_MAX
+        if pause == self._paused or self._transport.is_closing():
+            return
+        self._paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
