@@ -21,7 +21,7 @@ from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPE
 from registry.domain.fold import apply
 from registry.domain.ids import Ids
 from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import Known, Question
+from registry.domain.questions import Key, Known
 from registry.domain.records import Entry, Record
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
@@ -72,7 +72,7 @@ class Given(NamedTuple):
 
     command: Command
     ticket: Ticket | None = None
-    known: Mapping[Question, Known] = {}
+    known: Mapping[Key, Known] = {}
     """Answers to questions for which it was postponed."""
 
 

@@ -20,7 +20,7 @@ from registry.domain.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE, Unread
 from registry.domain.fold import apply
 from registry.domain.model import Reference, Subject, metadata
 from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import PAUSE, Known, Question, facts
+from registry.domain.questions import PAUSE, Key, Known, facts
 from registry.domain.records import Record
 from registry.domain.rows import View
 from registry.domain.scope import Defaults
@@ -183,7 +183,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     parser, elsewhere = Parser(), Parser()
     # Numbers have many spellings, so that only the parser can tell these from one another.
     texts = [f'{{"type":"int","x":{number}.5,"doc":"{"d" * 500}"}}' for number in range(600)]
-    known: dict[Question, Known] = {}
+    known: dict[Key, Known] = {}
     with rows() as made:
         for number, text in enumerate(texts, 1):
             made.put(number, said(text))
