@@ -19,8 +19,8 @@ import uvloop
 from registry.http1.answers import Answer
 from registry.http1.exchange import App, Receive, Send
 from registry.http1.server import Server
-from registry.listening import listen
 from registry.observe.observed import Observed
+from registry.processes.sockets import listen
 
 HEADERS = b"""\
 content-type: application/vnd.schemaregistry.v1+json\r

@@ -26,13 +26,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import orjson
 
 from deploy.local.broker import Broker
-from registry.domain.records import Entry
+from registry.domain.log_format.records import Entry
 from registry.log.contract import Log
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.node.follower import FAR_BEHIND, Follower
-from registry.store.opening import open_store
+from registry.node.replication.follower import FAR_BEHIND, Follower
+from registry.store.open import open_store
 
 
 def entry(number: int, records: int, schema_bytes: int) -> Entry:

@@ -35,11 +35,11 @@ import orjson
 from bench.chart import Series, drawn
 from bench.start import Place, built, memory, size_of
 from deploy.local.node import Node
+from registry.domain.log_format.records import Entry, config_key, schema_key
+from registry.domain.log_format.values import config_value, schema_value
 from registry.domain.model import TOP, Subject
-from registry.domain.records import Entry, config_key, schema_key
 from registry.domain.schemas import FORMATS
-from registry.domain.values import config_value, schema_value
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 
 ROOT = Path(__file__).parent.parent
 TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}

@@ -27,8 +27,8 @@ import orjson
 
 from bench.fold import entry
 from deploy.local.node import Node
-from registry.domain.records import Entry
-from registry.log.embedded import EmbeddedLog
+from registry.domain.log_format.records import Entry
+from registry.log.embedded.log import EmbeddedLog
 
 SCHEMA_BYTES = 400
 SHARED_ID = 2_000_000_000

@@ -30,11 +30,11 @@ sys.path.insert(0, str(ROOT))
 import httpx  # noqa: E402
 import orjson  # noqa: E402
 
+from registry.domain.log_format.records import Entry, schema_key  # noqa: E402
+from registry.domain.log_format.values import schema_value  # noqa: E402
 from registry.domain.model import Subject  # noqa: E402
-from registry.domain.records import Entry, schema_key  # noqa: E402
 from registry.domain.schemas import FORMATS  # noqa: E402
-from registry.domain.values import schema_value  # noqa: E402
-from registry.log.embedded import EmbeddedLog  # noqa: E402
+from registry.log.embedded.log import EmbeddedLog  # noqa: E402
 from tests.running import Registry, free_port  # noqa: E402
 
 FIELDS = 30

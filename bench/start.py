@@ -34,7 +34,7 @@ from bench.fold import entry
 from deploy.local.broker import Broker
 from deploy.local.node import Node
 from registry.log.contract import Log
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from . import VERSION
-from .allowed import SWITCH
 from .commands import snapshot
-from .config import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
+from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
+from .config.setting_types import SWITCH
 
 Run = Callable[[Loaded, dict[str, Any]], int]
 """A command: takes the settings and its own options, gives the exit code."""

@@ -22,12 +22,12 @@ from typing import Any
 import orjson
 
 from . import VERSION
-from .child import REFUSED
-from .config import Settings
-from .listening import listen
-from .modules import module_command
+from .config.loading import Settings
 from .observe.logs import start_logging
-from .runtime_folder import runtime_folder
+from .processes.commands import module_command
+from .processes.parent_channel import REFUSED
+from .processes.runtime_folder import runtime_folder
+from .processes.sockets import listen
 
 STOP_READERS_S = 3.0
 STOP_NODE_S = 1.7
@@ -154,9 +154,9 @@ class _Supervisor:
     def __init__(self, settings: Settings, endpoint: Path) -> None:
         self._settings = settings
         given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
-        self._node = _Child("node", "registry.node.run", given, self._tell_restarts)
+        self._node = _Child("node", "registry.node.main", given, self._tell_restarts)
         self._readers = [
-            _Child("reader", "registry.reader.run", given, self._tell_restarts)
+            _Child("reader", "registry.reader.main", given, self._tell_restarts)
             for _ in range(settings.readers)
         ]
         self._keepers: dict[_Child, asyncio.Task[None]] = {}

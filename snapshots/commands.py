@@ -10,15 +10,17 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
 
-from registry.settings import Settings
-from registry.snapshot.catalogue import CatalogueError
-from registry.snapshot.opening import open_catalogue
+from registry.config.settings import Settings
 
-from . import backup, building, present
-from .steps import Steps
-from .watching import watch
+from .backup import verbs
+from .building import builder
+from .building.watch_requests import watch
+from .catalogue.catalogue import CatalogueError
+from .catalogue.open import open_catalogue
+from .format import stored
+from .progress import Steps
 
-_FAILURES = (*building.FAILURES, *backup.FAILURES, CatalogueError)
+_FAILURES = (*builder.FAILURES, *verbs.FAILURES, CatalogueError)
 
 
 def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
@@ -34,9 +36,7 @@ def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _build(settings: Settings, options: dict[str, Any]) -> int:
-    engine = options["engine"] or (
-        building.SPARK if settings.snapshots_builder == "spark" else building.LOCAL
-    )
+    engine = options["engine"] or (builder.SPARK if settings.snapshots_builder == "spark" else builder.LOCAL)
     if options["watch"]:
         return _watch(settings, engine)
     with closing(open_catalogue(settings)) as catalogue:
@@ -46,7 +46,7 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
         # Retention counts what the catalogue knows by offset: a state of long ago would be deleted at once.
         heard = catalogue if offset is None else None
         with Steps() as steps:
-            manifest = building.build_now(
+            manifest = builder.build_now(
                 settings, heard, engine, steps, offset=offset, extend=not options["full"]
             )
     print(f"{manifest.id}: {manifest.rows} rows in {len(manifest.parts)} parts of {manifest.size} bytes")
@@ -65,9 +65,9 @@ def _build_request(settings: Settings, id: str, engine: str) -> int:
     with closing(open_catalogue(settings)) as catalogue:
         entry = catalogue.entries().get(id)
         if entry is None:
-            raise present.NoSnapshot(f"nobody has asked for a snapshot {id}")
+            raise stored.NoSnapshot(f"nobody has asked for a snapshot {id}")
         with Steps() as steps:
-            entry = building.build_request(settings, catalogue, entry, engine, steps)
+            entry = builder.build_request(settings, catalogue, entry, engine, steps)
     return 0 if entry.state == "ready" else 1
 
 
@@ -79,4 +79,4 @@ def _print_log_lines() -> None:
     log.handlers = [handler]
 
 
-_COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {"build": _build} | backup.COMMANDS
+_COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {"build": _build} | verbs.COMMANDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from registry.config import Setting, table
+from registry.config.loading import Setting, table
 
 _GROUPS = {
     "where": "General",

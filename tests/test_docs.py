@@ -16,7 +16,7 @@ import pytest
 from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
-from registry.config import load, table
+from registry.config.loading import load, table
 from tests.generated_docs import example_file, settings_table
 from tests.pictures import PICTURES
 from tests.running import ROOT, Served

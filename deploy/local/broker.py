@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from snapshots.spark.fetching import one_at_a_time
+from snapshots.spark.jars import one_at_a_time
 
 from . import jars
 from .process import START_TIMEOUT_S, Process, free_port, listens, until

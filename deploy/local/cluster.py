@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from snapshots.spark.fetching import NotAvailable
+from snapshots.spark.jars import NotAvailable
 
 from . import front
 from .broker import Broker

@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from snapshots.spark.fetching import Jars, NotAvailable, pyspark_jars
+from snapshots.spark.jars import Jars, NotAvailable, pyspark_jars
 
 JAVA_OLDEST = 17
 # What of the wheel's jars makes up a ZooKeeper server.

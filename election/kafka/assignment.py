@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from election.contract import Event, NoPrimary, PrimaryIs, Won
 from election.identity import Identity
 from election.kafka.payloads import DUPLICATE_URLS, OK, Assignment, Member
-from election.refusals import duplicates, refusals
+from election.rejections import duplicates, refusals
 
 NOBODY_ELIGIBLE = "no node of the group is eligible"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from election.contract import Event, NoPrimary, PrimaryIs, Won
 from election.identity import Identity, from_json, to_json
-from election.refusals import refusals
+from election.rejections import refusals
 
 PRIMARY = "/schema_registry_master"
 MEMBERS = "/registrar_members"

@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from registry.domain.errors import RegistryError
 
-from .media import PLAIN, PRODUCED
+from .media_types import PLAIN, PRODUCED
 
 Header = tuple[bytes, bytes]
 

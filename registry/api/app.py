@@ -11,20 +11,20 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from registry.aside.pool import Pool
 from registry.domain.errors import RegistryError
+from registry.workers.pool import Pool
 
-from . import target
+from . import request_target
 from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
-from .aside import Aside
 from .backend import ApiSettings, Backend
 from .cors import Cors
-from .page_guard import PageGuard
+from .cross_site import PageGuard
+from .list_slices import Lists
 from .paths import Paths
 from .resource import STATE, Resource
 from .response_headers import ResponseHeaders
 from .routes import operations
-from .slices import Lists
+from .worker_queries import Aside
 
 Metrics = Callable[[], Awaitable[bytes]]
 
@@ -95,8 +95,8 @@ class Border:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         try:
             self._guard.check(scope["method"], scope["headers"])
-            wanted = target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
-            scope[STATE]["target"] = target.in_context(scope["method"], wanted)
+            wanted = request_target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
+            scope[STATE]["target"] = request_target.in_context(scope["method"], wanted)
         except RegistryError as error:
             await send_answer(refusal(error), scope, send)
             return

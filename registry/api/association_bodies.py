@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from registry.domain import guids
-from registry.domain.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Filter
 from registry.domain.commands import Failure, Register, ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST
-from registry.domain.values import LIFECYCLES
+from registry.domain.log_format import association_guids
+from registry.domain.log_format.values import LIFECYCLES
+from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Filter
 
 from .bodies import schema_members
-from .bounds import BATCH_ENTRIES_MAX, check_entries
+from .body_limits import BATCH_ENTRIES_MAX, check_entries
 from .json_input import boolean, document, integer, listing, members, refuse, text
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ def _said(source: dict[str, Any], member: str, **options: Any) -> WantedAssociat
         lifecycle=_one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle"),
         frozen=boolean(source.get("frozen"), f"{member}.frozen"),
         schema=_schema(source, member),
-        guid=guids.timed(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
+        guid=association_guids.timed(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
         **options,
     )
 

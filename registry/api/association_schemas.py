@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from registry.domain.values import LIFECYCLES
+from registry.domain.log_format.values import LIFECYCLES
 
-from .shapes import BOOL, LONG, TEXT, Json, list_of, nullable, object_of, ref
+from .schema_shapes import BOOL, LONG, TEXT, Json, list_of, nullable, object_of, ref
 
 _RESOURCE: Json = {
     "resourceName": TEXT, "resourceNamespace": TEXT, "resourceId": TEXT, "resourceType": TEXT,

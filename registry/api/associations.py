@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import orjson
 
-from registry.domain import associations
 from registry.domain import errors as e
-from registry.domain.association_rules import AssociationRules
-from registry.domain.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
 from registry.domain.commands import Associate, ChangeAssociations, Command, Dissociate, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
+from registry.domain.log_format.values import LIFECYCLES
 from registry.domain.model import DEFAULT_CONTEXT, Subject
-from registry.domain.rows import View
-from registry.domain.values import LIFECYCLES
+from registry.domain.queries import associations
+from registry.domain.queries.association_rules import AssociationRules
+from registry.domain.queries.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
+from registry.domain.rows.layout import View
 
 from .answers import Answer
 from .association_bodies import Wanted, change_requests, get_requests, resource_request

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from registry.domain.commands import Command, Outcome
-from registry.domain.duplicates import AtOnce
 from registry.domain.errors import INCOMPATIBLE
-from registry.domain.rows import View
-from registry.domain.scope import Defaults
-from registry.snapshot.catalogue import Entry
+from registry.domain.lookup.duplicates import AtOnce
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows.layout import View
+from snapshots.catalogue.catalogue import Entry
 
 from .status import NodeStatus
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from registry.domain import parsing
 from registry.domain.commands import Register, TagsOf
 from registry.domain.errors import BAD_REQUEST, INVALID_SCHEMA, RegistryError
+from registry.domain.lookup import registration
 from registry.domain.model import Metadata, Reference, RuleSet
 from registry.domain.model import metadata as sorted_metadata
 from registry.domain.model import rule_set as sorted_rule_set
 from registry.domain.schemas.tags import FIELD, RECORD
 
-from .bounds import check_entries, check_references
+from .body_limits import check_entries, check_references
 from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
 
 
@@ -49,7 +49,7 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
     )
     if incomplete is not None:
         shown = ", ".join(each.shown for each in listed or ())
-        raise parsing.incomplete_reference(request, shown, incomplete.shown)
+        raise registration.incomplete_reference(request, shown, incomplete.shown)
     return request
 
 
@@ -173,7 +173,7 @@ class _SentReference(NamedTuple):
 
     @property
     def shown(self) -> str:
-        return parsing.shown_reference(*self)
+        return registration.shown_reference(*self)
 
     def reference(self) -> Reference:
         assert self.name is not None

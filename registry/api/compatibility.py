@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from registry.domain import compatibility, queries
 from registry.domain import errors as e
-from registry.domain.rows import View
+from registry.domain.compatibility import checks
+from registry.domain.queries import by_subject
+from registry.domain.rows.layout import View
 
 from .answers import Answer, plain_answer
 from .bodies import schema_request
@@ -14,7 +15,7 @@ from .parameters import NORMALIZE, VERBOSE
 
 def check_version(call: Call, view: View) -> Answer:
     """``POST /compatibility/subjects/{subject}/versions/{version}``."""
-    return _check(call, view, queries.parse_version(call.path["version"]))
+    return _check(call, view, by_subject.parse_version(call.path["version"]))
 
 
 def check_all(call: Call, view: View) -> Answer:
@@ -25,9 +26,7 @@ def check_all(call: Call, view: View) -> Answer:
 def _check(call: Call, view: View, number: int | None) -> Answer:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     defaults, verbose = call.settings.defaults, call.args["verbose"]
-    body = compatibility.answer(
-        view, call.parser, request, number, defaults, verbose=verbose, plain=call.plain
-    )
+    body = checks.answer(view, call.parser, request, number, defaults, verbose=verbose, plain=call.plain)
     return plain_answer(body) if call.plain else Answer(body)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
-from registry.domain import duplicates
-from registry.domain.duplicates import Content, Group, Scope
-from registry.domain.rows import View
+from registry.domain.lookup import duplicates
+from registry.domain.lookup.duplicates import Content, Group, Scope
+from registry.domain.rows.layout import View
 from registry.domain.schemas import InvalidSchema
 
 from .answers import Answer, Header

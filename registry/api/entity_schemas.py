@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from registry.domain.values import LEVELS, MODES
+from registry.domain.log_format.values import LEVELS, MODES
 
 from . import association_schemas, own_schemas
-from .shapes import BOOL, INT, LONG, TEXT, Json, all_nullable, list_of, map_of, nullable, object_of, ref
+from .schema_shapes import (
+    BOOL,
+    INT,
+    LONG,
+    TEXT,
+    Json,
+    all_nullable,
+    list_of,
+    map_of,
+    nullable,
+    object_of,
+    ref,
+)
 
 _CONTENT: Json = {
     "schemaType": TEXT,

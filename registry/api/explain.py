@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from registry.domain import errors as e
-from registry.domain.explaining import Asked, explain
+from registry.domain.compatibility.explanation import Asked, explain
+from registry.domain.log_format.values import POLICIES
 from registry.domain.model import Subject
-from registry.domain.rows import View
+from registry.domain.rows.layout import View
 from registry.domain.schemas import STRICT
-from registry.domain.values import POLICIES
 
 from .answers import Answer, plain_answer
 from .bodies import schema_members

@@ -15,7 +15,7 @@ import orjson
 
 from registry.domain.errors import BAD_REQUEST, UNPROCESSABLE
 
-from .bounds import LARGE_BYTES, check_large
+from .body_limits import LARGE_BYTES, check_large
 
 T = TypeVar("T")
 Reader = Callable[[Any, str], T]

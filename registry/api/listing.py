@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from registry.domain.rows import View
+from registry.domain.rows.layout import View
 
 from .answers import Header
 from .parameters import INT_MAX
@@ -43,7 +43,7 @@ class Listing(Generic[_T]):
     """A page of a list, walked in slices after the handler has found that there is no error.
 
     ``walk`` begins behind a mark and yields ``None`` for what it looks at and leaves out (see
-    :mod:`registry.domain.sorting`).
+    :mod:`registry.domain.queries.sorting`).
     """
 
     walk: Callable[[View, Any], Iterator[_T | None]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .entity_schemas import SCHEMAS
-from .media import CONSUMED, PRODUCED
+from .media_types import CONSUMED, PRODUCED
 from .operations import Fresh, Operation
 from .parameters import CURSOR, Parameter
 

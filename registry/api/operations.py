@@ -11,9 +11,9 @@ from registry.domain import errors
 from registry.domain.commands import Command
 from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
-from registry.domain.parser import Parser
-from registry.domain.rows import View
-from registry.domain.sorting import Search
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries.sorting import Search
+from registry.domain.rows.layout import View
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend

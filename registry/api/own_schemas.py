@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from registry.domain.values import LEVELS
+from registry.domain.log_format.values import LEVELS
 
-from .shapes import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
+from .schema_shapes import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
 
 _SNAPSHOT: Json = {
     "id": TEXT,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from xxhash import xxh3_64_hexdigest
 
 from registry.domain.errors import UNPROCESSABLE
-from registry.domain.rows import View
+from registry.domain.rows.layout import View
 
 from .listing import Cursor, Listing, Mark
 from .operations import Call

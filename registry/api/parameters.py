@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from registry.domain.associations import NONE, Filter
 from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
-from registry.domain.values import LIFECYCLES
+from registry.domain.log_format.values import LIFECYCLES
+from registry.domain.queries.associations import NONE, Filter
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _INT_MIN, INT_MAX = -(2**31), 2**31 - 1

@@ -12,7 +12,6 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from registry.domain import scope as scopes
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
@@ -27,19 +26,20 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.model import Subject
-from registry.domain.parser import TooMuchText
-from registry.domain.rows import View
-from registry.domain.views import DictView
+from registry.domain.parsing.parser import TooMuchText
+from registry.domain.queries import scope as scopes
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import DictView
 
-from . import media
+from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
-from .aside import Aside
 from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
+from .list_slices import Lists
 from .listing import Listing
 from .operations import Call, Fresh, Handled, Operation, Sought
 from .parameters import arguments
-from .slices import Lists
+from .worker_queries import Aside
 
 MIN_OFFSET = "x-registry-min-offset"
 FORWARD = "x-forward"
@@ -80,7 +80,7 @@ class Resource:
         """Answer one request; errors of the registry become answers in the documented shape."""
         state = scope[STATE]
         state["route"] = self.path
-        kind = media.PRODUCED[0]
+        kind = media_types.PRODUCED[0]
         try:
             operation = self._operation(scope["method"])
             if operation is None:
@@ -89,12 +89,12 @@ class Resource:
                 headers = Headers(scope=scope)
                 content_type = _bytes(headers.get("content-type"))
                 if operation.needs_json:
-                    media.check_json(content_type, has_body=_has_body(headers))
+                    media_types.check_json(content_type, has_body=_has_body(headers))
                 if not operation.own:
-                    media.check_consumed(content_type)
-                    kind = media.negotiated(b",".join(_all(headers, "accept")), plain=operation.plain)
-                plain = kind == media.PLAIN
-                kind = media.PRODUCED[0] if plain else kind  # what is refused is refused in JSON
+                    media_types.check_consumed(content_type)
+                    kind = media_types.negotiated(b",".join(_all(headers, "accept")), plain=operation.plain)
+                plain = kind == media_types.PLAIN
+                kind = media_types.PRODUCED[0] if plain else kind  # what is refused is refused in JSON
                 answer = await self._answer(operation, scope, headers, receive, plain=plain)
         except RegistryError as error:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()

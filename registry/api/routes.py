@@ -16,9 +16,9 @@ from . import (
     openapi,
     schemas,
     scopes,
-    server,
+    server_info,
     snapshots,
-    stored,
+    stored_scopes,
     subjects,
     tags,
 )
@@ -39,14 +39,16 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),
         *_tagged("Config and mode", scopes.scope_operations("/{}/{{subject}}", "a subject or a context")),
         *_tagged("Contexts", scopes.CONTEXT_OPERATIONS),
-        *_tagged("Server", server.OPERATIONS),
+        *_tagged("Server", server_info.OPERATIONS),
         *_tagged("Associations", associations.OPERATIONS),
-        *_own(server.OWN_OPERATIONS),
+        *_own(server_info.OWN_OPERATIONS),
         *_own(snapshots.OPERATIONS),
-        *_own(stored.OPERATIONS),
+        *_own(stored_scopes.OPERATIONS),
     ]
     if metrics is not None:
-        found += _own([_get("/metrics", "Metrics for Prometheus", server.metrics_of(metrics), "Metrics")])
+        found += _own(
+            [_get("/metrics", "Metrics for Prometheus", server_info.metrics_of(metrics), "Metrics")]
+        )
 
     @cache
     def described() -> bytes:

@@ -10,16 +10,16 @@ from typing import Any
 import orjson
 from xxhash import xxh3_64_intdigest
 
-from registry.domain import associations, entities, lists, queries, scope, versions
 from registry.domain import errors as e
-from registry.domain.association_rules import AssociationRules
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND
-from registry.domain.lists import Listed, PlacedVersion
 from registry.domain.model import Subject
-from registry.domain.rows import View
+from registry.domain.queries import associations, by_subject, entities, lists, scope, versions
+from registry.domain.queries.association_rules import AssociationRules
+from registry.domain.queries.lists import Listed, PlacedVersion
+from registry.domain.queries.sorting import Search
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import View
 from registry.domain.schemas import FORMATS
-from registry.domain.sorting import Search
-from registry.domain.versions import Registered
 
 from . import tags
 from .answers import Answer, Header, json_answer
@@ -135,7 +135,7 @@ def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
     md5 = _md5(call)
 
     def walk(view: View) -> Iterator[tuple[str, int] | None]:
-        return queries.ids_of_guid(view, md5) if md5 else iter(())
+        return by_subject.ids_of_guid(view, md5) if md5 else iter(())
 
     return whole(walk, lambda each: orjson.dumps({"context": each[0], "id": each[1]}))
 
@@ -172,7 +172,7 @@ def _by_id(call: Call, view: View) -> Callable[[View], Search[Registered]]:
 def _of_id(call: Call, view: View, shown: Callable[[Registered], Any]) -> Sought[Registered]:
     schema_id, scope = path_number(call.path["id"]), _scope(call, view)
     return Sought(
-        lambda view: queries.id_in_scope(view, schema_id, scope),
+        lambda view: by_subject.id_in_scope(view, schema_id, scope),
         lambda _, found: _holders(call, found.subject.context, schema_id, shown),
     )
 

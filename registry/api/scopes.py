@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import orjson
 
-from registry.domain import entities, scope, versions
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteConfig, DeleteContext, DeleteMode, PutConfig, PutMode
 from registry.domain.errors import NO_SUBJECT_COMPATIBILITY, NO_SUBJECT_MODE, UNPROCESSABLE
 from registry.domain.model import TOP, Subject
-from registry.domain.rows import View
+from registry.domain.queries import entities, scope, versions
+from registry.domain.rows.layout import View
 
 from .answers import Answer
 from .bodies import config_patch, mode_request

@@ -8,8 +8,8 @@ import msgspec
 
 from registry.domain import errors as e
 from registry.domain.commands import Command, RequestSnapshot
-from registry.domain.rows import View
-from registry.snapshot.catalogue import Entry
+from registry.domain.rows.layout import View
+from snapshots.catalogue.catalogue import Entry
 
 from .answers import Answer, Header
 from .backend import Backend

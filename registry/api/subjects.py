@@ -9,16 +9,17 @@ from typing import Any
 import msgspec
 import orjson
 
-from registry.domain import entities, lists, lookup, queries
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
 from registry.domain.decide.decision import check_subject
-from registry.domain.metadata import tidy_rules
+from registry.domain.lookup import find
+from registry.domain.lookup.metadata import tidy_rules
 from registry.domain.model import Subject
-from registry.domain.rows import VersionRow, View
+from registry.domain.queries import by_subject, entities, lists
+from registry.domain.queries.sorting import Search
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
-from registry.domain.sorting import Search
-from registry.domain.versions import Registered
 
 from . import tags
 from .answers import Answer
@@ -81,7 +82,7 @@ def list_versions(call: Call, view: View) -> Sought[None]:
 
     listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,))
     return Sought(
-        lambda view: queries.require(view, call.subject, deleted=deleted or only), lambda _, __: listing
+        lambda view: by_subject.require(view, call.subject, deleted=deleted or only), lambda _, __: listing
     )
 
 
@@ -107,7 +108,7 @@ def get_version_text(call: Call, view: View) -> Sought[Registered]:
 
 def delete_version(call: Call, view: View) -> Command:
     """``DELETE /subjects/{subject}/versions/{version}``."""
-    number = queries.parse_version(call.path["version"])
+    number = by_subject.parse_version(call.path["version"])
     return DeleteVersion(call.asked.qualified, number, call.args["permanent"])
 
 
@@ -115,16 +116,16 @@ def find_by_metadata(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/metadata``."""
     wanted, deleted = zip(call.args["key"], call.args["value"], strict=False), call.args["deleted"]
     return Sought(
-        lambda view: queries.version_with_metadata(view, call.subject, wanted, deleted=deleted),
+        lambda view: by_subject.version_with_metadata(view, call.subject, wanted, deleted=deleted),
         lambda view, found: Answer(entities.schema_entity(_formatted(call, view, found))),
     )
 
 
 def list_referrers(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/versions/{version}/referencedby``; the version itself may be soft-deleted."""
-    number = queries.parse_version(call.path["version"])
+    number = by_subject.parse_version(call.path["version"])
     return Sought(
-        lambda view: queries.find_version(view, call.subject, number, deleted=True),
+        lambda view: by_subject.find_version(view, call.subject, number, deleted=True),
         lambda _, found: _referrers(call, found),
     )
 
@@ -139,8 +140,8 @@ def _referrers(call: Call, found: Registered) -> Listing[tuple[str, int]]:
 
 
 def _version(call: Call) -> Callable[[View], Search[Registered]]:
-    number = queries.parse_version(call.path["version"])
-    return lambda view: queries.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
+    number = by_subject.parse_version(call.path["version"])
+    return lambda view: by_subject.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
 
 
 def _formatted(call: Call, view: View, found: Registered) -> VersionRow:
@@ -151,7 +152,7 @@ def look_up(call: Call, view: View) -> Answer:
     """``POST /subjects/{subject}``."""
     request = _request(call)
     settings, deleted = call.settings.defaults, call.args["deleted"]
-    return Answer(lookup.lookup(view, call.parser, request, settings, deleted=deleted))
+    return Answer(find.lookup(view, call.parser, request, settings, deleted=deleted))
 
 
 def register(call: Call, view: View) -> Answer | Command:
@@ -163,7 +164,7 @@ def register(call: Call, view: View) -> Answer | Command:
     if request.changes_tags:
         return msgspec.structs.replace(request, subject=call.asked.qualified)
     request = _parsed(call, request)
-    reply = lookup.already_registered(view, call.parser, request, defaults) if call.from_rows else None
+    reply = find.already_registered(view, call.parser, request, defaults) if call.from_rows else None
     if reply is not None:
         return Answer(reply)
     return msgspec.structs.replace(request, subject=call.asked.qualified)

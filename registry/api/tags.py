@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 
-from registry.domain import queries
 from registry.domain.commands import TagVersion
 from registry.domain.decide.decision import check_subject
 from registry.domain.errors import INVALID_SCHEMA
-from registry.domain.metadata import tidy_rules
-from registry.domain.rows import View
+from registry.domain.lookup.metadata import tidy_rules
+from registry.domain.queries import by_subject
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import View
 from registry.domain.schemas import InvalidSchema
-from registry.domain.versions import Registered
 
 from .bodies import metadata, rule_set, tags_of
 from .json_input import document, integer, listing, text
@@ -29,9 +29,9 @@ def tag_version(call: Call, view: View) -> Sought[Registered]:
     wanted = tag_request(call.body)
     for rules in (wanted["rule_set"], wanted["rules_to_merge"]):
         tidy_rules(rules)
-    number = queries.parse_version(call.path["version"])
+    number = by_subject.parse_version(call.path["version"])
     return Sought(
-        lambda view: queries.version_anywhere(view, asked, number),
+        lambda view: by_subject.version_anywhere(view, asked, number),
         lambda _, found: TagVersion(found.subject.qualified, found.version, **wanted),
     )
 

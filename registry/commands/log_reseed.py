@@ -10,18 +10,16 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from registry.domain.sensitive import has_encoded
-from registry.encoder.opening import keyset_place
-from registry.encoder.place import KeysetFile, carry
+from registry.config.settings import Settings
+from registry.domain.queries.sensitive_metadata import has_encoded
+from registry.encoder.keyset_storage import KeysetFile, carry
+from registry.encoder.open import keyset_place
 from registry.log.contract import LogError
-from registry.log.kafka.log import KafkaLog
-from registry.settings import Settings
-from registry.store.kept import KeptStore
+from registry.log.kafka.open_topic import open_topic_for_command
 from registry.store.layout import StoreError
-
-from .publishing import Refused, Target, look_at_store, publish_state
-from .reseeding import Wanted
-from .topic import open_topic
+from registry.store.offline import KeptStore
+from snapshots.backup.reseed_log import Wanted
+from snapshots.backup.reseed_publish import Refused, look_at_store, publish_state, topic_target
 
 
 def log_reseed(settings: Settings, *, dry_run: bool) -> int:
@@ -42,7 +40,7 @@ def _log_reseed(settings: Settings, *, dry_run: bool) -> None:
         raise Refused("log reseed writes to a Kafka topic: give --kafka HOST:PORT")
     with KeptStore(settings.data / "store") as store:
         wanted = look_at_store(store, f"store {settings.data / 'store'}")
-        log = open_topic(settings, make=not dry_run)
+        log = open_topic_for_command(settings, make=not dry_run)
         if log is None:
             print(
                 f"the topic {settings.topic} does not exist; it would be made, and all of this written to it"
@@ -68,18 +66,6 @@ def _carry_keyset(settings: Settings, store: KeptStore) -> None:
         print(
             f"not carried: the keyset of encrypted metadata; neither {place.name} nor {copy.name} holds one"
         )
-
-
-def topic_target(settings: Settings, log: KafkaLog) -> Target:
-    """The topic that the settings name, as a place for a state."""
-    return Target(
-        log,
-        name=f"the topic {settings.topic} ({log.identity})",
-        larger="max.message.bytes",
-        anew="Name another topic with --topic; or, where nothing in this one is needed any more, delete it.",
-        data=settings.data,
-        map_bytes=settings.store_map_bytes,
-    )
 
 
 def _say_what_is_next(settings: Settings, wanted: Wanted, applied: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from registry.config import Loaded
+from registry.config.loading import Loaded
 
 Run = Callable[[Loaded, dict[str, Any]], int]
 Add = Callable[..., argparse.ArgumentParser]

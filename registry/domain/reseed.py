@@ -29,18 +29,20 @@ from typing import Any
 
 import orjson
 
-from . import fold, records, rows, values
-from .jackson import dumps
-from .model import Subject
-from .records import AssociationKey, Entry
-from .rows import VersionRow, View
-from .versions import subject_at
+from registry.domain.fold import fold
+from registry.domain.log_format import records, values
+from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.records import AssociationKey, Entry
+from registry.domain.model import Subject
+from registry.domain.queries.versions import subject_at
+from registry.domain.rows import layout
+from registry.domain.rows.layout import VersionRow, View
 
 _OFFSET = 8
-_NO_ORDER = (rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE)
+_NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)
 _SAME = (
-    rows.CONTEXT, rows.RESERVATION, rows.CONFIG, rows.MODE, rows.GUID, rows.REFERRER,
-    rows.RESOURCE_NAME, rows.RESOURCE_ID, rows.ENCODED,
+    layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE, layout.GUID, layout.REFERRER,
+    layout.RESOURCE_NAME, layout.RESOURCE_ID, layout.ENCODED,
 )  # fmt: skip
 
 
@@ -50,7 +52,7 @@ def entries(view: View) -> Iterator[Entry]:
     Keeps some hundred bytes for each version in memory meanwhile, to sort them.
     """
     for table in _NO_ORDER:
-        for key, value in rows.scan(view, table):
+        for key, value in layout.scan(view, table):
             entry = _without_order(view, key, value)
             if entry is not None:
                 yield entry
@@ -58,7 +60,7 @@ def entries(view: View) -> Iterator[Entry]:
         entry = _of_history(view, item[_OFFSET:])
         if entry is not None:
             yield entry
-    for _, value in rows.scan(view, rows.ASSOCIATION):
+    for _, value in layout.scan(view, layout.ASSOCIATION):
         yield _association(value)
 
 
@@ -74,17 +76,17 @@ def left_out(view: View) -> dict[str, int]:
     """How many rows :func:`entries` does not carry, by the words for them; nothing where there are none."""
     nameless = sum(
         _subject_of(view, key) is None
-        for table in (rows.RESERVATION, rows.DELETE_MARK, rows.CLEAR)
-        for key, _ in rows.scan(view, table)
+        for table in (layout.RESERVATION, layout.DELETE_MARK, layout.CLEAR)
+        for key, _ in layout.scan(view, table)
     )
-    quarantined = sum(1 for _ in rows.scan(view, rows.QUARANTINE))
+    quarantined = sum(1 for _ in layout.scan(view, layout.QUARANTINE))
     counted = {"quarantined records": quarantined, "rows whose long names are lost": nameless}
     return {words: count for words, count in counted.items() if count}
 
 
 def differences(old: View, new: View) -> Iterator[str]:
     """How the rows of a reseeded log differ from those it was made from, but for what always does."""
-    for table in (*_SAME, rows.ASSOCIATION, rows.ID, rows.VERSION, rows.DELETE_MARK, rows.CLEAR):
+    for table in (*_SAME, layout.ASSOCIATION, layout.ID, layout.VERSION, layout.DELETE_MARK, layout.CLEAR):
         for first, second in zip_longest(_comparable(old, table), _comparable(new, table)):
             if first != second:
                 told = [("nothing" if each is None else repr(each)[:400]) for each in (first, second)]
@@ -94,24 +96,24 @@ def differences(old: View, new: View) -> Iterator[str]:
 
 def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
     table = key[:1]
-    if table in (rows.CONFIG, rows.MODE):
-        scope = rows.scope_of(key, value)
-        if table == rows.CONFIG:
+    if table in (layout.CONFIG, layout.MODE):
+        scope = layout.scope_of(key, value)
+        if table == layout.CONFIG:
             return Entry(records.config_key(scope), value)
-        return Entry(records.mode_key(scope), values.mode_value(scope, rows.mode_of(value)))
+        return Entry(records.mode_key(scope), values.mode_value(scope, layout.mode_of(value)))
     context = _context_of(view, key)
     if context is None:
         return None
-    if table == rows.CONTEXT:
+    if table == layout.CONTEXT:
         return Entry(records.context_key(context), values.context_value(context))
-    return Entry(records.reservation_key(context), values.reservation_value(rows.unnumber(value)))
+    return Entry(records.reservation_key(context), values.reservation_value(layout.unnumber(value)))
 
 
 def _history(view: View) -> list[bytes]:
     """The keys of all rows whose order counts, each behind its offset, ascending."""
-    found = [_packed(rows.offset_of(value)) + key for key, value in rows.scan(view, rows.VERSION)]
-    found += [_packed(fold.read_mark(value)[0]) + key for key, value in rows.scan(view, rows.DELETE_MARK)]
-    found += [value + key for key, value in rows.scan(view, rows.CLEAR)]
+    found = [_packed(layout.offset_of(value)) + key for key, value in layout.scan(view, layout.VERSION)]
+    found += [_packed(fold.read_mark(value)[0]) + key for key, value in layout.scan(view, layout.DELETE_MARK)]
+    found += [value + key for key, value in layout.scan(view, layout.CLEAR)]
     found.sort()
     return found
 
@@ -123,30 +125,30 @@ def _packed(offset: int) -> bytes:
 def _of_history(view: View, key: bytes) -> Entry | None:
     value = view.get(key)
     assert value is not None
-    if key.startswith(rows.VERSION):
+    if key.startswith(layout.VERSION):
         return _version(view, key, value)
     subject = _subject_of(view, key)
     if subject is None:
         return None
-    if key.startswith(rows.CLEAR):
+    if key.startswith(layout.CLEAR):
         return Entry(records.clear_subject_key(subject), values.clear_subject_value(subject))
     _, upto = fold.read_mark(value)
     return Entry(records.delete_subject_key(subject), values.delete_subject_value(subject, upto))
 
 
 def _version(view: View, key: bytes, value: bytes) -> Entry:
-    row, subject, version = VersionRow.unpack(value), subject_at(key, value), rows.unnumber(key[-4:])
+    row, subject, version = VersionRow.unpack(value), subject_at(key, value), layout.unnumber(key[-4:])
     deleted = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))
     return Entry(records.schema_key(subject, version), values.schema_value_of(row, deleted=deleted))
 
 
 def _marked(view: View, key: bytes, offset: int) -> bool:
     """Whether the delete mark that stands today covers a version recorded at ``offset``."""
-    mark = view.get(rows.DELETE_MARK + key[1:-4])
+    mark = view.get(layout.DELETE_MARK + key[1:-4])
     if mark is None:
         return False
     at, upto = fold.read_mark(mark)
-    return at > offset and rows.unnumber(key[-4:]) <= upto
+    return at > offset and layout.unnumber(key[-4:]) <= upto
 
 
 def _association(value: bytes) -> Entry:
@@ -166,10 +168,10 @@ def _without_update(value: bytes) -> dict[str, Any]:
 def _subject_of(view: View, key: bytes) -> Subject | None:
     """Whom a row of table C, D, N or X is about; ``None`` where only a hash of a long name is left."""
     context, _, rest = key[1:].partition(b"\0")
-    name = rows.unpart(rest[:-1])
+    name = layout.unpart(rest[:-1])
     if name is None:
         # Without a version the mark or clear of a subject has no effect.
-        version = next(rows.scan(view, rows.VERSION + key[1:]), None)
+        version = next(layout.scan(view, layout.VERSION + key[1:]), None)
         return None if version is None else subject_at(*version)
     known = _context_name(view, context)
     return None if known is None else Subject(known, name)
@@ -180,35 +182,35 @@ def _context_of(view: View, key: bytes) -> str | None:
 
 
 def _context_name(view: View, context: bytes) -> str | None:
-    known = rows.unpart(context)
+    known = layout.unpart(context)
     if known is not None:
         return known
     tail = context + b"\0"
-    row = view.get(rows.CONTEXT + tail)
+    row = view.get(layout.CONTEXT + tail)
     if row is not None:
         return row.decode()
-    version = next(rows.scan(view, rows.VERSION + tail), None)
+    version = next(layout.scan(view, layout.VERSION + tail), None)
     if version is not None:
         return subject_at(*version).context
-    for table in (rows.CONFIG, rows.MODE):
-        scope = next(rows.scan(view, table + tail), None)
+    for table in (layout.CONFIG, layout.MODE):
+        scope = next(layout.scan(view, table + tail), None)
         if scope is not None:
-            return rows.scope_of(*scope).context
+            return layout.scope_of(*scope).context
     return None
 
 
 def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
     """The rows of a table without what always differs; those that :func:`entries` cannot carry left out."""
-    for key, value in rows.scan(view, table):
-        if table == rows.VERSION:
+    for key, value in layout.scan(view, table):
+        if table == layout.VERSION:
             row = VersionRow.unpack(value)
             own = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))
             yield key, row._replace(offset=0, ts=0, own_deleted=own)
-        elif table == rows.ID:
-            yield rows.without_offset(key), value
-        elif table == rows.ASSOCIATION:
+        elif table == layout.ID:
+            yield layout.without_offset(key), value
+        elif table == layout.ASSOCIATION:
             yield key, _without_update(value)
-        elif table in _SAME and (table != rows.RESERVATION or _context_of(view, key) is not None):
+        elif table in _SAME and (table != layout.RESERVATION or _context_of(view, key) is not None):
             yield key, value
-        elif table in (rows.DELETE_MARK, rows.CLEAR) and _subject_of(view, key) is not None:
-            yield key, fold.read_mark(value)[1] if table == rows.DELETE_MARK else b""
+        elif table in (layout.DELETE_MARK, layout.CLEAR) and _subject_of(view, key) is not None:
+            yield key, fold.read_mark(value)[1] if table == layout.DELETE_MARK else b""

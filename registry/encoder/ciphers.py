@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from registry.domain import values
 from registry.domain.errors import STORE_FAILED
-from registry.domain.records import Record
-from registry.domain.rows import ENCODED_MARK
+from registry.domain.log_format import values
+from registry.domain.log_format.records import Record
+from registry.domain.rows.layout import ENCODED_MARK
 from registry.log.contract import LogError, Unreachable
 
 from .keyset import BadKeyset, Keyset, WrongSecret, key_id
-from .place import KeysetFile, Place
+from .keyset_storage import KeysetFile, Place
 
 _AGAIN_S = 5.0  # between looks for a key that was not found
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class ReaderCipher:
         raise STORE_FAILED("A reader does not encrypt")
 
     def decrypt(self, text: str) -> str | None:
-        """See :meth:`registry.domain.sensitive.Cipher.decrypt`."""
+        """See :meth:`registry.domain.queries.sensitive_metadata.Cipher.decrypt`."""
         if self._keyset is None or key_id(text) not in self._keyset.keys:
             self._look()
         return None if self._keyset is None else self._keyset.decrypt(text)
@@ -157,7 +157,7 @@ class NodeCipher:
                 self._look_for(wanted)
 
     def encrypt(self, plain: str) -> str:
-        """See :meth:`registry.domain.sensitive.Cipher.encrypt`; the first one writes the keyset."""
+        """Encrypt a value, see :class:`.sensitive_metadata.Cipher`; the first call writes the keyset."""
         with self._alone:
             if self._keyset is None or self._trouble:
                 self._make_usable()
@@ -165,7 +165,7 @@ class NodeCipher:
             return self._keyset.encrypt(plain)
 
     def decrypt(self, text: str) -> str | None:
-        """See :meth:`registry.domain.sensitive.Cipher.decrypt`."""
+        """See :meth:`registry.domain.queries.sensitive_metadata.Cipher.decrypt`."""
         return None if self._keyset is None else self._keyset.decrypt(text)
 
     def _make_usable(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from registry.domain.errors import RegistryError
 
 from .bodies import Bodies
+from .header_cache import Repeated
 from .limits import Limits
 from .parsing import RequestParser, Stage
-from .repeated import Repeated
 from .request import Request
 
 # Parsed and answered at once: some hundreds of the smallest requests take a few milliseconds.

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from registry.domain.lineage import Lineage
-from registry.domain.records import Entry, Record
+from registry.domain.log_format.lineage import Lineage
+from registry.domain.log_format.records import Entry, Record
 
 
 class LogError(Exception):

@@ -9,9 +9,9 @@ from typing import TypeVar
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
-from registry.peers.host import Asked, Offer, decided
-from registry.snapshot.catalogue import Entry
-from registry.store.view import AppliedView, decrypted
+from registry.forwarding.node_port import Asked, Offer, decided
+from registry.store.views import AppliedView, decrypted
+from snapshots.catalogue.catalogue import Entry
 
 from .node import Node
 

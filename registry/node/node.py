@@ -19,35 +19,35 @@ from typing import TYPE_CHECKING, Any
 
 from election.contract import Election, Identity
 from registry.api.status import NodeStatus
-from registry.aside.pool import Pool
-from registry.config import Settings
+from registry.config.loading import Settings
 from registry.domain.commands import Command, Outcome, RequestSnapshot, Ticket
-from registry.domain.records import Record
+from registry.domain.log_format.records import Record
 from registry.log.contract import Log
-from registry.log.embedded import EmbeddedLog, now_ms
+from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
 from registry.observe.pulse import Pauses, Pulse
 from registry.store.lmdb import Store
+from registry.wiring import defaults
+from registry.workers.pool import Pool
 
-from .absence import Absence
-from .claiming import Barrier, Claimant, claim_log, newest_barrier
-from .counting import Counting
-from .duty import Duty
-from .electing import Electing
-from .follower import Follower
-from .following import Following
-from .freshness import Freshness
-from .given import defaults
-from .housekeeping import Housekeeping
-from .membership import Membership
-from .memory import Memory
-from .naming import own_identity
-from .role import Role, Stage
-from .snapshotting import Snapshotting
-from .starting import Starting
-from .telling import encoder_trouble, metrics, status
-from .waiting import Answer
-from .writer import Writer, Writing
+from .leadership.claim import Barrier, Claimant, claim_log, newest_barrier
+from .leadership.election_thread import Electing
+from .leadership.id_counter import Counting
+from .leadership.identity import own_identity
+from .leadership.role import Role, Stage
+from .leadership.role_holder import Membership
+from .maintenance import Housekeeping
+from .replication.dedup import Memory
+from .replication.follower import Follower
+from .replication.loop import Following
+from .replication.read_barrier import Freshness
+from .replication.staleness import Absence
+from .snapshots.coordinator import Snapshotting
+from .startup.progress import Starting
+from .status import encoder_trouble, metrics, status
+from .write.loop import Duty
+from .write.queue import Answer
+from .write.writer import Writer, Writing
 
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher
@@ -313,7 +313,7 @@ class Node:
         return metrics(self)
 
     def _make_election(self) -> Election:
-        from .elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
+        from .leadership.elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
 
         return made_by_settings(self._settings, self.identity, self.reachable, alive=self.heartbeats.beat)
 

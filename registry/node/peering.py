@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import ssl
 
-from registry.addresses import ANY_HOST
-from registry.config import Settings
+from registry.config.addresses import ANY_HOST
+from registry.config.loading import Settings
 from registry.domain.admission import Room
-from registry.listening import listen
-from registry.peers.peers import Peers
-from registry.peers.security import Security
+from registry.forwarding.authentication import Security
+from registry.forwarding.peers import Peers
+from registry.processes.sockets import listen
 
 from .node import Node
 

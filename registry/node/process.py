@@ -7,18 +7,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from registry.child import REFUSED, Parent
-from registry.config import Settings
+from registry.config.loading import Settings
+from registry.forwarding.node_port import Offer
 from registry.log.contract import LogError
-from registry.peers.host import Offer
+from registry.processes.parent_channel import REFUSED, Parent
 from registry.store.layout import StoreError
 
-from .early import QUICK_S, Early
-from .endpoint import Endpoint
+from .command_router import Alone, Attached, Ending
+from .ipc_server import Endpoint
 from .node import Node
-from .offering import Alone, Attached, Ending
-from .opening import Opened, Opening
-from .starting import Stopped
+from .startup.open import Opened, Opening
+from .startup.progress import Stopped
+from .startup_endpoint import QUICK_S, Early
 
 if TYPE_CHECKING:
     from .serving import Serving
@@ -138,7 +138,7 @@ async def run(parent: Parent, opening: Opening) -> int:
 async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> Early | None:
     """Return when log and store are open; what answers meanwhile, if that takes long.
 
-    Raises what opening them raises, and :class:`.starting.Stopped` when ``stopping`` is set before.
+    Raises what opening them raises, and :class:`.progress.Stopped` when ``stopping`` is set before.
     """
     loop = asyncio.get_running_loop()
     opened, stopped = asyncio.wrap_future(opening.opened), loop.create_task(stopping.wait())

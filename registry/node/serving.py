@@ -12,15 +12,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from registry import VERSION
 from registry.api.app import create_app
 from registry.api.backend import Backend
-from registry.aside.pool import Pool
-from registry.config import Settings
+from registry.config.loading import Settings
 from registry.http1.server import Server
-from registry.listening import listen
 from registry.observe.observed import Observed
 from registry.observe.requests import Tally
-from registry.public import public_server
-
-from .given import api_settings, limits
+from registry.processes.sockets import listen
+from registry.public_server import public_server
+from registry.wiring import api_settings, limits
+from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]
 

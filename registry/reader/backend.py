@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
-from registry.domain.sensitive import Cipher
-from registry.node.messages import State
-from registry.snapshot.catalogue import Entry
+from registry.domain.queries.sensitive_metadata import Cipher
+from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
-from registry.store.view import AppliedView, decrypted
+from registry.store.views import AppliedView, decrypted
+from snapshots.catalogue.catalogue import Entry
 
-from .confirming import Confirming
-from .link import Link
+from .node_client import Link
+from .read_barrier import Confirming
 
 if TYPE_CHECKING:
-    from .asking import LogEnd
+    from .log_end_client import LogEnd
 
 _NO_NODE = "the node does not answer; if it has started just now, its log lines say what it waits for"
 

@@ -1,4 +1,4 @@
-"""The check of a store's files before it serves; runs in a child process (:mod:`registry.lmdbfile`).
+"""Check of a store's files before it serves, in a child process (:mod:`registry.processes.lmdb_check`).
 
 A small store is held against its digest; of a larger one some rows all over it are read, and the digest is
 checked later by :meth:`.lmdb.Store.verify_step`.
@@ -14,9 +14,9 @@ from typing import Any
 
 import lmdb
 
-from registry.domain.digest import MODULUS, row_hash
-from registry.domain.lineage import Lineage
-from registry.lmdbfile import is_short, look_inside, progress, read_only, report
+from registry.domain.log_format.lineage import Lineage
+from registry.domain.rows.digest import MODULUS, row_hash
+from registry.processes.lmdb_check import is_short, look_inside, progress, read_only, report
 
 from . import layout
 from .layout import State

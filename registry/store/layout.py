@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from registry import folders
+from registry.processes import file_lock
 
 FORMAT = b"registrar-store 1"
 ROWS, META = b"rows", b"meta"
@@ -102,7 +102,7 @@ def write_current(path: Path, current: Current) -> None:
     finally:
         os.close(fd)
     new.rename(path / CURRENT)
-    folders.sync(path)
+    file_lock.sync(path)
 
 
 def boot_id() -> bytes:

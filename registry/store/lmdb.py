@@ -5,7 +5,7 @@ Rules:
 * :meth:`Store.commit` is the only way rows change; rows, applied offset and digest change in one transaction,
   so that a process killed at any instant resumes exactly;
 * commits are not synced: the log is the truth, and what a kill leaves in the page cache is whole. What a lost
-  machine leaves is not, so a store that was not closed before a reboot is made again (:mod:`.opening`);
+  machine leaves is not, so a store that was not closed before a reboot is made again (:mod:`.open`);
 * the map is as large from the beginning as it may ever become; the file is sparse.
 """
 
@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 import lmdb
 
-from registry.domain.digest import MODULUS, row_hash, total
-from registry.domain.lineage import NOTHING, Lineage
-from registry.domain.rows import VERSION, Change, same_content
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.rows.digest import MODULUS, row_hash, total
+from registry.domain.rows.layout import VERSION, Change, same_content
 
 from . import layout
 from .layout import DamagedStore, State, StoreError
-from .view import StoreView
+from .views import StoreView
 
 
 class StoreStat(NamedTuple):
@@ -42,7 +42,7 @@ class StoreStat(NamedTuple):
 
 
 class Store:
-    """The writer's side of the environment in folder ``path``, which must be one that :mod:`.opening` made.
+    """The writer's side of the environment in folder ``path``, which must be one that :mod:`.open` made.
 
     Any thread may open views; commits exclude one another.
     """
@@ -247,7 +247,7 @@ def _new_revision() -> bytes:
 
 
 def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
-    """As :func:`registry.domain.rows.disturbs`, for the cursor that has just put the row."""
+    """As :func:`registry.domain.rows.layout.disturbs`, for the cursor that has just put the row."""
     if old is not None:
         return not same_content(old, value)
     return cursor.next() and cursor.key().startswith(key[:-4])

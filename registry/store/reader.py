@@ -8,11 +8,11 @@ from typing import Any
 
 import lmdb
 
-from registry.domain.lineage import Lineage
+from registry.domain.log_format.lineage import Lineage
 
 from . import layout
 from .layout import State, StoreError, StoreMissing, read_current
-from .view import Memo, StoreView
+from .views import Memo, StoreView
 
 _Mark = tuple[int, int] | None
 

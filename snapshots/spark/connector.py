@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyspark
 
-from registry.settings import Settings
-from snapshots.task import BuildFailed
+from registry.config.settings import Settings
+from snapshots.building.task import BuildFailed
 
-from .fetching import Jars, NotAvailable
+from .jars import Jars, NotAvailable
 
 SPARK = "4.0."
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from registry.domain.records import Record
-from registry.log.embedded_reading import EmbeddedLogReader
+from registry.domain.log_format.records import Record
+from registry.log.embedded.reader import EmbeddedLogReader
 
 _RECORDS = 4_000
 _BYTES = 4 << 20

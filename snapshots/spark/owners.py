@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from registry.domain.fold import owner
-from snapshots.sources import ReadableLog, records_between
+from registry.domain.fold.fold import owner
+from snapshots.building.sources import ReadableLog, records_between
 
 
 def found_here(log: ReadableLog, start: int, end: int) -> list[bytes]:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from registry.snapshot.manifest import Part
-from registry.snapshot.parts import begins_part
+from snapshots.format.manifest import Part
+from snapshots.format.parts import begins_part
 
 from .tasks.writing import Range, Unit
 

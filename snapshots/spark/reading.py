@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from registry.settings import Settings
-from snapshots.task import BuildFailed, Task
+from registry.config.settings import Settings
+from snapshots.building.task import BuildFailed, Task
 
 from .embedded_source import EmbeddedLogSource
 

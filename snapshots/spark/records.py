@@ -14,14 +14,14 @@ from .tasks.grouping import EVERY, group_of
 PLAIN = (
     r'^\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":[1-9][0-9]{0,8},"magic":1\}\z'
 )
-"""The keys of nearly all records, whose owner the JVM tells by itself: ``registry.domain.plain``'s, in Java's
-words. What it does not match, Python is asked about."""
+"""The keys of nearly all records, whose owner the JVM tells by itself: ``registry.domain.fold.fast_path``'s,
+in Java's words. What it does not match, Python is asked about."""
 _EACH, _LAST = "each", -1
 _ROW = -2
 
 
 def with_owner(records: DataFrame) -> DataFrame:
-    """Records with columns ``owner``, as :func:`registry.domain.fold.owner` says, and ``each``.
+    """Records with columns ``owner``, as :func:`registry.domain.fold.fold.owner` says, and ``each``.
 
     Of those that are equal in owner, key and ``each``, only the last one counts.
     """

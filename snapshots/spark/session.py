@@ -18,11 +18,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from registry.settings import Settings
-from snapshots.task import BuildFailed
+from registry.config.settings import Settings
+from snapshots.building.task import BuildFailed
 
 from . import connector, shipping
-from .ending import end, wait_until_over
+from .session_end import end, wait_until_over
 
 HERE = Path(__file__).parent
 _TRIES = 3

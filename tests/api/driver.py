@@ -13,19 +13,19 @@ from starlette.types import Message
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings
 from registry.api.status import NodeStatus
-from registry.domain import digest
 from registry.domain.commands import Command, Done, Outcome, Refused, RequestSnapshot
 from registry.domain.decide import decide
+from registry.domain.decide.ids import Ids
 from registry.domain.errors import SNAPSHOT_NOT_FOUND, RegistryError
-from registry.domain.fold import apply
-from registry.domain.ids import Ids
-from registry.domain.markers import newest_marker
-from registry.domain.parser import Parser
-from registry.domain.records import Record
-from registry.domain.rows import View, scan
-from registry.domain.sensitive import Cipher, plain_view, recorded
-from registry.domain.views import DictView
-from registry.snapshot.catalogue import Entry
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
+from registry.domain.queries.snapshot_markers import newest_marker
+from registry.domain.rows import digest
+from registry.domain.rows.layout import View, scan
+from registry.domain.rows.memory_views import DictView
+from snapshots.catalogue.catalogue import Entry
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 

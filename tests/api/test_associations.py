@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain.guids import time_of, timed, with_time
+from registry.domain.log_format.association_guids import time_of, timed, with_time
 from tests.api.associating import (
     R_OTHER,
     R_WIDER,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from registry.api.backend import ApiSettings
-from registry.domain.duplicates import AtOnce
+from registry.domain.lookup.duplicates import AtOnce
 from tests.api.driver import Api, Requests
 
 JSON, PROTOBUF = Requests("JSON"), Requests("PROTOBUF")

@@ -8,9 +8,9 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from registry.api.again import Bodies, register_again
-from registry.api.by_id import hot
-from registry.api.latest import is_latest, latest
+from registry.reader.fast_path.latest_version import is_latest, latest
+from registry.reader.fast_path.register import Bodies, register_again
+from registry.reader.fast_path.schema_by_id import hot
 from tests.api.driver import Api, record
 
 SUBJECTS = ("a", "b", "a%2Fb", ":.c:a", ":.c:", "%C3%BC" * 60, "__EMPTY")

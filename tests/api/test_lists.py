@@ -15,11 +15,11 @@ from starlette.types import Message
 
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings, Slicing
+from registry.api.list_positions import STEP, Places
 from registry.api.listing import Cursor
-from registry.api.places import STEP, Places
+from registry.domain.log_format.records import context_key, schema_key
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
-from registry.domain.records import context_key, schema_key
-from registry.domain.values import schema_value
 from tests.api.driver import Api, ListBackend, Reply, record
 
 AT_ONCE = Slicing(slice_s=1, first_s=1)

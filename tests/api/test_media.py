@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.media import check_consumed, negotiated
+from registry.api.media_types import check_consumed, negotiated
 from registry.domain.errors import RegistryError
 
 V1 = b"application/vnd.schemaregistry.v1+json"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from registry.api.backend import ApiSettings
-from registry.domain.scope import Defaults
+from registry.domain.queries.scope import Defaults
 from tests.api.driver import Api, record
 
 STRING = '"string"'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from registry.api.backend import ApiSettings
+from registry.domain.log_format.records import schema_key
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
-from registry.domain.records import schema_key
-from registry.domain.values import schema_value
 from tests.api.driver import Api
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.target import in_context, parse
+from registry.api.request_target import in_context, parse
 from registry.domain.errors import RegistryError
 
 

@@ -16,19 +16,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain.fold import apply
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.model import Subject
-from registry.domain.records import Entry, Record, schema_key
-from registry.domain.views import DictView
+from registry.domain.rows.memory_views import DictView
 from registry.log.contract import DamagedLog, LogError
-from registry.log.embedded import EmbeddedLog
-from registry.modules import module_command
+from registry.log.embedded.log import EmbeddedLog
+from registry.processes.commands import module_command
 
 ALL = 1 << 30
 OPEN_AND_SAY = """
 import sys
 from pathlib import Path
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 try:
     EmbeddedLog(Path(sys.argv[1]))
 except Exception as error:
@@ -202,7 +202,7 @@ def test_a_full_log_says_so_until_there_is_room_for_what_it_refused(tmp_path: Pa
 READS_ON = """
 import sys
 from pathlib import Path
-from registry.log.embedded_reading import EmbeddedLogReader
+from registry.log.embedded.reader import EmbeddedLogReader
 reader = EmbeddedLogReader(Path(sys.argv[1]))
 for line in sys.stdin:
     end = reader.ask_end(0)
@@ -232,9 +232,9 @@ def test_another_process_goes_on_reading_a_log_whose_map_was_enlarged(tmp_path: 
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from registry.domain.records import Entry
+from registry.domain.log_format.records import Entry
 from registry.log.contract import LogError
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 log = EmbeddedLog(Path(sys.argv[1]))
 size = (Path(sys.argv[1]) / "data.mdb").stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 200_000, resource.RLIM_INFINITY))

@@ -9,7 +9,14 @@ import pytest
 from deploy.local import jars
 from deploy.local.broker import Broker
 from registry.log.contract import Fencing
-from registry.log.kafka.expiration import DEFAULT_S, PRODUCER, RENEWALS, TRANSACTIONAL, Expiration, assumed
+from registry.log.kafka.producer_expiration import (
+    DEFAULT_S,
+    PRODUCER,
+    RENEWALS,
+    TRANSACTIONAL,
+    Expiration,
+    assumed,
+)
 from registry.log.kafka.release import Api, Offered, described
 from tests.contract.conftest import Opened
 from tests.contract.kafka_topics import make_topic

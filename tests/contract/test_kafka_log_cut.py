@@ -11,8 +11,8 @@ import pytest
 
 from deploy.local import jars
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.domain.lineage import NOTHING, Lineage
-from registry.domain.records import Entry
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import Entry
 from registry.log.contract import Fenced, ForeignLog, Log, LogError, OutcomeUnknown
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import Opened

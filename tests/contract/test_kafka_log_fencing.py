@@ -13,10 +13,10 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from deploy.local import jars
 from deploy.local.broker import Broker
-from registry.domain.records import Entry
+from registry.domain.log_format.records import Entry
 from registry.log.contract import Claim, Fenced, Fencing, Log, OutcomeUnknown, Unreachable, UnsafeFence
-from registry.log.kafka.expiration import DEFAULT_S, RENEWALS
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.producer_expiration import DEFAULT_S, RENEWALS
 from tests.contract.conftest import FORGETS_S, OddBroker, Opened
 from tests.contract.kafka_topics import admin, delete_topic, make_topic
 from tests.running import until

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.local.broker import Broker, Brokers
-from registry.domain.records import Entry, Record
+from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import (
     NOTE_BYTES,
     DamagedLog,
@@ -18,7 +18,7 @@ from registry.log.contract import (
     Noted,
     RecordTooLarge,
 )
-from registry.log.kafka import batches, fetching, wire
+from registry.log.kafka import fetcher, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.conftest import OddBroker, Opened
 from tests.contract.kafka_topics import delete_topic, make_topic
@@ -106,8 +106,8 @@ def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Open
 def test_a_record_larger_than_what_is_fetched_at_once_arrives(
     kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "FETCH_BYTES", 1000)
-    monkeypatch.setattr(fetching, "AHEAD_BYTES", 3000)
+    monkeypatch.setattr(fetcher, "FETCH_BYTES", 1000)
+    monkeypatch.setattr(fetcher, "AHEAD_BYTES", 3000)
     log = opened(kafka.address, make_topic(kafka.address))
     log.claim()
     entries = [Entry(b"%d" % n, bytes(size)) for n, size in enumerate((10, 900_000, 10, 20_000, 10, 10))]
@@ -118,13 +118,13 @@ def test_a_record_larger_than_what_is_fetched_at_once_arrives(
 
 
 def test_bytes_that_were_damaged_on_the_way_are_not_taken() -> None:
-    whole = batches.build([Entry(b"key", b"value" * 10)], batches.NOBODY, -1, 7).data
-    assert [record.value for run in batches.runs(whole, 0) for record in run] == [b"value" * 10]
+    whole = record_batches.build([Entry(b"key", b"value" * 10)], record_batches.NOBODY, -1, 7).data
+    assert [record.value for run in record_batches.runs(whole, 0) for record in run] == [b"value" * 10]
     damaged = whole[:-5] + b"!" + whole[-4:]
     with pytest.raises(DamagedLog, match="checksum"):
-        list(batches.runs(damaged, 0))
-    assert list(batches.runs(whole[:-1], 0)) == [], "the last batch of a fetch may be cut off"
-    assert batches.next_offset(whole[:-1], 3) == 3
+        list(record_batches.runs(damaged, 0))
+    assert list(record_batches.runs(whole[:-1], 0)) == [], "the last batch of a fetch may be cut off"
+    assert record_batches.next_offset(whole[:-1], 3) == 3
 
 
 def test_notes_come_with_their_records_and_count_against_no_record(kafka: Broker, opened: Opened) -> None:
@@ -173,7 +173,7 @@ def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, ope
 def test_no_more_than_fits_is_held_of_what_is_appended_here_and_not_read(
     odd: OddBroker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "AHEAD_BYTES", 3000)
+    monkeypatch.setattr(fetcher, "AHEAD_BYTES", 3000)
     log = opened(odd.proxy.address, make_topic(odd.address))
     log.claim()
     log.append([Entry(b"k", b"0")])
@@ -234,11 +234,13 @@ def test_reading_goes_on_after_an_error_that_nobody_expected(kafka: Broker, open
 
 def test_pieces_end_where_they_may() -> None:
     entries = [Entry(b"", bytes(60)) for _ in range(7)]
-    sizes = [len(piece) for piece in batches.pieces(entries, (), 300)]
+    sizes = [len(piece) for piece in record_batches.pieces(entries, (), 300)]
     assert sizes == [3, 3, 1]
-    assert [len(piece) for piece in batches.pieces(entries, (2, 4, 6), 300)] == [2, 2, 3]
-    assert [len(piece) for piece in batches.pieces(entries, (1, 6), 300)] == [1, 3, 3], "a long one is cut"
-    assert [len(piece) for piece in batches.pieces(entries, (5,), 10)] == [1] * 7
+    assert [len(piece) for piece in record_batches.pieces(entries, (2, 4, 6), 300)] == [2, 2, 3]
+    assert [len(piece) for piece in record_batches.pieces(entries, (1, 6), 300)] == [1, 3, 3], (
+        "a long one is cut"
+    )
+    assert [len(piece) for piece in record_batches.pieces(entries, (5,), 10)] == [1] * 7
 
 
 @pytest.fixture(scope="module")
@@ -301,9 +303,9 @@ def refusal(log: KafkaLog) -> str:
 def test_brokers_that_know_topics_only_by_name_are_asked_by_name(
     kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire.Fetch, "_CLASSES", wire.Fetch._CLASSES[:1])
-    monkeypatch.setattr(wire.Produce, "_CLASSES", wire.Produce._CLASSES[:1])
-    monkeypatch.setattr(fetching, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(requests.Fetch, "_CLASSES", requests.Fetch._CLASSES[:1])
+    monkeypatch.setattr(requests.Produce, "_CLASSES", requests.Produce._CLASSES[:1])
+    monkeypatch.setattr(fetcher, "_LOOK_EVERY_S", 0.1)
     topic = make_topic(kafka.address)
     log = opened(kafka.address, topic)
     log.claim()

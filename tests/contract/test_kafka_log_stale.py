@@ -16,13 +16,13 @@ from deploy.local import jars
 from deploy.local.broker import Broker, Brokers
 from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
-from registry.domain.records import Entry
+from registry.domain.log_format.records import Entry
 from registry.log.contract import Unreachable
-from registry.log.kafka import wire
+from registry.log.kafka import requests
 from registry.log.kafka.connection import NoAnswer, Security
+from registry.log.kafka.leader_check import NewerEpoch, confirm, needed
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
-from registry.log.kafka.witnesses import NewerEpoch, confirm, needed
 from tests.running import until
 
 TOPIC = "_schemas"
@@ -98,9 +98,9 @@ def asked(log: KafkaLog, port: int, request: Any) -> Any:
     return until(answer, MOVE_S, "the broker to answer")
 
 
-def leading(log: KafkaLog, broker: Broker) -> wire.Place | None:
+def leading(log: KafkaLog, broker: Broker) -> requests.Place | None:
     """Who leads the partition as this broker knows it, if anybody does."""
-    found = wire.cluster(asked(log, broker.port, wire.Metadata(TOPIC))).place
+    found = requests.cluster(asked(log, broker.port, requests.Metadata(TOPIC))).place
     return found if found and found.broker else None
 
 
@@ -139,8 +139,10 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
         assert known is not None
         assert known.broker is not None
         assert known.broker.id == cut.node_id, "it does not know better"
-        old = wire.listed_offset(asked(log, cut.port, wire.ListOffsets(TOPIC, wire.LATEST, known.epoch)))
-        assert old == (wire.Code.NONE, 1), "and names an end"
+        old = requests.listed_offset(
+            asked(log, cut.port, requests.ListOffsets(TOPIC, requests.LATEST, known.epoch))
+        )
+        assert old == (requests.Code.NONE, 1), "and names an end"
         # As a log that has asked nobody else meanwhile.
         partition = log._partition
         assert partition.cluster is not None
@@ -158,29 +160,29 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
 
 
 ID = b"0" * 16
-FIRST, SECOND, THIRD = (wire.Broker(number, "host", number) for number in (1, 2, 3))
+FIRST, SECOND, THIRD = (requests.Broker(number, "host", number) for number in (1, 2, 3))
 
 
-def place(epoch: int = 5, in_sync: frozenset[int] = frozenset({1, 2, 3})) -> wire.Place:
-    return wire.Place(ID, 1, FIRST, 3, epoch, (SECOND, THIRD), in_sync)
+def place(epoch: int = 5, in_sync: frozenset[int] = frozenset({1, 2, 3})) -> requests.Place:
+    return requests.Place(ID, 1, FIRST, 3, epoch, (SECOND, THIRD), in_sync)
 
 
 class Told:
     """What brokers say, by their ids: the place they name, or nothing for those that do not answer."""
 
-    def __init__(self, **said: wire.Place | None) -> None:
+    def __init__(self, **said: requests.Place | None) -> None:
         self._said = {int(name[1:]): each for name, each in said.items()}
         self.asked: list[int] = []
 
-    async def __call__(self, broker: wire.Broker) -> wire.Cluster:
+    async def __call__(self, broker: requests.Broker) -> requests.Cluster:
         self.asked.append(broker.id)
         said = self._said.get(broker.id)
         if said is None:
             raise NoAnswer("silence", sent=True)
-        return wire.Cluster("c", None, [FIRST, SECOND, THIRD], 0, said)
+        return requests.Cluster("c", None, [FIRST, SECOND, THIRD], 0, said)
 
 
-def confirmed(told: Told, known: wire.Place, min_in_sync: int = 2) -> bool:
+def confirmed(told: Told, known: requests.Place, min_in_sync: int = 2) -> bool:
     try:
         asyncio.run(confirm(known, min_in_sync, told, lambda broker: broker.id))
     except NoAnswer:
@@ -202,7 +204,7 @@ def test_the_next_is_asked_where_one_does_not_answer() -> None:
 
 def test_nobody_is_asked_about_a_single_replica() -> None:
     told = Told()
-    assert confirmed(told, wire.Place(ID, 1, FIRST, 1, 5, (), frozenset({1})))
+    assert confirmed(told, requests.Place(ID, 1, FIRST, 1, 5, (), frozenset({1})))
     assert told.asked == []
 
 
@@ -212,7 +214,7 @@ def test_a_newer_epoch_is_news() -> None:
 
 
 def test_an_older_epoch_and_another_topic_say_nothing() -> None:
-    other = wire.Place(b"1" * 16, 1, FIRST, 3, 5, (), frozenset())
+    other = requests.Place(b"1" * 16, 1, FIRST, 3, 5, (), frozenset())
     assert not confirmed(Told(_1=place(), _2=place(4), _3=other), place(5))
 
 
@@ -226,7 +228,7 @@ def test_those_in_sync_are_believed_once_the_controllers_have_agreed() -> None:
 
 def test_a_broker_that_does_not_answer_does_not_keep_those_in_sync_from_being_believed() -> None:
     class Frozen(Told):
-        async def __call__(self, broker: wire.Broker) -> wire.Cluster:
+        async def __call__(self, broker: requests.Broker) -> requests.Cluster:
             if broker == THIRD:
                 await asyncio.Event().wait()
             return await super().__call__(broker)
@@ -245,11 +247,11 @@ def test_whoever_is_not_asked_and_the_leader_together_cannot_have_acknowledged_a
         assert needed(replicas, min_in_sync) < replicas
 
 
-FIVE = [wire.Broker(number, "host", number) for number in range(1, 6)]
+FIVE = [requests.Broker(number, "host", number) for number in range(1, 6)]
 
 
 def test_three_others_of_five_replicas_are_asked_where_two_may_acknowledge() -> None:
-    known = wire.Place(ID, 1, FIVE[0], 5, 5, tuple(FIVE[1:]), frozenset(range(1, 6)))
+    known = requests.Place(ID, 1, FIVE[0], 5, 5, tuple(FIVE[1:]), frozenset(range(1, 6)))
     assert confirmed(told := Told(_2=known, _3=known, _4=known), known)
     assert sorted(told.asked) == [2, 3, 4]
     assert not confirmed(Told(_1=known, _2=known, _3=known), known), "the fourth and fifth may have gone on"

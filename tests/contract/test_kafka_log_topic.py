@@ -17,10 +17,10 @@ from confluent_kafka.admin import (
 
 from deploy.local import jars
 from deploy.local.broker import Broker
-from registry.domain.records import Entry
+from registry.domain.log_format.records import Entry
 from registry.log.contract import Claim, Fencing, ForeignLog, LogError, OutcomeUnknown, Unreachable
-from registry.log.kafka.expiration import DEFAULT_S
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.producer_expiration import DEFAULT_S
 from registry.log.kafka.topic import Wanted
 from tests.contract.conftest import LIMITED_USER, OddBroker, Opened
 from tests.contract.kafka_topics import admin, delete_topic, make_topic

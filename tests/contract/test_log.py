@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
-from registry.domain.lineage import NOTHING
-from registry.domain.records import Entry, Record
+from registry.domain.log_format.lineage import NOTHING
+from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import Fetched, Log, LogError, RecordTooLarge
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from tests.contract.kafka_topics import make_topic

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from registry.commands import reseeding
-from registry.commands.reseeding import NotOurs, Wanted
-from registry.domain import records, reseed, values
+from registry.domain import reseed
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
-from registry.domain.records import Entry, Record
-from registry.domain.rows import Change
-from registry.domain.views import DictView
-from registry.log.embedded import EmbeddedLog
-from registry.store.kept import KeptStore
+from registry.domain.rows.layout import Change
+from registry.domain.rows.memory_views import DictView
+from registry.log.embedded.log import EmbeddedLog
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
-from registry.store.opening import open_store
+from registry.store.offline import KeptStore
+from registry.store.open import open_store
+from snapshots.backup import reseed_log
+from snapshots.backup.reseed_log import NotOurs, Wanted
 from tests.unit.random_logs import fold
 
 MAP = 64 << 20
@@ -59,15 +60,15 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 @pytest.fixture
 def wanted() -> Wanted:
-    return reseeding.wanted(OLD, "old", COUNT)
+    return reseed_log.wanted(OLD, "old", COUNT)
 
 
 def run(log: EmbeddedLog, wanted: Wanted) -> int:
     """A whole reseed; how many records were there already."""
-    remaining = reseeding.every(OLD, wanted.marker)
-    found = reseeding.held(log, remaining, quiet)
-    reseeding.claim(log, found)
-    reseeding.publish(log, remaining, found, quiet)
+    remaining = reseed_log.every(OLD, wanted.marker)
+    found = reseed_log.held(log, remaining, quiet)
+    reseed_log.claim(log, found)
+    reseed_log.publish(log, remaining, found, quiet)
     return found.records
 
 
@@ -75,7 +76,7 @@ def test_an_empty_log_gets_all_and_gives_the_same_rows(log: EmbeddedLog, wanted:
     assert wanted.records == COUNT
     assert run(log, wanted) == 0
     rows = Rows()
-    reseeding.fold_back(log, rows, quiet)
+    reseed_log.fold_back(log, rows, quiet)
     assert list(reseed.differences(OLD, rows.rows)) == []
     assert log.read(COUNT, 1, 1 << 20).records[0].key == records.RESEED_KEY
 
@@ -83,7 +84,7 @@ def test_an_empty_log_gets_all_and_gives_the_same_rows(log: EmbeddedLog, wanted:
 def test_an_interrupted_one_is_gone_on_with(
     log: EmbeddedLog, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reseeding, "BATCH_RECORDS", 7)
+    monkeypatch.setattr(reseed_log, "BATCH_RECORDS", 7)
     log.append([Entry(records.NOOP_KEY, None), *islice(reseed.entries(OLD), 20)])
     log.append([Entry(records.BARRIER_KEY, b'{"producer":1,"epoch":0}')])
     assert run(log, wanted) == 20
@@ -112,10 +113,10 @@ def test_a_log_with_anything_else_is_refused(
 
 
 def test_what_comes_in_between_stops_it(log: EmbeddedLog, wanted: Wanted) -> None:
-    found = reseeding.held(log, reseeding.every(OLD, wanted.marker), quiet)
+    found = reseed_log.held(log, reseed_log.every(OLD, wanted.marker), quiet)
     log.append([Entry(records.NOOP_KEY, None)])
     with pytest.raises(NotOurs, match="1 records were added"):
-        reseeding.claim(log, found)
+        reseed_log.claim(log, found)
 
 
 def made(path: Path, changes: list[Change]) -> Path:

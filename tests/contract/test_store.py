@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain import digest
-from registry.domain.lineage import NOTHING
-from registry.domain.records import Record
-from registry.domain.rows import Change, View, scan, scan_back
-from registry.domain.views import DictView, OverlayView
-from registry.modules import module_command
+from registry.domain.log_format.lineage import NOTHING
+from registry.domain.log_format.records import Record
+from registry.domain.rows import digest
+from registry.domain.rows.layout import Change, View, scan, scan_back
+from registry.domain.rows.memory_views import DictView, OverlayView
+from registry.processes.commands import module_command
 from registry.store import layout
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store
-from registry.store.opening import known_log, open_store, peek
+from registry.store.open import known_log, open_store, peek
 from registry.store.reader import StoreReader
 
 MAP = 64 << 20
@@ -359,7 +359,7 @@ class Child:
     PROGRAM = """
 import sys
 from pathlib import Path
-from registry.store.opening import open_store
+from registry.store.open import open_store
 from registry.store.reader import StoreReader
 path = Path(sys.argv[1])
 for line in sys.stdin:

@@ -9,9 +9,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from registry.config import Settings, table
+from registry.config.loading import Settings, table
 from registry.encoder.keyset import Keyset
-from registry.node.given import api_settings
+from registry.wiring import api_settings
 from tests.api.driver import Api, ListBackend, Reply
 from tests.conversations.matching import Difference, Placeholders
 from tests.conversations.reading import Answer, Choice, Conversation, Exchange, conversations

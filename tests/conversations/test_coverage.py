@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from registry.api import target
+from registry.api import request_target
 from registry.api.routes import operations
 from tests.conversations.reading import Exchange, conversations
 
@@ -20,7 +20,7 @@ def exchanges() -> list[Exchange]:
 def segments_of(exchange: Exchange) -> tuple[str, ...]:
     """Return the decoded segments of a request's path, its context taken off."""
     path, _, query = exchange.target.encode().partition(b"?")
-    return target.in_context(exchange.method, target.parse(path, query)).segments
+    return request_target.in_context(exchange.method, request_target.parse(path, query)).segments
 
 
 def leads_to(segments: tuple[str, ...], template: str) -> bool:

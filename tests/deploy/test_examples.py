@@ -17,7 +17,7 @@ import yaml
 from compose_spec import PyCompose
 
 from deploy.local.front import HAPROXY, NGINX, Front, found, with_nodes
-from registry.config import load
+from registry.config.loading import load
 from tests.running import ROOT, until
 
 DEPLOY = ROOT / "deploy"

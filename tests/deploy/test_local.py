@@ -20,7 +20,7 @@ from deploy.local import jars
 from deploy.local.broker import COMPACTS_SOON, Broker, Brokers
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
-from snapshots.spark.fetching import NotAvailable
+from snapshots.spark.jars import NotAvailable
 from tests.running import ROOT, until
 
 QUIET = {"log_level": 0}

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from registry.domain.records import Record
+from registry.domain.log_format.records import Record
 
 from .history import History, Kind, Request
 from .segments import Batch

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from registry.domain.records import Record
+from registry.domain.log_format.records import Record
 
 # Base offset, length, partition epoch, magic, checksum, attributes, last offset, times, producer, count.
 _HEADER = struct.Struct(">qiibIhiqqqhii")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, delete_subject_key, schema_key
+from registry.domain.log_format.values import delete_subject_value, schema_value
 from registry.domain.model import Subject
-from registry.domain.records import BARRIER_KEY, NOOP_KEY, Record, delete_subject_key, schema_key
-from registry.domain.values import delete_subject_value, schema_value
 
 from .checker import Violations, check
 from .history import History, Kind, Request

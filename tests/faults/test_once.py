@@ -10,7 +10,7 @@ from pathlib import Path
 
 import orjson
 
-from registry.domain.records import Record
+from registry.domain.log_format.records import Record
 from tests.running import until
 
 from .load import REQUEST_TIMEOUT_S, Line
@@ -130,7 +130,7 @@ def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice
 def node_process(node: FaultyNode) -> int:
     """The process that writes, without its readers and its parent."""
     for pid in node.processes():
-        if b"registry.node.run" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"registry.node.main" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return pid
     raise AssertionError("it has no node process")
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from registry.peers.security import Security
+from registry.forwarding.authentication import Security
 
 _DAY = dt.timedelta(days=1)
 

@@ -10,17 +10,17 @@ from election.contract import Identity
 from registry.domain.admission import Room
 from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Outcome, Refused, Ticket
 from registry.domain.decide import decide
+from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
-from registry.domain.fold import apply
-from registry.domain.ids import Ids
-from registry.domain.parser import Parser
-from registry.domain.records import Record
-from registry.domain.scope import Defaults
-from registry.domain.views import DictView
-from registry.listening import listen
-from registry.peers.host import Answer
-from registry.peers.peers import Peers
-from registry.peers.security import Security
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows.memory_views import DictView
+from registry.forwarding.authentication import Security
+from registry.forwarding.node_port import Answer
+from registry.forwarding.peers import Peers
+from registry.processes.sockets import listen
 
 Log = list[Record]
 

@@ -27,12 +27,12 @@ from registry.domain.commands import (
     Ticket,
     Unknown,
 )
-from registry.peers.connection import connect
-from registry.peers.host import Asked, decided
-from registry.peers.line import UNDER_WAY_MAX, _Item
-from registry.peers.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
-from registry.peers.security import Security
-from registry.peers.signing import Signing
+from registry.forwarding.authentication import Security
+from registry.forwarding.http2_connection import connect
+from registry.forwarding.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
+from registry.forwarding.node_port import Asked, decided
+from registry.forwarding.primary_client import UNDER_WAY_MAX, _Item
+from registry.forwarding.signing import Signing
 from tests.peers.certificates import Authority
 from tests.peers.members import ROOM_BYTES, Group, Member, group
 from tests.running import free_port, until_async
@@ -295,7 +295,7 @@ def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_c
     older: int, answer: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a node that keeps to tickets has looked whether an earlier try was done."""
-    monkeypatch.setattr("registry.peers.forwarding.RETIRE_S", 30.0)
+    monkeypatch.setattr("registry.forwarding.command_forwarder.RETIRE_S", 30.0)
 
     async def refuse_late() -> None:
         async with group(3) as nodes:
@@ -385,7 +385,7 @@ async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_un
 def test_what_an_older_primary_does_not_know_is_refused_and_takes_no_others_along(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("registry.peers.server.FEATURES", ())  # as a node that tells of none
+    monkeypatch.setattr("registry.forwarding.server.FEATURES", ())  # as a node that tells of none
 
     async def both() -> None:
         async with group(2) as nodes:

@@ -27,7 +27,7 @@ from registry.domain.commands import (
     WantedAssociation,
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
-from registry.peers.plain import outcome_of, plain_request
+from registry.forwarding.confluent_client import outcome_of, plain_request
 
 REQUESTS: list[tuple[Command, str, str, object]] = [
     (Register("s", '"int"'), "POST", "/subjects/s/versions", {"schema": '"int"'}),

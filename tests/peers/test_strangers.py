@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from registry.domain.commands import Done, Register
-from registry.peers.security import Security
-from registry.peers.strangers import STRANGERS_MAX, Strangers
+from registry.forwarding.authentication import Security
+from registry.forwarding.unauthenticated import STRANGERS_MAX, Strangers
 from tests.peers.members import group
 from tests.peers.test_forwarding import SCHEMA, running, submit
 from tests.running import until_async

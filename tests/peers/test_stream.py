@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import DeleteSubject, Done, Register
-from registry.peers import server
-from registry.peers.connection import Broken
-from registry.peers.frames import PREFACE, BadFrame, Frame, Receiver, Sender
-from registry.peers.messages import STREAM, Batch, Wanted, encode, outcomes_of
-from registry.peers.peer import Peer
-from registry.peers.security import Security
-from registry.peers.signing import Signing, clock_ms
-from registry.peers.stream import open_stream
+from registry.forwarding import server
+from registry.forwarding.authentication import Security
+from registry.forwarding.frames import PREFACE, BadFrame, Frame, Receiver, Sender
+from registry.forwarding.http2_connection import Broken
+from registry.forwarding.messages import STREAM, Batch, Wanted, encode, outcomes_of
+from registry.forwarding.peer_client import Peer
+from registry.forwarding.signing import Signing, clock_ms
+from registry.forwarding.stream import open_stream
 from tests.peers.members import group
 from tests.peers.test_forwarding import SCHEMA, line_of, running, submit, until_met
 from tests.running import until_async

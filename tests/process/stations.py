@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from registry.aside.pool import Pool
 from registry.domain.commands import Command, Outcome
-from registry.domain.records import Record
-from registry.domain.scope import Defaults
+from registry.domain.log_format.records import Record
+from registry.domain.queries.scope import Defaults
 from registry.log.contract import Log
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
-from registry.node.claiming import Claimant, claim_log
-from registry.node.follower import Follower
-from registry.node.writer import Writer, Writing
-from registry.store.opening import open_store
+from registry.node.leadership.claim import Claimant, claim_log
+from registry.node.replication.follower import Follower
+from registry.node.write.writer import Writer, Writing
+from registry.store.open import open_store
+from registry.workers.pool import Pool
 
 MAP = 256 << 20
 WAIT_S = 30.0

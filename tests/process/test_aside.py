@@ -17,13 +17,13 @@ from typing import Any
 import httpx
 import pytest
 
-from registry.aside.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
 from registry.domain.commands import Refused, Register
 from registry.domain.errors import RegistryError
-from registry.domain.parser import Parser, TooMuchText, together
-from registry.domain.questions import Known, Question, Source, facts, several
-from registry.log.embedded import EmbeddedLog
-from registry.node.writer import SPARE_S
+from registry.domain.parsing.parser import Parser, TooMuchText, together
+from registry.domain.parsing.schema_queries import Known, Question, Source, facts, several
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.write.writer import SPARE_S
+from registry.workers.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
 from tests.process.raw import RawClient, get, post
 from tests.process.stations import Station
 from tests.running import Registry, until
@@ -57,7 +57,7 @@ def started() -> list[int]:
     children = [
         pid.decode() for each in Path("/proc/self/task").glob("*/children") for pid in _read(each).split()
     ]
-    return [int(pid) for pid in children if b"registry.aside" in _read(Path(f"/proc/{pid}/cmdline"))]
+    return [int(pid) for pid in children if b"registry.workers" in _read(Path(f"/proc/{pid}/cmdline"))]
 
 
 def _read(of_task: Path) -> bytes:

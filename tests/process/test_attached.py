@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from registry.log.contract import Claim, ForeignLog, LogError
-from registry.node.attached import AttachedLog
+from registry.node.replication.reconnecting_log import AttachedLog
 
 
 class Turning:

@@ -75,8 +75,8 @@ class Load:
 
 def victims(registry: Registry, what: str) -> list[int]:
     found = children(registry)
-    node = [pid for pid, module in found.items() if module == "registry.node.run"]
-    readers = [pid for pid, module in found.items() if module == "registry.reader.run"]
+    node = [pid for pid, module in found.items() if module == "registry.node.main"]
+    readers = [pid for pid, module in found.items() if module == "registry.reader.main"]
     return {"node": node, "reader": readers[:1], "both": node + readers}[what]
 
 

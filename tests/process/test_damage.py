@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain.records import Entry
-from registry.log import check as log_check
+from registry.domain.log_format.records import Entry
 from registry.log.contract import DamagedLog
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded import check as log_check
+from registry.log.embedded.log import EmbeddedLog
 from registry.store import check as store_check
-from registry.store.opening import open_store
+from registry.store.open import open_store
 
 MAP = 256 << 20
 PAGE = 4096

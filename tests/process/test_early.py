@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import msgspec
 
+from registry.config.settings import Settings
 from registry.domain.commands import DeleteSubject
-from registry.node.early import HELD_MAX, Early
-from registry.node.messages import (
+from registry.ipc.messages import (
     AskSnapshots,
     AskStatus,
     Confirm,
@@ -25,8 +25,8 @@ from registry.node.messages import (
     decode_from_node,
     decode_from_reader,
 )
-from registry.node.starting import Starting
-from registry.settings import Settings
+from registry.node.startup.progress import Starting
+from registry.node.startup_endpoint import HELD_MAX, Early
 from tests.running import until_async
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from election.contract import Event, Identity, Lost, Won
 from election.static import StaticElection
-from registry.node.electing import Electing
+from registry.node.leadership.election_thread import Electing
 from tests.running import until
 
 

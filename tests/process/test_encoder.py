@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
 from registry.encoder.keyset import Keyset
-from registry.encoder.place import KeysetFile, carry
+from registry.encoder.keyset_storage import KeysetFile, carry
 from registry.log.contract import LogError
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog

@@ -11,16 +11,8 @@ import msgspec
 import pytest
 
 from registry.api.status import NodeStatus
-from registry.node.endpoint import Endpoint
-from registry.node.messages import (
-    AskStatus,
-    Confirm,
-    Confirmed,
-    Framed,
-    State,
-    Status,
-    decode_from_node,
-)
+from registry.ipc.messages import AskStatus, Confirm, Confirmed, Framed, State, Status, decode_from_node
+from registry.node.ipc_server import Endpoint
 
 READY = NodeStatus(
     role="primary", epoch=0, applied=1, end=1, digest="", started=True, ready=True, reasons=[]

@@ -10,18 +10,18 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from registry.config import Settings
-from registry.domain import records, values
+from registry.config.loading import Settings
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused
 from registry.domain.errors import NOT_STARTED
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
-from registry.domain.records import Entry
-from registry.log.embedded import EmbeddedLog
-from registry.node.early import EarlyBackend
-from registry.node.messages import State
-from registry.node.offering import Alone
-from registry.node.starting import Starting
-from registry.peers.host import Asked
+from registry.forwarding.node_port import Asked
+from registry.ipc.messages import State
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.command_router import Alone
+from registry.node.startup.progress import Starting
+from registry.node.startup_endpoint import EarlyBackend
 from registry.reader.backend import ReaderBackend
 from registry.store.reader import StoreReader
 from tests.running import PATIENT, Registry, until, until_async

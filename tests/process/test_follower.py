@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain.fold import FOLD_VERSION, apply
-from registry.domain.records import Entry
-from registry.domain.rows import scan
-from registry.domain.views import DictView
-from registry.log.embedded import EmbeddedLog
-from registry.node.follower import Follower
+from registry.domain.fold.fold import FOLD_VERSION, apply
+from registry.domain.log_format.records import Entry
+from registry.domain.rows.layout import scan
+from registry.domain.rows.memory_views import DictView
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.replication.follower import Follower
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
-from registry.store.opening import open_store
+from registry.store.open import open_store
 
 MAP = 256 << 20
 

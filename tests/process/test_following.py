@@ -10,15 +10,15 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from registry.domain import records, values
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
-from registry.domain.records import Entry
-from registry.log.embedded import EmbeddedLog
-from registry.node import following
-from registry.node.follower import Follower
-from registry.node.following import Following
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.replication import loop
+from registry.node.replication.follower import Follower
+from registry.node.replication.loop import Following
 from registry.store.lmdb import Store
-from registry.store.opening import open_store
+from registry.store.open import open_store
 
 TRIES = 5
 
@@ -45,8 +45,8 @@ class Counted(Follower):
 def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(following, "_RETRY_S", 0.001)
-    caplog.set_level(logging.INFO, "registry.node.following")
+    monkeypatch.setattr(loop, "_RETRY_S", 0.001)
+    caplog.set_level(logging.INFO, "registry.node.replication.loop")
     log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
     schema = '{"type":"string","doc":"%s"}' % ("x" * 20_000)
     subjects = [Subject(".", f"s{number}") for number in range(100)]

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from registry.domain.records import NOOP_KEY, Entry
+from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import LogError, Unreachable
-from registry.log.embedded import EmbeddedLog
-from registry.node.follower import Follower
-from registry.node.freshness import Freshness
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.replication.follower import Follower
+from registry.node.replication.read_barrier import Freshness
 from registry.store.lmdb import Store
-from registry.store.opening import open_store
+from registry.store.open import open_store
 from tests.running import until
 
 MAP = 64 << 20

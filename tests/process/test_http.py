@@ -325,7 +325,7 @@ def test_a_body_that_nobody_wants_ends_the_connection(client: RawClient) -> None
 
 def test_a_connection_ends_when_its_client_goes(served: Registry) -> None:
     pids = {module: pid for pid, module in children(served).items()}
-    pid = pids.get("registry.reader.run") or pids["registry.node.run"]
+    pid = pids.get("registry.reader.main") or pids["registry.node.main"]
     before = len(list(Path(f"/proc/{pid}/fd").iterdir()))
     for _ in range(50):
         with RawClient(served.port) as client:

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 from lmdb import verify
 
-from registry.domain import digest
-from registry.domain.fold import FOLD_VERSION, apply
-from registry.domain.records import Entry
-from registry.domain.views import DictView
-from registry.log.embedded import EmbeddedLog
-from registry.modules import module_command
-from registry.store.opening import open_store
+from registry.domain.fold.fold import FOLD_VERSION, apply
+from registry.domain.log_format.records import Entry
+from registry.domain.rows import digest
+from registry.domain.rows.memory_views import DictView
+from registry.log.embedded.log import EmbeddedLog
+from registry.processes.commands import module_command
+from registry.store.open import open_store
 
 MAP = 256 << 20
 APPEND = """
 import sys
 from pathlib import Path
-from registry.domain.records import Entry
-from registry.log.embedded import EmbeddedLog
+from registry.domain.log_format.records import Entry
+from registry.log.embedded.log import EmbeddedLog
 log = EmbeddedLog(Path(sys.argv[1]), map_bytes=256 << 20)
 n = log.end()
 print(n, flush=True)
@@ -38,9 +38,9 @@ while True:
 FOLLOW = """
 import sys
 from pathlib import Path
-from registry.log.embedded import EmbeddedLog
-from registry.node.follower import Follower
-from registry.store.opening import open_store
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.replication.follower import Follower
+from registry.store.open import open_store
 folder, far_behind = Path(sys.argv[1]), int(sys.argv[2])
 log = EmbeddedLog(folder / "log", map_bytes=256 << 20)
 store, messages = open_store(folder / "store", log.identity, log.end(), map_bytes=256 << 20)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from registry.domain.commands import DeleteVersion, Done, Register
-from registry.log.embedded import EmbeddedLog
-from registry.node.deciding import BATCH_BYTES_MAX
-from registry.node.writer import TAKEN_BYTES_MAX
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.write.batch import BATCH_BYTES_MAX
+from registry.node.write.writer import TAKEN_BYTES_MAX
 from tests.process.stations import Station
 
 RECORD_BYTES = BATCH_BYTES_MAX // 2

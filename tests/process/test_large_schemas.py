@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from registry.aside.pool import WAITING_CHARACTERS_MAX
+from registry.workers.pool import WAITING_CHARACTERS_MAX
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry
 

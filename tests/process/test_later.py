@@ -12,7 +12,7 @@ from typing import Any
 from registry.http1.answers import Answer, Answered, Later
 from registry.http1.request import Request
 from registry.http1.server import Server
-from registry.listening import listen
+from registry.processes.sockets import listen
 from tests.running import until_async
 
 PING = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"

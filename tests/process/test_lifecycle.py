@@ -16,7 +16,7 @@ import pytest
 from deploy.local.process import freeze
 from registry import supervisor
 from registry.node import process as node_process
-from registry.reader import run as reader_run
+from registry.reader import main as reader_run
 from registry.store import layout
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
@@ -86,7 +86,7 @@ def test_the_times_that_parts_have_to_stop_are_together_less_than_five_seconds()
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_signal_stops_all_in_time(registry: Registry, number: signal.Signals) -> None:
     pids = children(registry)
-    assert sorted(pids.values()) == ["registry.node.run", "registry.reader.run", "registry.reader.run"]
+    assert sorted(pids.values()) == ["registry.node.main", "registry.reader.main", "registry.reader.main"]
     began = time.monotonic()
     registry.process.send_signal(number)
     assert registry.process.wait(10) == 0, registry.output
@@ -211,7 +211,7 @@ def test_dead_children_are_started_again(registry: Registry) -> None:
 
 def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry) -> None:
     register(registry)
-    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
+    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.main")
     freeze(node)
     try:
         assert httpx.get(f"{registry.url}/schemas/ids/1", timeout=PATIENT).status_code == 200

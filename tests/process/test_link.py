@@ -9,8 +9,8 @@ import pytest
 
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
 from registry.domain.errors import RegistryError
-from registry.node.messages import PIECE_BYTES, Decided, Framed, State, Submit, decode_from_reader
-from registry.reader.link import Link
+from registry.ipc.messages import PIECE_BYTES, Decided, Framed, State, Submit, decode_from_reader
+from registry.reader.node_client import Link
 from tests.running import until_async
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from deploy.local.broker import Broker
-from registry.domain.lineage import NOTHING, Lineage
-from registry.domain.records import Entry, Record
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import Entry, Record
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
-from registry.reader.asking import LogEnd
+from registry.reader.log_end_client import LogEnd
 
 TOPIC = "log-end"
 

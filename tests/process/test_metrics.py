@@ -87,7 +87,7 @@ def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
         httpx.get(f"{registry.url}/schemas/ids/7", timeout=PATIENT)
         name = "registrar_http_requests_total GET /schemas/ids/{id} 404"
         until(lambda: samples(registry).get(name) == 1, 60, "the count")
-        (reader,) = (pid for pid, module in children(registry).items() if module == "registry.reader.run")
+        (reader,) = (pid for pid, module in children(registry).items() if module == "registry.reader.main")
         os.kill(reader, signal.SIGKILL)
         until(lambda: not alive(reader), 60, "the reader to end")
         until(registry.ready, 60, "the new reader")
@@ -98,7 +98,7 @@ def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
 
 def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", "--readers", "1").wait()
-    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.run")
+    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.main")
     freeze(node)
     try:
         answer = httpx.get(f"{registry.url}/health/ready", timeout=PATIENT)

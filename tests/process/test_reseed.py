@@ -16,15 +16,17 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
-from registry.commands import reseeding
-from registry.domain import records, reseed, values, versions
+from registry.domain import reseed
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
-from registry.domain.records import Entry, Record
-from registry.domain.views import DictView
+from registry.domain.queries import versions
+from registry.domain.rows.memory_views import DictView
 from registry.log.contract import Fenced
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.store.opening import known_log, open_store
+from registry.store.open import known_log, open_store
+from snapshots.backup import reseed_log
 from tests.running import ROOT, Registry, until
 from tests.unit.random_logs import fold
 
@@ -247,6 +249,6 @@ def test_a_record_that_the_topic_does_not_take_is_told_before_anything_is_writte
 
 
 def test_batches_hold_what_a_log_takes_at_once() -> None:
-    entries = [Entry(b"k", b"v" * size) for size in (reseeding.BATCH_BYTES, 5, 5, reseeding.BATCH_BYTES)]
-    batches = list(reseeding._batches(iter(entries)))
+    entries = [Entry(b"k", b"v" * size) for size in (reseed_log.BATCH_BYTES, 5, 5, reseed_log.BATCH_BYTES)]
+    batches = list(reseed_log._batches(iter(entries)))
     assert [len(batch) for batch in batches] == [1, 2, 1]

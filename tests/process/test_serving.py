@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from registry.config import Settings
-from registry.node.early import EarlyBackend
+from registry.config.loading import Settings
 from registry.node.serving import Serving
-from registry.node.starting import Starting
+from registry.node.startup.progress import Starting
+from registry.node.startup_endpoint import EarlyBackend
 from tests.process.raw import get
 
 RUNS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain.lineage import NOTHING, Lineage
-from registry.domain.records import Entry
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import Entry
 from registry.log.contract import ForeignLog
-from registry.log.embedded import EmbeddedLog
-from registry.node.suiting import Known, Suiting
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.replication.log_match import Known, Suiting
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register
-from registry.domain.records import BARRIER_KEY, NOOP_KEY, Entry
+from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import NO_NOTES, Fenced, Unreachable
-from registry.node.attached import AttachedLog
-from registry.node.claiming import newest_barrier
+from registry.node.leadership.claim import newest_barrier
+from registry.node.replication.reconnecting_log import AttachedLog
 from tests.contract.kafka_topics import make_topic
 from tests.process.stations import Station, on_kafka
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from registry.domain import versions
 from registry.domain.commands import (
     Command,
     DeleteSubject,
@@ -14,6 +13,7 @@ from registry.domain.commands import (
     Unknown,
 )
 from registry.domain.model import Subject
+from registry.domain.queries import versions
 
 from .cluster import Cluster
 from .subjects import Ids, OwnSubject

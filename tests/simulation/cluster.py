@@ -19,19 +19,19 @@ from registry.domain.commands import (
     Ticket,
     Unknown,
 )
-from registry.domain.scope import Defaults
+from registry.domain.queries.scope import Defaults
+from registry.forwarding.command_forwarder import Doubt
+from registry.forwarding.node_port import Asked
+from registry.forwarding.primary_client import Reply
 from registry.log.contract import LogError
-from registry.node.claiming import Claimant, claim_log
-from registry.node.duty import Duty
-from registry.node.follower import Follower
-from registry.node.membership import Membership
-from registry.node.memory import Memory
-from registry.node.role import Role, Stage
-from registry.node.waiting import Answer
-from registry.node.writer import Writer, Writing
-from registry.peers.forwarding import Doubt
-from registry.peers.host import Asked
-from registry.peers.line import Reply
+from registry.node.leadership.claim import Claimant, claim_log
+from registry.node.leadership.role import Role, Stage
+from registry.node.leadership.role_holder import Membership
+from registry.node.replication.dedup import Memory
+from registry.node.replication.follower import Follower
+from registry.node.write.loop import Duty
+from registry.node.write.queue import Answer
+from registry.node.write.writer import Writer, Writing
 
 from .authority import Authority, Elector
 from .memory_store import MemoryStore, MemoryView

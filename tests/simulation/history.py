@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from registry.domain import versions
 from registry.domain.model import Subject
+from registry.domain.queries import versions
 
 from .authority import SESSION_S
 from .clients import Client

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-from registry.domain import digest
-from registry.domain.lineage import NOTHING, Lineage
-from registry.domain.rows import Change
-from registry.domain.views import DictView
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.rows import digest
+from registry.domain.rows.layout import Change
+from registry.domain.rows.memory_views import DictView
 
 
 class MemoryView(DictView):

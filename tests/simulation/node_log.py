@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from registry.domain.lineage import Lineage
-from registry.domain.records import NOOP_KEY, Entry
+from registry.domain.log_format.lineage import Lineage
+from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import (
     NO_NOTES,
     Claim,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from registry.domain.records import Entry, Record
+from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import NO_NOTES, Claim
 
 EPOCH_LAST = 32767

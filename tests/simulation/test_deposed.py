@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from registry.domain.commands import Command, DeleteSubject, Done, NotPrimary, Outcome, Register
-from registry.node.role import Stage
+from registry.node.leadership.role import Stage
 
 from .cluster import Cluster, Node
 from .world import Process, World

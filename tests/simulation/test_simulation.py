@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.domain.records import NOOP_KEY, Entry
+from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import Claim
 
 from .history import run

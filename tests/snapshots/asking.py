@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import orjson
 
-from registry import folders
+from registry.processes import file_lock
 from tests.running import Registry, Served, until
 
 BUILT_S = 60.0
@@ -64,7 +64,7 @@ def until_begun(node: Served, id: str) -> None:
 @contextmanager
 def held_up(data: Path) -> Iterator[None]:
     """Whoever builds in this data folder while the block lasts waits, once it has claimed the request."""
-    lock = folders.hold(data / "building.lock")
+    lock = file_lock.hold(data / "building.lock")
     try:
         yield
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry.snapshot.catalogue import Entry
+from snapshots.catalogue.catalogue import Entry
 
 NOW = 1_790_000_000_000
 LOG = "a-log"

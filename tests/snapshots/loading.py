@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from registry.domain.fold import apply
-from registry.domain.records import Record
-from registry.domain.rows import scan
-from registry.domain.views import OverlayView
-from registry.snapshot.loading import Told, load
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Manifest
-from registry.snapshot.parts import Row
-from registry.snapshot.sealing import publish, unite, write_run
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record
+from registry.domain.rows.layout import scan
+from registry.domain.rows.memory_views import OverlayView
 from registry.store.lmdb import Store
-from registry.store.opening import Load, open_store
+from registry.store.open import Load, open_store
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+from snapshots.format.parts import Row
+from snapshots.format.writer import publish, unite, write_run
+from snapshots.loading.load import Told, load
 from tests.snapshots.making import LOG, MAP, about
 
 ANY_END = 1 << 62

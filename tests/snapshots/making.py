@@ -8,22 +8,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from registry.domain import records, values
-from registry.domain.fold import FOLD_VERSION
-from registry.domain.lineage import Lineage
+from registry.config.settings import Settings
+from registry.domain.fold.fold import FOLD_VERSION
+from registry.domain.log_format import records, values
+from registry.domain.log_format.lineage import Lineage
+from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
-from registry.domain.records import Entry, Record
 from registry.log.contract import Fetched
-from registry.log.embedded import now_ms
-from registry.log.embedded_reading import departure
-from registry.settings import Settings
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Manifest, new_id
-from registry.snapshot.parts import Row, read_rows
-from registry.snapshot.sealing import About, seal
-from snapshots import local
-from snapshots.sources import Source
-from snapshots.task import Task, silent
+from registry.log.embedded.log import now_ms
+from registry.log.embedded.reader import departure
+from snapshots.building import local
+from snapshots.building.sources import Source
+from snapshots.building.task import Task, silent
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest, new_id
+from snapshots.format.parts import Row, read_rows
+from snapshots.format.writer import About, seal
 
 DAY_MS = 86_400_000
 MAP = 256 << 20

@@ -15,11 +15,12 @@ from threading import Thread
 import pytest
 from msgspec import structs
 
-from registry.domain.records import Entry as LogEntry
+from registry.config.settings import Settings
+from registry.domain.log_format.records import Entry as LogEntry
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.settings import Settings
-from registry.snapshot.catalogue import (
+from snapshots.building.heartbeat import News
+from snapshots.catalogue.catalogue import (
     SILENT_MS,
     Catalogue,
     CatalogueError,
@@ -28,10 +29,9 @@ from registry.snapshot.catalogue import (
     follows,
     newest_first,
 )
-from registry.snapshot.catalogue_kafka import entry_key
-from registry.snapshot.location import Location
-from registry.snapshot.opening import catalogue_topic, open_catalogue
-from snapshots.news import News
+from snapshots.catalogue.kafka import entry_key
+from snapshots.catalogue.open import catalogue_topic, open_catalogue
+from snapshots.format.location import Location
 from tests.contract.kafka_topics import admin, make_topic
 from tests.running import ROOT, until
 from tests.snapshots.catalogues import LOG, NOW, entry
@@ -193,9 +193,9 @@ def test_a_catalogue_of_another_process(settings: Settings, catalogue: Catalogue
     where = f"kafka={settings.kafka!r}, topic={settings.topic!r}, data=Path({str(settings.data)!r})"
     script = f"""
 from pathlib import Path
-from registry.settings import Settings
-from registry.snapshot.catalogue import claim
-from registry.snapshot.opening import open_catalogue
+from registry.config.settings import Settings
+from snapshots.catalogue.catalogue import claim
+from snapshots.catalogue.open import open_catalogue
 catalogue = open_catalogue(Settings({where}))
 print(claim(catalogue, {entry().id!r}, "child", {NOW + 1}))
 catalogue.close()

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from registry.domain.fold import FOLD_VERSION
-from registry.domain.retention import too_long
-from registry.snapshot.choosing import (
+from registry.domain.fold.fold import FOLD_VERSION
+from registry.domain.log_format.retention import too_long
+from snapshots.format.manifest import FORMAT, Manifest, new_id
+from snapshots.loading.candidates import (
     LOADED_PER_S,
     REPLAYED_PER_S,
     Situation,
@@ -16,7 +17,6 @@ from registry.snapshot.choosing import (
     newest_first,
     why_not,
 )
-from registry.snapshot.manifest import FORMAT, Manifest, new_id
 
 DAY_MS = 86_400_000
 NOW = 1_790_000_000_000

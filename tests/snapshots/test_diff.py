@@ -15,10 +15,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from registry.domain import records, values
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
-from registry.domain.records import Entry
-from registry.snapshot.manifest import Manifest
+from snapshots.format.manifest import Manifest
 from tests.process.test_reseed import register
 from tests.running import Registry
 from tests.snapshots.commanding import registrar

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Manifest
-from registry.snapshot.reading import Unusable
-from snapshots.content import Content
-from snapshots.exporting import NotEmpty, export_files, export_lines, file_name
-from snapshots.task import silent
+from snapshots.backup.content import Content
+from snapshots.backup.export import NotEmpty, export_files, export_lines, file_name
+from snapshots.building.task import silent
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+from snapshots.format.reader import Unusable
 from tests.snapshots.making import build, log_of, version
 from tests.snapshots.test_diff import NEW, OLD
 

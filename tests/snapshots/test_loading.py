@@ -16,23 +16,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain import digest
-from registry.domain.records import Record
-from registry.node.proving import prove
-from registry.snapshot import patience
-from registry.snapshot.catalogue import Catalogue, CatalogueError, Entry
-from registry.snapshot.catalogue_embedded import EmbeddedCatalogue
-from registry.snapshot.choosing import Situation
-from registry.snapshot.loading import load
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import MANIFEST, Manifest, Part, part_name
-from registry.snapshot.parts import _encode
-from registry.snapshot.reading import Unusable, read_manifest
-from registry.snapshot.refused import refused_in
-from registry.snapshot.sealing import Written, publish, unite, write_run
-from registry.snapshot.taking import Wanted, take
+from registry.domain.log_format.records import Record
+from registry.domain.rows import digest
+from registry.node.startup.digest_check import prove
 from registry.store.layout import DamagedStore, StoreError, read_current
-from registry.store.opening import open_store
+from registry.store.open import open_store
+from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
+from snapshots.catalogue.embedded import EmbeddedCatalogue
+from snapshots.format.location import Location
+from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
+from snapshots.format.parts import _encode
+from snapshots.format.reader import Unusable, read_manifest
+from snapshots.format.writer import Written, publish, unite, write_run
+from snapshots.loading import timeouts
+from snapshots.loading.candidates import Situation
+from snapshots.loading.load import load
+from snapshots.loading.load_newest import Wanted, take
+from snapshots.loading.rejected import refused_in
 from tests.running import ROOT
 from tests.snapshots.loading import (
     ANY_END,
@@ -215,10 +215,10 @@ def test_a_file_that_is_no_part_is_refused_though_its_hash_holds(tmp_path: Path,
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from registry.store import opening
+from registry.store import open as opening
 from tests.snapshots.loading import loading, opened
-from registry.snapshot.location import Location
-from registry.snapshot.reading import read_manifest
+from snapshots.format.location import Location
+from snapshots.format.reader import read_manifest
 
 folder, id = Path(sys.argv[1]), sys.argv[2]
 location = Location.parse(folder / "snapshots")
@@ -406,7 +406,7 @@ def test_a_place_that_does_not_answer_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S3's client would try for minutes, for each snapshot anew."""
-    monkeypatch.setattr(patience, "ANSWER_S", 3.0)
+    monkeypatch.setattr(timeouts, "ANSWER_S", 3.0)
     local = Location.parse(tmp_path / "snapshots")
     catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -443,7 +443,7 @@ def test_what_libraries_print_is_not_taken_for_what_is_told() -> None:
     """Those of some places print whatever they like, and the node reads lines of JSON."""
     code = """
 import os
-from registry.node.taking import _Telling
+from registry.node.startup.load_process import _Telling
 telling = _Telling()
 print("noise", flush=True)
 os.system("echo more of it")

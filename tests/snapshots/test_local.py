@@ -17,23 +17,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry import folders
-from registry.domain import digest
-from registry.domain.fold import FOLD_VERSION
-from registry.domain.records import Record
-from registry.domain.views import DictView
+from registry.config.settings import Settings
+from registry.domain.fold.fold import FOLD_VERSION
+from registry.domain.log_format.records import Record
+from registry.domain.rows import digest
+from registry.domain.rows.memory_views import DictView
 from registry.log.contract import LogError, Unreachable
-from registry.log.embedded import EmbeddedLog, now_ms
-from registry.settings import Settings
-from registry.snapshot.catalogue import Entry, claim
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import MANIFEST, new_id
-from registry.snapshot.opening import open_catalogue
-from registry.snapshot.verifying import verify
-from snapshots import building, local, news, present
-from snapshots.local import DamagedBase
-from snapshots.sources import open_source, time_before
-from snapshots.task import NotInTime, silent
+from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.processes import file_lock
+from snapshots.building import builder, heartbeat, local
+from snapshots.building.local import DamagedBase
+from snapshots.building.sources import open_source, time_before
+from snapshots.building.task import NotInTime, silent
+from snapshots.catalogue.catalogue import Entry, claim
+from snapshots.catalogue.open import open_catalogue
+from snapshots.format import stored
+from snapshots.format.location import Location
+from snapshots.format.manifest import MANIFEST, new_id
+from snapshots.format.verify import verify
 from tests.running import ROOT, until
 from tests.snapshots.making import (
     DAY_MS,
@@ -103,7 +104,7 @@ def test_reading_for_longer_than_deletions_are_kept_is_no_snapshot(tmp_path: Pat
         known = task(tmp_path, source(KnownLog(LOG), retention_ms=DAY_MS // 2), 20, given_base)
         with pytest.raises(NotInTime, match="deletions"):
             local.build(replace(known, clock=lambda: now_ms() + DAY_MS), silent)
-    assert [each.id for each in present.manifests(location)] == [base.id]
+    assert [each.id for each in stored.manifests(location)] == [base.id]
 
 
 def test_a_base_whose_digest_is_wrong_is_not_built_upon(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_log_that_falls_silent_fails_the_build(tmp_path: Path) -> None:
 
     with pytest.raises(LogError, match="no broker"):
         local.build(task(tmp_path, source(Silent(LOG)), 20), silent)
-    assert not list(present.manifests(Location.parse(tmp_path / "snapshots")))
+    assert not list(stored.manifests(Location.parse(tmp_path / "snapshots")))
 
 
 def test_the_time_before_an_offset_is_that_of_the_record_before_it() -> None:
@@ -141,10 +142,10 @@ def embedded(data: Path, entries: int, first: int = 0) -> Settings:
 def test_a_build_takes_the_logs_end_and_the_newest_base_and_tells_the_catalogue(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
     with closing(open_catalogue(known)) as catalogue:
-        first = building.build_now(known, catalogue, "local", silent)
+        first = builder.build_now(known, catalogue, "local", silent)
         embedded(tmp_path, 10, first=20)
-        second = building.build_now(known, catalogue, "local", silent)
-        whole = building.build_now(known, catalogue, "local", silent, extend=False)
+        second = builder.build_now(known, catalogue, "local", silent)
+        whole = builder.build_now(known, catalogue, "local", silent, extend=False)
         entries = catalogue.entries()
     assert (first.offset, second.offset, second.base, whole.base) == (20, 30, first.id, "")
     assert [part.sha256 for part in second.parts] == [part.sha256 for part in whole.parts]
@@ -154,19 +155,19 @@ def test_a_build_takes_the_logs_end_and_the_newest_base_and_tells_the_catalogue(
 
 def test_an_end_beyond_the_logs_is_refused_and_an_earlier_one_is_built(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
-    with pytest.raises(building.Refused, match="ends at 20"):
-        building.build_now(known, None, "local", silent, offset=21)
-    assert building.build_now(known, None, "local", silent, offset=7).offset == 7
+    with pytest.raises(builder.Refused, match="ends at 20"):
+        builder.build_now(known, None, "local", silent, offset=21)
+    assert builder.build_now(known, None, "local", silent, offset=7).offset == 7
 
 
 def test_a_base_of_another_log_or_ahead_or_damaged_is_left_alone(tmp_path: Path) -> None:
     known = embedded(tmp_path / "data", 20)
     location = Location.parse(known.snapshots_location)
     sealed(location, [], offset=3)
-    ahead = building.build_now(known, None, "local", silent)
-    assert building.build_now(known, None, "local", silent, offset=19).base == ""
+    ahead = builder.build_now(known, None, "local", silent)
+    assert builder.build_now(known, None, "local", silent, offset=19).base == ""
     location.write(f"{ahead.id}/{ahead.parts[0].name}", b"")
-    upon = building.build_now(known, None, "local", silent)
+    upon = builder.build_now(known, None, "local", silent)
     assert upon.base != ahead.id
     assert not list(verify(location, upon.id, lambda done, total: None))
 
@@ -186,17 +187,17 @@ def test_a_request_is_built_at_its_offset_and_once(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
     with closing(open_catalogue(known)) as catalogue:
         catalogue.put(entry := requested(known, 12))
-        ready = building.build_request(known, catalogue, entry, "local", silent)
+        ready = builder.build_request(known, catalogue, entry, "local", silent)
         assert (ready.state, ready.offset, ready.schemas) == ("ready", 12, 12)
-        with pytest.raises(building.Refused):
-            building.build_request(known, catalogue, entry, "local", silent)
+        with pytest.raises(builder.Refused):
+            builder.build_request(known, catalogue, entry, "local", silent)
 
 
 def test_a_request_that_cannot_be_built_says_why(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
     with closing(open_catalogue(known)) as catalogue:
         catalogue.put(entry := requested(known, 21))
-        failed = building.build_request(known, catalogue, entry, "local", silent)
+        failed = builder.build_request(known, catalogue, entry, "local", silent)
     assert (failed.state, "ends at 20" in failed.reason) == ("failed", True)
 
 
@@ -212,10 +213,10 @@ def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) ->
                 location.delete(entry.id)
                 catalogue.forget(entry.id)
 
-        building.build_request(known, catalogue, entry, "local", told)
+        builder.build_request(known, catalogue, entry, "local", told)
         assert catalogue.entries() == {}
         assert location.folders() == []
-        news.News(catalogue, entry, known=True).alive()
+        heartbeat.News(catalogue, entry, known=True).alive()
         assert catalogue.entries() == {}
 
 
@@ -224,9 +225,9 @@ def test_a_build_waits_for_another_one_beside_the_same_data(
 ) -> None:
     """A request that failed for that would soon have failed for good."""
     known = embedded(tmp_path, 20)
-    lock = folders.hold(tmp_path / "building.lock")
+    lock = file_lock.hold(tmp_path / "building.lock")
     with caplog.at_level(logging.INFO), ThreadPoolExecutor(1) as thread:
-        built = thread.submit(building.build_now, known, None, "local", silent)
+        built = thread.submit(builder.build_now, known, None, "local", silent)
         until(lambda: "waiting for process" in caplog.text, 30, "the build to wait")
         assert not built.done()
         os.close(lock)
@@ -235,7 +236,7 @@ def test_a_build_waits_for_another_one_beside_the_same_data(
 
 def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
-    base = building.build_now(known, None, "local", silent)
+    base = builder.build_now(known, None, "local", silent)
     embedded(tmp_path, 10, first=20)
     seen = set()
     with closing(open_catalogue(known)) as catalogue:
@@ -244,7 +245,7 @@ def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> N
         def told(step: str, done: int, total: int) -> None:
             seen.add((catalogue.entries()[entry.id].state, catalogue.entries()[entry.id].base))
 
-        building.build_request(known, catalogue, entry, "local", told)
+        builder.build_request(known, catalogue, entry, "local", told)
         assert seen == {("building", base.id)}
         taken_up = catalogue.entries()[entry.id].now("failed", now_ms())
         catalogue.forget(entry.id)
@@ -258,10 +259,10 @@ KILLED = """
 import os, signal, sys
 from contextlib import closing
 from pathlib import Path
-from registry.settings import Settings
-from registry.snapshot import disk
-from registry.snapshot.opening import open_catalogue
-from snapshots import building
+from registry.config.settings import Settings
+from snapshots.format import local_folder
+from snapshots.catalogue.open import open_catalogue
+from snapshots.building import builder
 
 data, step, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 
@@ -274,17 +275,17 @@ def reached(name):
 def told(name, done, total):
     reached(name)
 
-write = disk.Disk.write
+write = local_folder.Disk.write
 def watched(self, path, content):
     kind = "manifest" if path.endswith("manifest.json") else "part"
     reached(f"before the {kind}")
     write(self, path, content)
     reached(f"after the {kind}")
-disk.Disk.write = watched
+local_folder.Disk.write = watched
 settings = Settings(data=data, store_map_bytes=256 << 20)
 with closing(open_catalogue(settings)) as catalogue:
     entry = next(each for each in catalogue.entries().values() if each.state == "requested")
-    building.build_request(settings, catalogue, entry, "local", told)
+    builder.build_request(settings, catalogue, entry, "local", told)
 """
 
 
@@ -305,7 +306,7 @@ def test_a_build_that_is_killed_leaves_no_half_snapshot_and_the_next_one_succeed
 ) -> None:
     known = embedded(tmp_path, 20)
     location = Location.parse(known.snapshots_location)
-    base = building.build_now(known, None, "local", silent)
+    base = builder.build_now(known, None, "local", silent)
     embedded(tmp_path, 10, first=20)
     with closing(open_catalogue(known)) as catalogue:
         catalogue.put(entry := requested(known, 30))
@@ -315,13 +316,13 @@ def test_a_build_that_is_killed_leaves_no_half_snapshot_and_the_next_one_succeed
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     finished = step == "after the manifest"
-    ids = [each.id for each in present.manifests(location)]
+    ids = [each.id for each in stored.manifests(location)]
     assert sorted(ids) == sorted([base.id, entry.id] if finished else [base.id])
     with closing(open_catalogue(known)) as catalogue:
         left = catalogue.entries()[entry.id]
         assert left.state == "building"
         # Its builder is dead: the one who takes it up says so.
-        ready = building.build_request(known, catalogue, left, "local", silent)
+        ready = builder.build_request(known, catalogue, left, "local", silent)
     assert (ready.state, ready.offset, ready.base) == ("ready", 30, base.id)
     assert not list(verify(location, entry.id, lambda done, total: None))
 
@@ -337,5 +338,5 @@ def test_what_builds_that_have_ended_left_is_removed(tmp_path: Path) -> None:
         location.write(f"{each}/part-0123456789abcdef.arrow", b"")
     (tmp_path / "of-somebody-else").mkdir()
     for _ in range(2):
-        present.sweep(location, {going}, {failed}, now)
+        stored.sweep(location, {going}, {failed}, now)
     assert set(location.folders()) == {young, going, kept.id, "of-somebody-else"}

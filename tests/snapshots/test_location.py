@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyarrow import ArrowNotImplementedError, fs
 
-from registry.snapshot.location import BadLocation, Location, LocationUnreachable, Missing
-from registry.snapshot.manifest import MANIFEST
-from registry.snapshot.remote import Remote
-from registry.snapshot.verifying import verify
-from registry.uris import without_secrets
+from registry.config.uris import without_secrets
+from snapshots.format.location import BadLocation, Location, LocationUnreachable, Missing
+from snapshots.format.manifest import MANIFEST
+from snapshots.format.object_store import Remote
+from snapshots.format.verify import verify
 from tests.running import ROOT, free_port
 from tests.snapshots.making import rows_in, sealed
 
@@ -85,7 +85,7 @@ def test_what_names_the_same_for_hadoop_is_taken(s3: str) -> None:
 
 def test_why_a_place_cannot_be_reached_is_one_line() -> None:
     code = """
-from registry.snapshot.location import BadLocation, Location, LocationUnreachable
+from snapshots.format.location import BadLocation, Location, LocationUnreachable
 try:
     Location.parse("hdfs://127.0.0.1:9/x").folders()
 except (BadLocation, LocationUnreachable) as error:
@@ -101,7 +101,7 @@ def test_a_node_names_a_location_without_what_reads_it() -> None:
     """It has others build, and need not have their libraries."""
     code = """
 import sys
-from registry.snapshot.location import Location
+from snapshots.format.location import Location
 assert Location.named("hdfs://host:9000/x") == "hdfs://host:9000/x"
 assert Location.named("S3A://bucket/x") == "S3A://bucket/x"
 assert Location.named("file:///a%20b") == "/a b"
@@ -243,7 +243,7 @@ def test_a_killed_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> No
     location = Location.parse(tmp_path)
     location.write(f"{ID}/{MANIFEST}", b"old")
     script = (
-        "import os, signal, sys; from registry.snapshot.location import Location\n"
+        "import os, signal, sys; from snapshots.format.location import Location\n"
         "os.fsync = lambda fd: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"Location.parse(sys.argv[1]).write('{ID}/{MANIFEST}', b'new')"
     )

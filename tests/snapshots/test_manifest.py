@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.snapshot.manifest import FORMAT, BadManifest, Manifest, Part, is_id, new_id, part_name
+from snapshots.format.manifest import FORMAT, BadManifest, Manifest, Part, is_id, new_id, part_name
 
 HASHES = [hashlib.sha256(each).hexdigest() for each in (b"a", b"b")]
 PARTS = (

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.snapshot import parts
-from registry.snapshot.manifest import Part
-from registry.snapshot.parts import BadPart, Row, begins_part, cut, part_of, read_rows
-from registry.snapshot.sealing import Overlapping, Written, unite
+from snapshots.format import parts
+from snapshots.format.manifest import Part
+from snapshots.format.parts import BadPart, Row, begins_part, cut, part_of, read_rows
+from snapshots.format.writer import Overlapping, Written, unite
 
 
 def written(batches: Iterable[Sequence[Row]]) -> tuple[list[Part], dict[str, bytes]]:

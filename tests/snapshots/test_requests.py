@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from deploy.local.broker import Broker
-from registry.snapshot.catalogue import Entry
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Manifest
+from snapshots.catalogue.catalogue import Entry
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
 from tests.contract.kafka_topics import admin, make_topic
 from tests.running import ROOT, Registry, until
 from tests.snapshots.asking import (

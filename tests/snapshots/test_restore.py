@@ -17,12 +17,12 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain import reseed
-from registry.domain.records import Record
-from registry.domain.views import DictView
+from registry.domain.log_format.records import Record
+from registry.domain.rows.memory_views import DictView
 from registry.log.contract import Log
-from registry.log.embedded import EmbeddedLog
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Manifest
+from registry.log.embedded.log import EmbeddedLog
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
 from tests.process.test_reseed import delete, killed_at_the_first_progress, opened
 from tests.running import ROOT, Registry
 from tests.snapshots.commanding import registrar

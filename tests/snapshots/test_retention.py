@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from registry.settings import Settings
-from registry.snapshot.catalogue import SILENT_MS, Entry
-from registry.snapshot.location import Location
-from registry.snapshot.opening import open_catalogue
-from registry.snapshot.retention import Does, carry_out, plan, why_not_deleted
+from registry.config.settings import Settings
+from snapshots.catalogue.catalogue import SILENT_MS, Entry
+from snapshots.catalogue.open import open_catalogue
+from snapshots.catalogue.retention import Does, carry_out, plan, why_not_deleted
+from snapshots.format.location import Location
 from tests.snapshots.catalogues import NOW, entry
 
 

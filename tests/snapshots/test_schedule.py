@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from registry.rhythm import Rhythm
-from registry.snapshot.catalogue import SILENT_MS, Entry
-from registry.snapshot.schedule import why_due
+from registry.config.schedule import Rhythm
+from registry.node.snapshots.schedule import why_due
+from snapshots.catalogue.catalogue import SILENT_MS, Entry
 from tests.snapshots.catalogues import LOG, NOW, entry
 
 HOUR_MS = 3_600_000

@@ -8,17 +8,18 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain import entities, reseed, versions
-from registry.domain.fold import apply
+from registry.domain import reseed
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Entry, Record, schema_key
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject, metadata
-from registry.domain.records import Entry, Record, schema_key
-from registry.domain.rows import scan
-from registry.domain.sensitive import PlainView, recorded
-from registry.domain.values import schema_value
-from registry.domain.views import DictView
+from registry.domain.queries import entities, versions
+from registry.domain.queries.sensitive_metadata import PlainView, recorded
+from registry.domain.rows.layout import scan
+from registry.domain.rows.memory_views import DictView
 from registry.encoder.keyset import Keyset
-from registry.encoder.place import KeysetFile
-from registry.snapshot.location import Location
+from registry.encoder.keyset_storage import KeysetFile
+from snapshots.format.location import Location
 from tests.snapshots.making import build, rows_in
 
 SECRET = "a secret of the test"

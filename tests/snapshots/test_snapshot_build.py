@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from registry.node.snapshot_build import Build
-from registry.settings import Settings
-from registry.snapshot.builders import builder_name, has_ended
-from registry.snapshot.catalogue import Catalogue
-from registry.snapshot.opening import open_catalogue
+from registry.config.settings import Settings
+from registry.node.snapshots.build_process import Build
+from snapshots.catalogue.builders import builder_name, has_ended
+from snapshots.catalogue.catalogue import Catalogue
+from snapshots.catalogue.open import open_catalogue
 from tests.running import until
 from tests.snapshots.catalogues import NOW, entry
 

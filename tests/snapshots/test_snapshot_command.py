@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
-from registry.log.embedded import EmbeddedLog
-from registry.snapshot.location import Location
-from snapshots import present
+from registry.log.embedded.log import EmbeddedLog
+from snapshots.format import stored
+from snapshots.format.location import Location
 from tests.process.test_reseed import delete, opened
 from tests.running import ROOT
 from tests.snapshots.commanding import registrar
@@ -144,7 +144,7 @@ def test_a_topic_is_built_from_without_any_node(kafka: Broker, tmp_path: Path) -
         assert built.returncode == 0, built.stderr
         assert (" upon " in built.stdout) == extends
         location = Location.parse(tmp_path / "snapshots")
-        manifest = present.find(location, "latest")
+        manifest = stored.find(location, "latest")
         assert manifest.log.split("/")[1] == topic
         assert (manifest.offset, manifest.comparable_from) == (3000, 3000)
         assert dict(rows_in(location, manifest)) == rows

@@ -21,23 +21,24 @@ from hypothesis import Phase, given, settings
 from pyspark.sql import SparkSession
 
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.domain import digest, records, rows, values
-from registry.domain.fold import owner
+from registry.config.settings import Settings
+from registry.domain.fold.fold import owner
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
-from registry.domain.records import Entry, Record
-from registry.domain.views import DictView
-from registry.log.embedded import EmbeddedLog
-from registry.settings import Settings
-from registry.snapshot.manifest import MANIFEST, Manifest
-from registry.snapshot.parts import begins_part
-from registry.snapshot.reading import Unusable
-from snapshots import local
-from snapshots.sources import Source, open_source
-from snapshots.spark import building
-from snapshots.spark.building import build
+from registry.domain.rows import digest, layout
+from registry.domain.rows.memory_views import DictView
+from registry.log.embedded.log import EmbeddedLog
+from snapshots.building import local
+from snapshots.building.sources import Source, open_source
+from snapshots.building.task import Task, silent
+from snapshots.format.manifest import MANIFEST, Manifest
+from snapshots.format.parts import begins_part
+from snapshots.format.reader import Unusable
+from snapshots.spark import engine
+from snapshots.spark.engine import build
 from snapshots.spark.records import with_owner
 from snapshots.spark.session import open_session
-from snapshots.task import Task, silent
 from tests.contract.kafka_topics import make_topic
 from tests.running import ROOT, until
 from tests.snapshots.making import files_of, rows_in, task
@@ -119,7 +120,7 @@ def many_logs(count: int) -> list[Record]:
 
 def beginning_parts(kind: bytes, count: int) -> list[Subject]:
     """Subjects whose rows in a table begin a part; a version's row, that of version 1."""
-    end = rows.number(1) if kind == rows.VERSION else b""
+    end = layout.number(1) if kind == layout.VERSION else b""
     names = (f"n{number}" for number in range(10_000_000))
     return list(
         islice(
@@ -135,7 +136,7 @@ def beginning_parts(kind: bytes, count: int) -> list[Subject]:
 
 def cut_log() -> list[Entry]:
     """Entries that begin parts, join them again, and begin others."""
-    configs, versions = beginning_parts(rows.CONFIG, 4), beginning_parts(rows.VERSION, 3)
+    configs, versions = beginning_parts(layout.CONFIG, 4), beginning_parts(layout.VERSION, 3)
     level = [
         Entry(records.config_key(subject), values.config_value(subject, {"compatibilityLevel": "FULL"}))
         for subject in configs
@@ -203,7 +204,7 @@ def test_what_spark_builds_is_what_the_plain_fold_builds(
     check(base, local.build(opened(kafka, topic, base_end), silent), opened(kafka, topic, end), log)
     plain = local.build(opened(kafka, topic, end), silent)
     for on, brief in ((base, True), (base, False), (None, True), (None, False)):
-        monkeypatch.setattr(building, "BRIEF", end if brief else 0)
+        monkeypatch.setattr(engine, "BRIEF", end if brief else 0)
         made = build(opened(kafka, topic, end, on), silent)
         check(made, plain, opened(kafka, topic, end), log)
         assert (made.engine, made.base, made.offset) == ("spark", on.id if on else "", end)
@@ -369,9 +370,9 @@ KILLS_SPARK = """
 import os, signal, sys
 from pathlib import Path
 from pyspark import SparkContext
-from registry.settings import Settings
+from registry.config.settings import Settings
 from snapshots import building
-from snapshots.spark.building import WRITING
+from snapshots.spark.engine import WRITING
 
 def kill(step, done, total):
     if step == WRITING and list(Path(sys.argv[1]).glob("snapshots/*/part-*")):

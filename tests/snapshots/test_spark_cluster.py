@@ -14,12 +14,13 @@ import pytest
 from deploy.local import jars
 from deploy.local.broker import Broker
 from deploy.local.process import Process, free_port, listens
-from registry.settings import Settings
-from registry.snapshot.location import Location
-from snapshots import local, present
-from snapshots.sources import open_source
+from registry.config.settings import Settings
+from snapshots.building import local
+from snapshots.building.sources import open_source
+from snapshots.building.task import silent
+from snapshots.format import stored
+from snapshots.format.location import Location
 from snapshots.spark import connector
-from snapshots.task import silent
 from tests.contract.kafka_topics import make_topic
 from tests.running import ROOT, until
 from tests.snapshots.making import files_of, task
@@ -80,7 +81,7 @@ def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Brok
     assert done.returncode == 0, done.stdout + done.stderr
     given = Settings(data=tmp_path / "data", kafka=kafka.address, topic=topic)
     location = Location.parse(given.snapshots_location)
-    made = present.find(location, present.LATEST)
+    made = stored.find(location, stored.LATEST)
     source = open_source(given)
     plain = local.build(task(tmp_path, source, 300), silent)
     source.log.close()

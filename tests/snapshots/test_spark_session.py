@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.running import ROOT
 
 _SESSIONS = """
-from registry.settings import Settings
+from registry.config.settings import Settings
 from snapshots.spark.session import open_session
 
 said = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.sql.codegen.wholeStage=true")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from registry.settings import Settings
+from registry.config.settings import Settings
+from snapshots.building.task import BuildFailed
 from snapshots.spark import connector
-from snapshots.spark.fetching import NotAvailable
+from snapshots.spark.jars import NotAvailable
 from snapshots.spark.reading import kafka_options, tasks_for
 from snapshots.spark.session import given_conf, session_conf
-from snapshots.task import BuildFailed
 
 
 def test_passwords_and_certificates_travel_as_the_options_of_kafka(tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain import digest, rows
-from registry.domain.fold import apply, owner
-from registry.domain.records import Record
-from registry.domain.views import DictView
-from registry.snapshot import parts
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Part
-from registry.snapshot.reading import Unusable
-from registry.snapshot.sealing import Written, unite, write_run
+from registry.domain.fold.fold import apply, owner
+from registry.domain.log_format.records import Record
+from registry.domain.rows import digest, layout
+from registry.domain.rows.memory_views import DictView
+from snapshots.format import parts
+from snapshots.format.location import Location
+from snapshots.format.manifest import Part
+from snapshots.format.reader import Unusable
+from snapshots.format.writer import Written, unite, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import ChunkSeen, plan_ranges
 from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, tallying, writing
@@ -114,7 +114,7 @@ def _plain(location: Location, log: list[Record]) -> Written:
 def _by_tasks(
     location: Location, id: str, log: list[Record], base: Written, wanted: int, partitions: int
 ) -> Written:
-    """The steps of :mod:`snapshots.spark.building`, with lists in the place of Spark."""
+    """The steps of :mod:`snapshots.spark.engine`, with lists in the place of Spark."""
     said = [(owner(each.key), each.offset, each.ts, each.key, each.value) for each in _counting(log)]
     owners = tuple(sorted({each[0] for each in said}))
     if base.parts:
@@ -176,7 +176,7 @@ def test_what_the_fold_asks_for_is_what_is_picked_from_the_base(log: list[Record
     base = columns.columns_of(dict(sorted(table.items())))
     for each in {owner(record.key) for record in log}:
         picked = base_rows.rows_of(base.keys, lambda: base.values, (each,))
-        expected = {key: value for key, value in table.items() if rows.owner_of(key) == each}
+        expected = {key: value for key, value in table.items() if layout.owner_of(key) == each}
         assert {key: value for _, key, value in picked} == {
             key: value for key, value in expected.items() if key[:1] not in base_rows.NEVER_ASKED
         }
@@ -242,7 +242,7 @@ def test_the_archive_for_executors_holds_all_that_tasks_import(tmp_path: Path) -
         "import sys",
         f"sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]",
         *(f"import {name}" for name in names),
-        "from registry.snapshot.location import Location",
+        "from snapshots.format.location import Location",
         f"Location.parse({str(tmp_path)!r})",
         "print(*(getattr(sys.modules[name], '__file__', None) for name in sys.modules"
         " if name.partition('.')[0] in ('registry', 'snapshots', 'election')))",

@@ -16,15 +16,15 @@ import httpx
 import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.domain import digest
-from registry.log.embedded import EmbeddedLog
-from registry.node.starting import Starting, Stopped
-from registry.settings import Settings
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import MANIFEST, Manifest, new_id
-from registry.snapshot.opening import open_catalogue
-from snapshots.building import build_now
-from snapshots.task import silent
+from registry.config.settings import Settings
+from registry.domain.rows import digest
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.startup.progress import Starting, Stopped
+from snapshots.building.builder import build_now
+from snapshots.building.task import silent
+from snapshots.catalogue.open import open_catalogue
+from snapshots.format.location import Location
+from snapshots.format.manifest import MANIFEST, Manifest, new_id
 from tests.contract.kafka_topics import make_topic
 from tests.process.stations import on_kafka
 from tests.process.test_lifecycle import children
@@ -240,7 +240,7 @@ def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Pa
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
         until((data / "store" / "store-1").exists, WAIT_S, "the store to be begun")
         assert not (data / "store" / "current").exists()
-        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.run"]
+        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.main"]
         (loader,) = _children_of(node)
         os.kill(node, signal.SIGKILL)
         until(lambda: not Path(f"/proc/{loader}").exists(), WAIT_S, "the loading to end")
@@ -261,7 +261,7 @@ def test_a_node_that_is_told_to_stop_while_it_loads_leaves_nothing_half_made(
     registry = start(data, readers=readers)
     try:
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
-        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.run"]
+        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.main"]
         (loader,) = _children_of(node)
         assert registry.stop() == 0, registry.output
         assert not Path(f"/proc/{loader}").exists()

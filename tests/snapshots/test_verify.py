@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import MANIFEST, Manifest
-from registry.snapshot.sealing import publish, unite, write_run
-from registry.snapshot.verifying import verify
+from snapshots.format.location import Location
+from snapshots.format.manifest import MANIFEST, Manifest
+from snapshots.format.verify import verify
+from snapshots.format.writer import publish, unite, write_run
 from tests.snapshots.making import about, rows_in, sealed
 from tests.snapshots.test_parts import many_rows
 

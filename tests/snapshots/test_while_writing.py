@@ -16,17 +16,17 @@ import orjson
 import pytest
 
 from deploy.local.broker import Broker
-from registry.domain import digest
-from registry.domain.fold import apply
-from registry.domain.records import Record
-from registry.domain.rows import VersionRow
-from registry.domain.views import DictView
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record
+from registry.domain.rows import digest
+from registry.domain.rows.layout import VersionRow
+from registry.domain.rows.memory_views import DictView
 from registry.log.contract import Log
-from registry.log.embedded import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Manifest
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
 from tests.running import Registry, until
 from tests.snapshots.asking import KIND, ask, told, until_begun, until_it_is
 from tests.snapshots.making import rows_in

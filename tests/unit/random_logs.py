@@ -7,10 +7,9 @@ from collections.abc import Callable
 import orjson
 from hypothesis import strategies as st
 
-from registry.domain import records, values
-from registry.domain.fold import apply, owner
-from registry.domain.model import TOP, Metadata, Reference, Rule, RuleSet, Subject
-from registry.domain.records import (
+from registry.domain.fold.fold import apply, owner
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import (
     AssociationKey,
     ClearSubjectKey,
     ConfigKey,
@@ -25,7 +24,8 @@ from registry.domain.records import (
     canonical_key,
     decode_key,
 )
-from registry.domain.views import DictView
+from registry.domain.model import TOP, Metadata, Reference, Rule, RuleSet, Subject
+from registry.domain.rows.memory_views import DictView
 
 Said = tuple[bytes | None, bytes | None]
 """A key and a value."""

@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain import lookup
 from registry.domain.commands import (
     Command,
     DeleteConfig,
@@ -19,14 +18,15 @@ from registry.domain.commands import (
     Register,
 )
 from registry.domain.decide import decide
+from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
-from registry.domain.fold import apply
-from registry.domain.ids import Ids
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Entry, Record
+from registry.domain.lookup import find
 from registry.domain.model import Metadata, Reference, Subject
-from registry.domain.parser import Parser
-from registry.domain.records import Entry, Record
-from registry.domain.scope import Defaults
-from registry.domain.views import DictView
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows.memory_views import DictView
 
 STRING, INT, LONG = '"string"', '"int"', '"long"'
 
@@ -102,7 +102,7 @@ class SmallRegistry:
 
     def lookup(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> Any:
         request = Register(subject, schema, **members)
-        return orjson.loads(lookup.lookup(self.view, self.parser, request, self.defaults, deleted=deleted))
+        return orjson.loads(find.lookup(self.view, self.parser, request, self.defaults, deleted=deleted))
 
     def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
         """The code with which a lookup is refused."""

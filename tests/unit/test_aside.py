@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from registry.aside import lane, running
-from registry.aside.messages import Asked, Stuck, Told
-from registry.aside.pool import WAITING_MAX, Answered, Pool
-from registry.aside.process import answered
 from registry.domain.errors import RegistryError
-from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import Known, Question, Source, facts, several
+from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing.schema_queries import Known, Question, Source, facts, several
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
+from registry.workers import work_queue, worker
+from registry.workers.messages import Asked, Stuck, Told
+from registry.workers.pool import WAITING_MAX, Answered, Pool
+from registry.workers.process import answered
 
 INT, LONG, STRING = (Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
 HOW = (("reader_is", "new"),)
@@ -50,7 +50,7 @@ class Beside:
         return told
 
     def kill(self) -> None:
-        self.told.put(running.Ended("killed"))
+        self.told.put(worker.Ended("killed"))
 
     def end(self) -> None:
         pass
@@ -59,7 +59,7 @@ class Beside:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> Beside:
     beside = Beside()
-    monkeypatch.setattr(lane, "Running", beside)
+    monkeypatch.setattr(work_queue, "Running", beside)
     return beside
 
 
@@ -112,11 +112,11 @@ import os, runpy
 def refuse(*_):
     raise PermissionError("not here")
 os.nice = os.sched_setscheduler = refuse
-runpy.run_module("registry.aside.process", run_name="__main__")
+runpy.run_module("registry.workers.process", run_name="__main__")
 """
-    _, environment = running.module_command("registry.aside.process")
+    _, environment = worker.module_command("registry.workers.process")
     command = [sys.executable, "-P", "-c", sandbox, "3"]
-    monkeypatch.setattr(running, "module_command", lambda *_: (command, environment))
+    monkeypatch.setattr(worker, "module_command", lambda *_: (command, environment))
     pool = Pool()
     said = outcome(pool, Question("canonical", INT))
     assert isinstance(said, Answered)
@@ -130,7 +130,7 @@ def test_a_process_tells_which_comparison_took_too_long(monkeypatch: pytest.Monk
             raise MemoryError
         return Known([])
 
-    monkeypatch.setattr("registry.aside.process.answer", compare)
+    monkeypatch.setattr("registry.workers.process.answer", compare)
     told = answered(Asked(several([Question("canonical", INT), QUICK, SLOW]), 60, 60), Parser())
     assert (told.known, told.partial, told.took_s) == (Known([Known([])] * 2), True, 60)
     assert told.stuck is not None

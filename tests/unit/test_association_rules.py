@@ -8,8 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from registry.config import Settings, table
-from registry.domain.association_rules import ASSOCIATION_RULES, RELEASED
+from registry.config.loading import Settings, table
 from registry.domain.commands import (
     Associate,
     DeleteSubject,
@@ -18,10 +17,11 @@ from registry.domain.commands import (
     WantedAssociation,
 )
 from registry.domain.errors import RegistryError
+from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import Subject
-from registry.domain.records import AssociationKey, association_key
-from registry.domain.views import DictView
-from registry.node.given import defaults
+from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
+from registry.domain.rows.memory_views import DictView
+from registry.wiring import defaults
 from tests.running import ROOT
 from tests.unit.small_registry import SmallRegistry, record
 

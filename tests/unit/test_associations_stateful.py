@@ -8,8 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from registry.domain import associations, rows, versions
-from registry.domain.association_rules import ASSOCIATION_RULES, RELEASED
 from registry.domain.commands import (
     Associate,
     ChangeAssociations,
@@ -23,10 +21,13 @@ from registry.domain.commands import (
     ResourceRequest,
     WantedAssociation,
 )
+from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
-from registry.domain.ids import Ids
 from registry.domain.model import Reference, Subject
-from registry.domain.scope import Defaults
+from registry.domain.queries import associations, versions
+from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows import layout
 from tests.unit.small_registry import SmallRegistry, record
 
 NAMES, IDS, TYPES = ("n", "m"), ("r1", "r2"), ("key", "value")
@@ -167,7 +168,7 @@ class Associations(RuleBasedStateMachine):
             assert versions.exists(self.registry.view, Subject.parse(key[2])) != (key[2] in owned)
 
     def protected(self, key: Key, chosen: list[Key], cascade: bool) -> bool:
-        read_only = self.registry.view.get(rows.scope_key(rows.MODE, Subject.parse(key[2]))) is not None
+        read_only = self.registry.view.get(layout.scope_key(layout.MODE, Subject.parse(key[2]))) is not None
         shared = any(other[2] == key[2] for other in self.model if other not in chosen)
         return read_only or (shared if cascade else self.model[key].frozen)
 
@@ -262,7 +263,8 @@ class Associations(RuleBasedStateMachine):
             assert len({other.strong for other in siblings}) == 1 or not self.release.one_lifecycle
             assert len({other.association_type for other in siblings}) == len(siblings)
         indexed = [
-            list(rows.scan(self.registry.view, table)) for table in (rows.RESOURCE_NAME, rows.RESOURCE_ID)
+            list(layout.scan(self.registry.view, table))
+            for table in (layout.RESOURCE_NAME, layout.RESOURCE_ID)
         ]
         assert [len(each) for each in indexed] == [len(found)] * 2
 

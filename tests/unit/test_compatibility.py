@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain import compatibility
 from registry.domain.commands import Register
+from registry.domain.compatibility import checks
 from registry.domain.errors import RegistryError
+from registry.domain.log_format.records import schema_key
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
-from registry.domain.records import schema_key
-from registry.domain.scope import Defaults
-from registry.domain.values import schema_value
+from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import INT, STRING, SmallRegistry, properties, record
 
 A, AB, AB_DEFAULT = record("R", "a"), record("R", "a", "b"), record("R", "a", "b?")
@@ -25,7 +25,7 @@ def check(
 ) -> list[str]:
     """The messages of the compatibility resources."""
     request = Register(subject, schema, **members)
-    body = compatibility.answer(small.view, small.parser, request, number, small.defaults, verbose=True)
+    body = checks.answer(small.view, small.parser, request, number, small.defaults, verbose=True)
     answer = orjson.loads(body)
     assert answer["is_compatible"] is not bool(answer["messages"])
     return list(answer["messages"])
@@ -201,7 +201,7 @@ class TestReservedFields:
 class TestAnswer:
     def answer(self, small: SmallRegistry, schema: str, number: int | None, **how: Any) -> dict[str, Any]:
         request, verbose = Register("s", schema), how.get("verbose", False)
-        body = compatibility.answer(small.view, small.parser, request, number, Defaults(), verbose=verbose)
+        body = checks.answer(small.view, small.parser, request, number, Defaults(), verbose=verbose)
         answer: dict[str, Any] = orjson.loads(body)
         return answer
 

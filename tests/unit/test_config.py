@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
-from registry.config import Settings, SettingsError, as_toml, load, table
-from registry.rhythm import Rhythm
+from registry.config.loading import Settings, SettingsError, as_toml, load, table
+from registry.config.schedule import Rhythm
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from registry.reader.confirming import Confirming
+from registry.reader.read_barrier import Confirming
 from tests.running import until_async
 
 

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from registry.node.deadlines import Deadlines
+from registry.node.write.deadlines import Deadlines
 from tests.running import until
 
 LONG_S = 1_000.0

@@ -6,10 +6,10 @@ import orjson
 import pytest
 
 from registry.domain.commands import DeleteSubject, DeleteVersion
+from registry.domain.log_format.records import AssociationKey, association_key, schema_key
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
-from registry.domain.queries import version_numbers
-from registry.domain.records import AssociationKey, association_key, schema_key
-from registry.domain.values import schema_value
+from registry.domain.queries.by_subject import version_numbers
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record, reference
 
 USES = '{"type":"record","name":"U","fields":[{"name":"x","type":"R"}]}'

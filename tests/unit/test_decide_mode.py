@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from registry.domain import queries, versions
 from registry.domain.commands import DeleteContext, DeleteMode, PutMode
-from registry.domain.scope import Defaults
+from registry.domain.queries import by_subject, versions
+from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import STRING, SmallRegistry, record, reference
 
 USES = '{"type":"record","name":"U","fields":[{"name":"x","type":"R"}]}'
@@ -103,7 +103,7 @@ class TestSwitchToImport:
             ("CLEAR_SUBJECT", None, None, True),
             ("MODE", None, None, True),
         ]
-        assert queries.subjects(small.view, ":*:", deleted=True) == []
+        assert by_subject.subjects(small.view, ":*:", deleted=True) == []
 
     def test_not_where_others_refer_to_them(self, small: SmallRegistry) -> None:
         small.register("r", record("R"))

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain import values
-from registry.domain.association_rules import ASSOCIATION_RULES
 from registry.domain.commands import Register
+from registry.domain.log_format import values
+from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, Rule, RuleSet, Subject
-from registry.domain.records import AssociationKey, association_key
-from registry.domain.scope import Defaults
+from registry.domain.queries.association_rules import ASSOCIATION_RULES
+from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import (
     INT,
     LONG,

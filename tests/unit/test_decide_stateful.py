@@ -22,11 +22,11 @@ from registry.domain.commands import (
     PutMode,
     Register,
 )
+from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
-from registry.domain.ids import Ids
 from registry.domain.model import Metadata, Reference, Subject
-from registry.domain.rows import VERSION, VersionRow, scan
-from registry.domain.versions import subject_at
+from registry.domain.queries.versions import subject_at
+from registry.domain.rows.layout import VERSION, VersionRow, scan
 from tests.unit.small_registry import SmallRegistry, record
 
 SUBJECTS = ("a", "b", ":.ctx:a")

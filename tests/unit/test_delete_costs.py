@@ -6,9 +6,9 @@ import pytest
 
 from registry.domain.commands import DeleteSubject
 from registry.domain.decide import decide
-from registry.domain.fold import apply
-from registry.domain.records import Record
-from registry.domain.views import DictView, OverlayView
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record
+from registry.domain.rows.memory_views import DictView, OverlayView
 from tests.unit.small_registry import SmallRegistry, record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import digest
+from registry.domain.rows import digest
 
 tables = st.dictionaries(st.binary(max_size=4), st.binary(max_size=4))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from registry.domain import entities, values, versions
+from registry.domain.log_format import values
+from registry.domain.log_format.records import schema_key
 from registry.domain.model import Metadata, Reference, Rule, RuleSet, Subject
-from registry.domain.records import schema_key
-from registry.domain.rows import VersionRow
-from registry.domain.scope import Config
+from registry.domain.queries import entities, versions
+from registry.domain.queries.scope import Config
+from registry.domain.rows.layout import VersionRow
 from tests.unit.small_registry import STRING, SmallRegistry
 
 GUID = '"guid":"095d71cf-1255-6b9d-5e33-0ad575b3df5d"'

@@ -12,23 +12,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from registry.aside.messages import Asked
-from registry.aside.process import answered
-from registry.domain import lookup, parsing, records, values, versions
 from registry.domain.commands import Register
-from registry.domain.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE, Unread
-from registry.domain.fold import apply
+from registry.domain.fold.fold import apply
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Record
+from registry.domain.lookup import find, registration
+from registry.domain.lookup.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE, Unread
 from registry.domain.model import Reference, Subject, metadata
-from registry.domain.parser import Parser, TooMuchText
-from registry.domain.questions import PAUSE, Key, Known, facts
-from registry.domain.records import Record
-from registry.domain.rows import View
-from registry.domain.scope import Defaults
-from registry.domain.version_index import VersionIndexes
-from registry.domain.versions import Registered
-from registry.domain.views import OverlayView
+from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing.schema_queries import PAUSE, Known, Question, facts
+from registry.domain.parsing.version_index import VersionIndexes
+from registry.domain.queries import versions
+from registry.domain.queries.scope import Defaults
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import OverlayView
 from registry.store.lmdb import Store
-from registry.store.opening import open_store
+from registry.store.open import open_store
+from registry.workers.messages import Asked
+from registry.workers.process import answered
 
 SUBJECT, BASE = Subject(".", "s"), Subject(".", "base")
 BASE_TEXT = '{"type":"record","name":"B","fields":[{"name":"a","type":"int"}]}'
@@ -146,17 +148,19 @@ def rows() -> Iterator[Rows]:
         store.close()
 
 
-def one_by_one(view: View, parser: Parser, content: parsing.Content, *, deleted: bool) -> Registered | None:
+def one_by_one(
+    view: View, parser: Parser, content: registration.Content, *, deleted: bool
+) -> Registered | None:
     """What is found by comparing with each version."""
     every = versions.versions(view, SUBJECT, deleted=deleted, newest_first=True)
-    return next((each for each in every if lookup.equivalent(view, parser, content, each)), None)
+    return next((each for each in every if find.equivalent(view, parser, content, each)), None)
 
 
 def check(view: View, parser: Parser) -> None:
     for register in CONTENTS:
-        content = parsing.read(view, parser, SUBJECT, register, new=False, normalize=False)
+        content = registration.read(view, parser, SUBJECT, register, new=False, normalize=False)
         for deleted in (False, True):
-            found = lookup.find(view, parser, SUBJECT, content, deleted=deleted)
+            found = find.find(view, parser, SUBJECT, content, deleted=deleted)
             wanted = one_by_one(view, Parser(), content, deleted=deleted)
             if found is None or not found.exact:
                 assert (None if found is None else found.registered) == wanted
@@ -183,7 +187,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     parser, elsewhere = Parser(), Parser()
     # Numbers have many spellings, so that only the parser can tell these from one another.
     texts = [f'{{"type":"int","x":{number}.5,"doc":"{"d" * 500}"}}' for number in range(600)]
-    known: dict[Key, Known] = {}
+    known: dict[Question, Known] = {}
     with rows() as made:
         for number, text in enumerate(texts, 1):
             made.put(number, said(text))
@@ -193,8 +197,8 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
             while True:
                 parser.allow(2_000, 2_000, known)
                 try:
-                    content = parsing.read(view, parser, SUBJECT, sought, new=False, normalize=False)
-                    found = lookup.find(view, parser, SUBJECT, content)
+                    content = registration.read(view, parser, SUBJECT, sought, new=False, normalize=False)
+                    found = find.find(view, parser, SUBJECT, content)
                     break
                 except TooMuchText as too_much:
                     asked.append(too_much.question)
@@ -227,9 +231,9 @@ def test_versions_that_say_something_else_are_not_parsed(kind: str, text: str) -
             while True:
                 parser.allow(2_000, 2_000)
                 try:
-                    content = parsing.read(view, parser, SUBJECT, sought, new=False, normalize=False)
+                    content = registration.read(view, parser, SUBJECT, sought, new=False, normalize=False)
                     content = replace(content, text=sought.schema)
-                    found = lookup.find(view, parser, SUBJECT, content)
+                    found = find.find(view, parser, SUBJECT, content)
                     break
                 except Unread:
                     pauses += 1
@@ -248,7 +252,7 @@ def test_a_reader_leaves_a_long_subject_that_it_does_not_know_yet_to_the_primary
         with made.view() as view:
             for text in ['{"type":"int","x":3,"y":0}', *['{"y":0,"x":7,"type":"int"}'] * 2]:
                 parser.allow(16_000, 2_000)
-                answers.append(lookup.already_registered(view, parser, said(text), defaults))
+                answers.append(find.already_registered(view, parser, said(text), defaults))
 
     assert [b'"version":' in (each or b"") for each in answers] == [True, False, True]
 
@@ -260,12 +264,12 @@ def test_a_new_version_is_taken_in_without_a_look_at_the_others() -> None:
             made.put(number, said(f'{{"type":"int","x":{number}}}'))
         content = said('{"x":-1,"type":"int"}')
         with made.view() as view:
-            wanted = parsing.read(view, parser, SUBJECT, content, new=False, normalize=False)
-            assert lookup.find(view, parser, SUBJECT, wanted) is None
+            wanted = registration.read(view, parser, SUBJECT, content, new=False, normalize=False)
+            assert find.find(view, parser, SUBJECT, wanted) is None
         made.put(301, said('{"type":"int","x":-1}'))
         with made.view() as view:
             counted = Counting(view)
-            found = lookup.find(counted, parser, SUBJECT, wanted)
+            found = find.find(counted, parser, SUBJECT, wanted)
 
     assert found is not None
     assert found.registered.version == 301
@@ -305,12 +309,12 @@ def test_a_long_subject_that_is_known_already_is_taken_in_bit_by_bit(limited: bo
         pauses = 0
         with made.view() as view:
             sought = said('{"y":0,"x":1,"type":"int"}')
-            wanted = parsing.read(view, parser, SUBJECT, sought, new=False, normalize=False)
+            wanted = registration.read(view, parser, SUBJECT, sought, new=False, normalize=False)
             while True:
                 if limited:
                     parser.allow(16_000, 2_000)
                 try:
-                    found = lookup.find(view, parser, SUBJECT, wanted)
+                    found = find.find(view, parser, SUBJECT, wanted)
                     break
                 except TooMuchText:
                     pauses += 1

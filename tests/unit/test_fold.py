@@ -5,14 +5,15 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from registry.domain import records, rows, values
-from registry.domain.fold import apply
+from registry.domain.fold.fold import apply
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Record
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import TOP, Metadata, Reference, RuleSet, Subject
-from registry.domain.records import Record
-from registry.domain.rows import VersionRow
-from registry.domain.values import schema_value
-from registry.domain.versions import cleared
-from registry.domain.views import DictView
+from registry.domain.queries.versions import cleared
+from registry.domain.rows import layout
+from registry.domain.rows.layout import VersionRow
+from registry.domain.rows.memory_views import DictView
 
 A = Subject.parse("a")
 IN_C = Subject.parse(":.c:a")
@@ -59,7 +60,7 @@ def clear(subject: Subject) -> Said:
 
 
 def row(view: DictView, version: int = 1, subject: Subject = A) -> VersionRow | None:
-    value = view.get(rows.version_key(subject, version))
+    value = view.get(layout.version_key(subject, version))
     return None if value is None else VersionRow.unpack(value)
 
 
@@ -133,7 +134,7 @@ def test_references_of_soft_deleted_versions_stay_indexed() -> None:
     key = records.schema_key(A, 1)
     value = schema_value(A, 1, 1, '"int"', references=[Reference("n", "b", 2)], deleted=True)
     view = fold((key, value))
-    assert view.get(rows.referrer_key(Subject(".", "b"), 2, A, 1)) == b""
+    assert view.get(layout.referrer_key(Subject(".", "b"), 2, A, 1)) == b""
 
 
 def test_a_version_registered_after_the_delete_of_its_subject_lives() -> None:
@@ -147,7 +148,7 @@ def test_a_delete_mark_leaves_the_record_of_a_version_as_it_was() -> None:
     found = row(view)
     assert found is not None
     assert (found.own_deleted, found.offset) == (False, 0)
-    assert (view.get(rows.version_key(A, 1)) or b"").endswith(b',"ts":1000,"deleted":true}')
+    assert (view.get(layout.version_key(A, 1)) or b"").endswith(b',"ts":1000,"deleted":true}')
 
 
 def test_a_later_mark_covers_an_earlier_one() -> None:
@@ -165,9 +166,9 @@ def test_an_id_of_two_contents_stays_with_both() -> None:
     other = Subject.parse("b")
     view = fold(schema(text='"int"'), schema(text='"long"', subject=other))
     assert tables(view) == "GGIIVV"
-    first = view.seek(rows.id_prefix(".", 1))
+    first = view.seek(layout.id_prefix(".", 1))
     assert first is not None
-    assert first[0] == rows.id_key(A, 1, 1, 0)
+    assert first[0] == layout.id_key(A, 1, 1, 0)
     assert same(
         fold(schema(text='"int"'), schema(text='"long"', subject=other), gone(schema())),
         fold(None, schema(text='"long"', subject=other)),
@@ -177,7 +178,7 @@ def test_an_id_of_two_contents_stays_with_both() -> None:
 def test_an_association_is_as_old_as_its_last_record() -> None:
     key = records.association_key(records.AssociationKey(IN_C, "n", "ns", "topic", "value"))
     view = fold((key, b"{}"), (key, b'{"guid":"g","lifecycle":"STRONG","frozen":true}'))
-    value = next(rows.scan(view, rows.ASSOCIATION))[1]
+    value = next(layout.scan(view, layout.ASSOCIATION))[1]
     assert orjson.loads(value) == {
         "guid": "g", "tenant": "default", "resourceName": "n", "resourceNamespace": "ns",
         "resourceType": "topic", "associationType": "value", "subject": ":.c:a",
@@ -188,13 +189,13 @@ def test_an_association_is_as_old_as_its_last_record() -> None:
 def test_an_association_is_found_by_its_resource_as_its_last_record_says() -> None:
     key = records.association_key(records.AssociationKey(IN_C, "n", "ns", "topic", "value"))
     log = [(key, b'{"resourceId":"r"}'), (key, b'{"resourceId":"s","createTs":7}')]
-    row_key = rows.association_key(IN_C, key)
+    row_key = layout.association_key(IN_C, key)
     for view, resource_id in ((fold(*log[:1]), "r"), (fold(*log), "s")):
-        named = rows.scan(view, rows.resource_name_prefix("n", "ns"))
-        assert [rows.association_of(each) for each, _ in named] == [row_key]
-        listed = list(rows.scan(view, rows.RESOURCE_ID))
-        assert [each.startswith(rows.resource_id_prefix(resource_id)) for each, _ in listed] == [True]
-        assert rows.association_of(listed[0][0]) == row_key
+        named = layout.scan(view, layout.resource_name_prefix("n", "ns"))
+        assert [layout.association_of(each) for each, _ in named] == [row_key]
+        listed = list(layout.scan(view, layout.RESOURCE_ID))
+        assert [each.startswith(layout.resource_id_prefix(resource_id)) for each, _ in listed] == [True]
+        assert layout.association_of(listed[0][0]) == row_key
     assert tables(fold(*log, (key, b"{"))) == "Q"
     assert tables(fold(*log, (key, None))) == ""
 
@@ -240,7 +241,7 @@ def test_what_has_no_readable_key_is_quarantined_until_its_tombstone(raw: bytes 
     view = fold((raw, b"x"))
     ((key, value),) = view.rows()
     said = orjson.loads(value)
-    assert key[:1] == rows.QUARANTINE
+    assert key[:1] == layout.QUARANTINE
     assert (said["offset"], said["ts"], bool(said["reason"])) == (0, 1000, True)
     assert said["key"] == (None if raw is None else raw.decode(errors="backslashreplace"))
     assert tables(fold((raw, b"x"), (raw, None))) == ""
@@ -278,8 +279,8 @@ def test_a_version_row_holds_the_ready_body_and_its_pieces() -> None:
         subject, 3, 7, '"int"', references=[Reference("n", ":.d:x", 2)], metadata=meta, rule_set=RuleSet()
     )
     view = fold((records.schema_key(subject, 3), value))
-    packed = view.get(rows.version_key(subject, 3)) or b""
-    body = orjson.loads(packed[rows.BODY :])
+    packed = view.get(layout.version_key(subject, 3)) or b""
+    body = orjson.loads(packed[layout.BODY :])
     assert body == {
         "subject": ':.c:a"\U0001f600', "version": 3, "guid": body["guid"], "schemaType": "AVRO",
         "schema": '"int"',
@@ -288,10 +289,10 @@ def test_a_version_row_holds_the_ready_body_and_its_pieces() -> None:
     }  # fmt: skip
     found = VersionRow.unpack(packed)
     assert found.pack() == packed
-    assert b"".join((*found[6:12], found.tail)) == packed[rows.BODY :]
-    assert view.get(rows.guid_key(subject, 3, found.md5)) == rows.number(7)
-    assert view.get(rows.id_key(subject, 3, 7, 0)) == b""
-    assert view.get(rows.referrer_key(Subject(".d", "x"), 2, subject, 3)) == b""
+    assert b"".join((*found[6:12], found.tail)) == packed[layout.BODY :]
+    assert view.get(layout.guid_key(subject, 3, found.md5)) == layout.number(7)
+    assert view.get(layout.id_key(subject, 3, 7, 0)) == b""
+    assert view.get(layout.referrer_key(Subject(".d", "x"), 2, subject, 3)) == b""
 
 
 def test_a_version_can_be_said_again_from_its_row() -> None:
@@ -321,7 +322,7 @@ def test_an_unqualified_reference_lies_in_the_context_of_its_referrer() -> None:
     )
     view = fold((records.schema_key(IN_C, 1), value))
     for referenced in (Subject(".c", "b"), Subject(".", "b"), IN_C):
-        assert view.get(rows.referrer_key(referenced, 1, IN_C, 1)) == b""
+        assert view.get(layout.referrer_key(referenced, 1, IN_C, 1)) == b""
 
 
 def test_the_key_decides_where_a_version_stands() -> None:
@@ -349,13 +350,13 @@ def test_config_mode_and_context_rows_hold_what_was_said_last() -> None:
         (records.context_key("." + "c" * 200), b"{}"),
         (records.reservation_key(".c"), values.reservation_value(40)),
     )
-    assert view.get(rows.scope_key(rows.CONFIG, A)) == b'{"subject":"a","compatibilityLevel":"FULL"}'
-    assert view.get(rows.scope_key(rows.MODE, TOP)) == b"IMPORT"
-    assert rows.mode_of(view.get(rows.scope_key(rows.MODE, long)) or b"") == "READONLY"
-    assert [rows.scope_of(*each) for each in rows.scan(view, rows.MODE)] == [TOP, long]
-    assert view.get(rows.context_key(rows.CONTEXT, ".c")) == b""
-    assert view.get(rows.context_key(rows.CONTEXT, "." + "c" * 200)) == b"." + b"c" * 200
-    assert view.get(rows.context_key(rows.RESERVATION, ".c")) == rows.number(40)
+    assert view.get(layout.scope_key(layout.CONFIG, A)) == b'{"subject":"a","compatibilityLevel":"FULL"}'
+    assert view.get(layout.scope_key(layout.MODE, TOP)) == b"IMPORT"
+    assert layout.mode_of(view.get(layout.scope_key(layout.MODE, long)) or b"") == "READONLY"
+    assert [layout.scope_of(*each) for each in layout.scan(view, layout.MODE)] == [TOP, long]
+    assert view.get(layout.context_key(layout.CONTEXT, ".c")) == b""
+    assert view.get(layout.context_key(layout.CONTEXT, "." + "c" * 200)) == b"." + b"c" * 200
+    assert view.get(layout.context_key(layout.RESERVATION, ".c")) == layout.number(40)
 
 
 def test_our_own_records_survive_a_bare_noop() -> None:
@@ -365,6 +366,6 @@ def test_our_own_records_survive_a_bare_noop() -> None:
     ]
     view = fold(*log, (records.NOOP_KEY, None), (records.NOOP_KEY, b"what"))
     assert tables(view) == "BN"
-    barrier = orjson.loads(view.get(rows.cluster_key(records.BARRIER)) or b"")
+    barrier = orjson.loads(view.get(layout.cluster_key(records.BARRIER)) or b"")
     assert barrier == {"producer": 7, "offset": 0, "ts": 1000}
     assert tables(fold(*log, (log[0][0], None), (log[1][0], None))) == ""

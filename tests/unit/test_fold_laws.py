@@ -7,9 +7,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain import digest, rows, values
-from registry.domain.fold import apply, owner
-from registry.domain.records import (
+from registry.domain.fold.fold import apply, owner
+from registry.domain.log_format import values
+from registry.domain.log_format.records import (
     DeleteSubjectKey,
     Record,
     SchemaKey,
@@ -17,8 +17,9 @@ from registry.domain.records import (
     canonical_key,
     decode_key,
 )
-from registry.domain.rows import VersionRow
-from registry.domain.views import DictView
+from registry.domain.rows import digest, layout
+from registry.domain.rows.layout import VersionRow
+from registry.domain.rows.memory_views import DictView
 from tests.unit.random_logs import by_owner, covering, fold, logs, meaning, rows_of
 
 seeds = st.integers(0, 2**32)
@@ -94,7 +95,7 @@ class OwnRowsOnly:
         self.view, self.allowed = view, allowed
 
     def get(self, key: bytes) -> bytes | None:
-        assert rows.owner_of(key) == self.allowed
+        assert layout.owner_of(key) == self.allowed
         return self.view.get(key)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
@@ -112,7 +113,7 @@ def test_a_record_reads_and_changes_rows_of_its_owner_only_and_each_once(log: li
     view = DictView()
     for record in log:
         changes = apply(OwnRowsOnly(view, owner(record.key)), record)
-        assert {rows.owner_of(key) for key, _ in changes} <= {owner(record.key)}
+        assert {layout.owner_of(key) for key, _ in changes} <= {owner(record.key)}
         assert len(dict(changes)) == len(changes)
         assert all(view.get(key) is not None for key, value in changes if value is None)
         view.commit(changes)
@@ -137,9 +138,9 @@ def test_versions_and_their_flags_are_what_the_words_say(log: list[Record]) -> N
             continue
         mine = marks.get(DeleteSubjectKey(key.subject), [])
         covered = any(offset > record.offset and key.version <= upto for offset, upto in mine)
-        expected[rows.version_key(*key)] = (record.offset, own, own or covered)
+        expected[layout.version_key(*key)] = (record.offset, own, own or covered)
     found = {
-        key: VersionRow.unpack(value) for key, value in rows_of(log).items() if key.startswith(rows.VERSION)
+        key: VersionRow.unpack(value) for key, value in rows_of(log).items() if key.startswith(layout.VERSION)
     }
     assert {key: (row.offset, row.own_deleted, row.deleted) for key, row in found.items()} == expected
     assert all(key in found for key in expected)
@@ -156,20 +157,20 @@ def _marks_after(marks: list[tuple[int, int]], record: Record) -> list[tuple[int
 def test_a_key_has_its_rows_or_a_quarantine_row(log: list[Record]) -> None:
     table = rows_of(log)
     for key in table:
-        if key.startswith(rows.QUARANTINE):
+        if key.startswith(layout.QUARANTINE):
             assert key[1:] not in table
 
 
 @given(logs)
 def test_index_rows_are_those_of_the_version_rows(log: list[Record]) -> None:
     table = rows_of(log)
-    index = {key for key in table if key[:1] in (rows.ID, rows.GUID, rows.REFERRER)}
+    index = {key for key in table if key[:1] in (layout.ID, layout.GUID, layout.REFERRER)}
     again = {
         key
         for record in log
         if (raw := _alive(record, table))
         for key, _ in apply(DictView(), record._replace(key=raw))
-        if key[:1] in (rows.ID, rows.GUID, rows.REFERRER)
+        if key[:1] in (layout.ID, layout.GUID, layout.REFERRER)
     }
     assert index == again
 
@@ -178,19 +179,19 @@ def _alive(record: Record, table: dict[bytes, bytes]) -> bytes | None:
     key = meaning(record.key)
     if not isinstance(key, SchemaKey):
         return None
-    row = table.get(rows.version_key(*key))
+    row = table.get(layout.version_key(*key))
     return canonical_key(key) if row and VersionRow.unpack(row).offset == record.offset else None
 
 
 @given(logs)
 def test_what_bytes_a_readable_key_has_does_not_matter(log: list[Record]) -> None:
     def shown(log: list[Record]) -> dict[bytes, bytes]:
-        hidden = (rows.QUARANTINE, rows.FOREIGN)
+        hidden = (layout.QUARANTINE, layout.FOREIGN)
         return {key: value for key, value in rows_of(log).items() if key[:1] not in hidden}
 
     rewritten = rows_of([_rewritten(record) for record in log])
     assert shown([_rewritten(record) for record in log]) == shown(log)
-    assert rewritten.keys() == {key for key in rows_of(log) if key[:1] != rows.FOREIGN}
+    assert rewritten.keys() == {key for key in rows_of(log) if key[:1] != layout.FOREIGN}
 
 
 @given(logs)
@@ -201,7 +202,7 @@ def test_foreign_bytes_of_a_key_are_kept_while_the_log_has_them(log: list[Record
         for raw, value in last.items()
         if value is not None and isinstance(key := meaning(raw), SchemaKey) and raw != canonical_key(key)
     }
-    kept = {value for key, value in rows_of(log).items() if key.startswith(rows.FOREIGN + rows.VERSION)}
+    kept = {value for key, value in rows_of(log).items() if key.startswith(layout.FOREIGN + layout.VERSION)}
     assert kept == foreign
 
 

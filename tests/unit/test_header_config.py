@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from registry.allowed import NotAllowed
 from registry.api.response_headers import ResponseHeaders
-from registry.config import SettingsError, load
-from registry.header_config import HeaderRule, parse
+from registry.config.loading import SettingsError, load
+from registry.config.response_headers import HeaderRule, parse
+from registry.config.setting_types import NotAllowed
 
 HEADERS = [(b"cache-control", b"no-store"), (b"x-frame-options", b"DENY")]
 

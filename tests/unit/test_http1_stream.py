@@ -10,7 +10,7 @@ import pytest
 
 from registry.api.app import Border
 from registry.api.cors import Cors
-from registry.api.page_guard import PageGuard
+from registry.api.cross_site import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.http1.server import Server
 from tests.running import until_async

@@ -5,13 +5,13 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from registry.domain import records, values
 from registry.domain.commands import Register
+from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
-from registry.domain.ids import Ids
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry
 from registry.domain.model import ID_MAX, Subject
-from registry.domain.records import Entry
-from registry.domain.views import DictView
+from registry.domain.rows.memory_views import DictView
 from tests.unit.small_registry import INT, SmallRegistry, record
 
 

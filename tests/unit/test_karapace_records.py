@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from registry.domain import rows
 from registry.domain.model import TOP, Reference, Subject
-from registry.domain.queries import version_numbers
-from registry.domain.scope import stored_config
+from registry.domain.queries.by_subject import version_numbers
+from registry.domain.queries.scope import stored_config
+from registry.domain.rows import layout
 
 from .small_registry import SmallRegistry
 
@@ -100,7 +100,7 @@ def numbers(small: SmallRegistry, subject: str, *, deleted: bool) -> list[int]:
 
 
 def test_nothing_of_karapace_s_is_quarantined(small: SmallRegistry) -> None:
-    assert not list(rows.scan(small.view, rows.QUARANTINE))
+    assert not list(layout.scan(small.view, layout.QUARANTINE))
 
 
 def test_what_karapace_deleted_is_deleted(small: SmallRegistry) -> None:

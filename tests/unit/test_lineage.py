@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from registry.domain.lineage import NOTHING, TRACES_MAX, EpochEnd, Lineage
-from registry.domain.records import Record
+from registry.domain.log_format.lineage import NOTHING, TRACES_MAX, EpochEnd, Lineage
+from registry.domain.log_format.records import Record
 
 
 def record(offset: int, key: bytes = b"", value: bytes | None = b"v", ts: int = 7) -> Record:

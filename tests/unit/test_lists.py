@@ -9,16 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import associations, lists, queries, subject_order, values, versions
-from registry.domain.associations import Filter
-from registry.domain.clashes import clashes
-from registry.domain.fold import apply
+from registry.domain.fold.fold import apply
+from registry.domain.log_format import values
+from registry.domain.log_format.records import (
+    AssociationKey,
+    Record,
+    association_key,
+    context_key,
+    schema_key,
+)
 from registry.domain.model import Subject
-from registry.domain.records import AssociationKey, Record, association_key, context_key, schema_key
-from registry.domain.rows import View
-from registry.domain.sorting import ordered
-from registry.domain.subject_order import Prefix
-from registry.domain.views import DictView, MovingView
+from registry.domain.queries import associations, by_subject, lists, subject_order, versions
+from registry.domain.queries.associations import Filter
+from registry.domain.queries.id_conflicts import clashes
+from registry.domain.queries.sorting import ordered
+from registry.domain.queries.subject_order import Prefix
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import DictView, MovingView
 
 LONG_CONTEXT = "." + "c" * 130
 CONTEXTS = [".", ".a", ".a-b", ".a.b", ".a-", ".ab", ".a~", ".b", ".\u00e9", LONG_CONTEXT]
@@ -263,4 +270,4 @@ def test_a_walk_goes_on_over_another_view() -> None:
 def test_names_of_all_subjects(small: Any) -> None:
     small.register("b")
     small.register(":.ctx:a")
-    assert queries.subjects(small.view, ":*:") == [":.ctx:a", "b"]
+    assert by_subject.subjects(small.view, ":*:") == [":.ctx:a", "b"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from registry.domain import lookup, records, values
 from registry.domain.commands import Register
-from registry.domain.metadata import with_version
+from registry.domain.log_format import records, values
+from registry.domain.lookup import find
+from registry.domain.lookup.metadata import with_version
 from registry.domain.model import Metadata, Reference, Rule, RuleSet, Subject
-from registry.domain.parser import Parser
+from registry.domain.parsing.parser import Parser
 from registry.domain.schemas import InvalidSchema
 from tests.unit.small_registry import INT, STRING, SmallRegistry, properties, record, reference
 
@@ -120,7 +121,7 @@ class TestTolerance:
         value = values.schema_value(subject, 1, 4, STRING, metadata=stored)
         small.append(records.schema_key(subject, 1), value)
         command = Register("s", STRING, metadata=sent)
-        found = lookup.already_registered(small.view, small.parser, command, small.defaults)
+        found = find.already_registered(small.view, small.parser, command, small.defaults)
         assert (found is not None) is same
 
     def test_rules_must_be_equal(self, small: SmallRegistry) -> None:
@@ -172,7 +173,7 @@ class TestTolerance:
 
 class TestAlreadyRegistered:
     def reply(self, small: SmallRegistry, command: Register) -> bytes | None:
-        return lookup.already_registered(small.view, small.parser, command, small.defaults)
+        return find.already_registered(small.view, small.parser, command, small.defaults)
 
     def test_it_is_what_registering_answers(self, small: SmallRegistry) -> None:
         small.register("s")

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from threading import Thread
 
 from registry.domain.commands import TICKET_BYTES, Ticket
-from registry.domain.records import Record
-from registry.domain.tickets import note_of, read_note
+from registry.domain.log_format.idempotency import note_of, read_note
+from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, Noted, Unreachable
-from registry.node.memory import Memory, Remembered
+from registry.node.replication.dedup import Memory, Remembered
 
 ALL = 1 << 20
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from registry.domain.errors import RegistryError
-from registry.domain.metadata import merge, merge_rules, tidy_rules, with_version, without_version
+from registry.domain.lookup.metadata import merge, merge_rules, tidy_rules, with_version, without_version
 from registry.domain.model import Metadata, Rule, RuleSet
 
 CEL = {"type": "CEL"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.domain.parser import (
+from registry.domain.parsing.parser import (
     AHEAD_CHARACTERS_MAX,
     Parser,
     TooMuchText,
@@ -12,7 +12,7 @@ from registry.domain.parser import (
     together,
     with_next,
 )
-from registry.domain.questions import Question, Source
+from registry.domain.parsing.schema_queries import Question, Source
 
 TEXT = '{"type":"record","name":"R","fields":[{"name":"f","type":"int"}]}'
 

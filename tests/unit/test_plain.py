@@ -6,13 +6,14 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from registry.domain import fold, values
-from registry.domain.jackson import dumps
+from registry.domain.fold import fold
+from registry.domain.fold.fast_path import plain_key, plain_rows
+from registry.domain.log_format import values
+from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.records import Record, schema_key
 from registry.domain.model import Metadata, Reference, Subject
-from registry.domain.plain import plain_key, plain_rows
-from registry.domain.records import Record, schema_key
-from registry.domain.rows import Change
-from registry.domain.views import DictView, OverlayView
+from registry.domain.rows.layout import Change
+from registry.domain.rows.memory_views import DictView, OverlayView
 from tests.unit.random_logs import logs, rows_of
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from registry.commands.progress import Shown
+from registry.observe.progress_bar import Shown
 
 
 def test_a_line_for_each_tenth_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:

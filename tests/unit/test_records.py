@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import records, values
-from registry.domain.jackson import dumps
-from registry.domain.model import TOP, Metadata, Reference, Rule, RuleSet, Subject, guid_text
-from registry.domain.records import (
+from registry.domain.log_format import records, values
+from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.records import (
     AssociationKey,
     ClearSubjectKey,
     ConfigKey,
@@ -24,7 +23,8 @@ from registry.domain.records import (
     canonical_key,
     decode_key,
 )
-from registry.domain.values import BadValue
+from registry.domain.log_format.values import BadValue
+from registry.domain.model import TOP, Metadata, Reference, Rule, RuleSet, Subject, guid_text
 
 S = Subject.parse("s")
 IN_CONTEXT = Subject.parse(":.ctx:s")

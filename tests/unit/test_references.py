@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from registry.domain import lists, references
+from registry.domain.log_format.records import schema_key
+from registry.domain.log_format.values import schema_value
 from registry.domain.model import Reference, Subject
-from registry.domain.records import schema_key
-from registry.domain.rows import View
+from registry.domain.parsing import references
+from registry.domain.queries import lists
+from registry.domain.rows.layout import View
 from registry.domain.schemas import InvalidSchema
-from registry.domain.values import schema_value
 from tests.unit.small_registry import SmallRegistry, record, reference
 
 

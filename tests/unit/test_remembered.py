@@ -9,8 +9,9 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from registry.api import again, by_id, latest, media
-from registry.api.remembered import remembered
+from registry.api import media_types
+from registry.api.byte_cache import remembered
+from registry.reader.fast_path import latest_version, register, schema_by_id
 
 MB = 1024 * 1024
 
@@ -34,12 +35,12 @@ def test_what_was_given_is_remembered_while_there_is_room() -> None:
 @pytest.mark.parametrize(
     ("ask", "wrap"),
     [
-        (again._plain_config, lambda text: orjson.dumps({"alias": text.decode()})),
-        (again._plain_query, lambda text: b"normalize=" + text),
-        (again._place, lambda text: b"/subjects/" + text + b"/versions"),
-        (latest._place, lambda text: b"/subjects/" + text + b"/versions/latest"),
-        (by_id._plain, lambda text: b"subject=" + text),
-        (media.negotiated, lambda text: b"application/json;x=" + text),
+        (register._plain_config, lambda text: orjson.dumps({"alias": text.decode()})),
+        (register._plain_query, lambda text: b"normalize=" + text),
+        (register._place, lambda text: b"/subjects/" + text + b"/versions"),
+        (latest_version._place, lambda text: b"/subjects/" + text + b"/versions/latest"),
+        (schema_by_id._plain, lambda text: b"subject=" + text),
+        (media_types.negotiated, lambda text: b"application/json;x=" + text),
     ],
     ids=["configs", "queries", "places", "latest", "by id", "types"],
 )

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from registry.domain import compatibility, entities, parsing, versions
 from registry.domain.commands import Register
+from registry.domain.compatibility import checks
+from registry.domain.lookup import registration
 from registry.domain.model import Subject
-from registry.domain.parser import Parser
-from registry.domain.scope import Config
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries import entities, versions
+from registry.domain.queries.scope import Config
 from tests.unit.small_registry import SmallRegistry, properties, record
 
 SUBJECT = Subject(".", "s")
@@ -43,11 +45,9 @@ def compared(registry: SmallRegistry, text: str = NEW, **config: Any) -> tuple[i
     assert isinstance(parser, Counting)
     before = parser.compared
     request = Register("s", text)
-    content = parsing.read(registry.view, parser, SUBJECT, request, new=True, normalize=False)
+    content = registration.read(registry.view, parser, SUBJECT, request, new=True, normalize=False)
     earlier = versions.versions(registry.view, SUBJECT, newest_first=True)
-    messages = compatibility.check(
-        registry.view, parser, content, earlier, Config(**config), registry.defaults
-    )
+    messages = checks.check(registry.view, parser, content, earlier, Config(**config), registry.defaults)
     return parser.compared - before, not messages
 
 
@@ -95,8 +95,8 @@ def test_rows_that_are_known_to_pass_are_not_even_unpacked(registry: SmallRegist
 def left(registry: SmallRegistry, text: str, **config: Any) -> list[int]:
     """Return the versions that a check of a text would look at."""
     request = Register("s", text)
-    content = parsing.read(registry.view, registry.parser, SUBJECT, request, new=True, normalize=False)
-    passes = compatibility.known_to_pass(registry.parser, content, Config(**config), registry.defaults)
+    content = registration.read(registry.view, registry.parser, SUBJECT, request, new=True, normalize=False)
+    passes = checks.known_to_pass(registry.parser, content, Config(**config), registry.defaults)
     earlier = versions.versions(registry.view, SUBJECT, newest_first=True, leave_out=passes)
     return [each.version for each in earlier]
 
@@ -107,16 +107,14 @@ def test_a_type_of_schema_is_part_of_what_passes(registry: SmallRegistry) -> Non
     registry.register("t", text)
     registry.register("t", text, schema_type="JSON")
     for kind in ("AVRO", "JSON"):
-        content = parsing.read(
+        content = registration.read(
             registry.view, registry.parser, SUBJECT, Register("t", text, kind), new=True, normalize=False
         )
         config = Config(compatibility_level="BACKWARD_TRANSITIVE")
         earlier = versions.versions(registry.view, Subject(".", "t"))
         same = [each for each in earlier if entities.schema_type(each.row) == kind]
-        assert not compatibility.check(
-            registry.view, registry.parser, content, same, config, registry.defaults
-        )
-        passes = compatibility.known_to_pass(registry.parser, content, config, registry.defaults)
+        assert not checks.check(registry.view, registry.parser, content, same, config, registry.defaults)
+        passes = checks.known_to_pass(registry.parser, content, config, registry.defaults)
         assert passes is not None
         packed = [each.row.pack() for each in versions.versions(registry.view, Subject(".", "t"))]
         assert [passes(each) for each in packed].count(True) == 1

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import records, reseed, rows, values, versions
-from registry.domain.ids import Ids
+from registry.domain import reseed
+from registry.domain.decide.ids import Ids
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, Record, decode_key
 from registry.domain.model import TOP, Subject
-from registry.domain.records import Entry, Record, decode_key
-from registry.domain.views import DictView
+from registry.domain.queries import versions
+from registry.domain.rows import layout
+from registry.domain.rows.memory_views import DictView
 from tests.unit.random_logs import fold, logs
 
 A, B = Subject(".", "a"), Subject(".", "b")
@@ -48,8 +51,8 @@ def test_a_reseeded_log_gives_the_same_rows(log: list[Record]) -> None:
     old = fold(log)
     new = reseeded(old)
     assert list(reseed.differences(old, new)) == []
-    for table, same in (rows.QUARANTINE, 0), (rows.FOREIGN, 0), (rows.CLUSTER, 0):
-        assert len(list(rows.scan(new, table))) == same
+    for table, same in (layout.QUARANTINE, 0), (layout.FOREIGN, 0), (layout.CLUSTER, 0):
+        assert len(list(layout.scan(new, table))) == same
 
 
 @given(logs)
@@ -78,10 +81,10 @@ def test_no_prefix_forgets_a_reservation(log: list[Record], data: st.DataObject)
     old = fold(log)
     every = list(reseed.entries(old))
     new = fold(log_of(every[: data.draw(st.integers(0, len(every)))]))
-    for key, _ in rows.scan(new, rows.ID):
-        context = "." if key.startswith(rows.context_key(rows.ID, ".")) else ".c"
-        assert new.get(rows.context_key(rows.RESERVATION, context)) == old.get(
-            rows.context_key(rows.RESERVATION, context)
+    for key, _ in layout.scan(new, layout.ID):
+        context = "." if key.startswith(layout.context_key(layout.ID, ".")) else ".c"
+        assert new.get(layout.context_key(layout.RESERVATION, context)) == old.get(
+            layout.context_key(layout.RESERVATION, context)
         )
 
 
@@ -164,7 +167,7 @@ def test_differences_are_noticed(entries: list[Entry]) -> None:
 def test_the_marker_names_the_log_that_is_continued() -> None:
     entry = reseed.marker("cluster/_schemas/id", 42, 7)
     view = fold(log_of([entry], 9))
-    value = view.get(rows.cluster_key(records.RESEED))
+    value = view.get(layout.cluster_key(records.RESEED))
     assert value is not None
     assert orjson.loads(value) == {
         "from": "cluster/_schemas/id", "at": 42, "records": 7, "offset": 9, "ts": 5000,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from election.contract import Identity, Lost, NoPrimary, PrimaryIs, Won
-from registry.node.role import NO_EPOCH, Role, Stage, Task
+from registry.node.leadership.role import NO_EPOCH, Role, Stage, Task
 
 OTHER = Identity("http", "other", 8081, eligible=True)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from registry.domain import scope
 from registry.domain.model import Subject
-from registry.domain.scope import Defaults
+from registry.domain.queries import scope
+from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import SmallRegistry
 
 TOP, EVERYWHERE, CONTEXT = None, ":.__GLOBAL:", ":.ctx:"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import entities, reseed, rows, versions
+from registry.domain import reseed
 from registry.domain.commands import (
     Associate,
     Command,
@@ -24,17 +24,19 @@ from registry.domain.commands import (
     Ticket,
     WantedAssociation,
 )
-from registry.domain.fold import apply
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.idempotency import read_note
+from registry.domain.log_format.records import Entry, Record, schema_key
+from registry.domain.log_format.values import read_schema, schema_value
 from registry.domain.model import Metadata, Reference, Subject, identity, metadata
-from registry.domain.records import Entry, Record, schema_key
-from registry.domain.scope import Defaults
-from registry.domain.sensitive import Cipher, PlainView, has_encoded, plain_row, recorded
-from registry.domain.tickets import read_note
-from registry.domain.values import read_schema, schema_value
-from registry.domain.views import DictView
+from registry.domain.queries import entities, versions
+from registry.domain.queries.scope import Defaults
+from registry.domain.queries.sensitive_metadata import Cipher, PlainView, has_encoded, plain_row, recorded
+from registry.domain.rows import layout
+from registry.domain.rows.memory_views import DictView
 from registry.encoder.keyset import Keyset
-from registry.node.deciding import Decider, Given, Planned
-from registry.node.memory import Memory
+from registry.node.replication.dedup import Memory
+from registry.node.write.batch import Decider, Given, Planned
 
 SECRET = "plain-and-secret"
 META = Metadata(properties={"pw": SECRET, "owner": "bob"}, sensitive=["absent", "pw"])
@@ -75,9 +77,9 @@ class Registry:
     def shown(self, cipher: Cipher | None = None) -> Iterator[Metadata | None]:
         """The metadata of all versions, as whoever has the keys sees it."""
         view = PlainView(self.rows, cipher or self.cipher or Keyset.new())
-        for key, value in rows.scan(view, rows.VERSION):
+        for key, value in layout.scan(view, layout.VERSION):
             assert key
-            yield entities.metadata(rows.VersionRow.unpack(value))
+            yield entities.metadata(layout.VersionRow.unpack(value))
 
     def said(self) -> bytes:
         """All bytes of log, notes and rows."""
@@ -236,8 +238,8 @@ def test_what_others_wrote_under_the_reserved_name_stays_readable() -> None:
     view = DictView()
     view.commit(apply(view, Record(0, 1, schema_key(Subject.parse("s"), 1), value)))
     assert not has_encoded(view)
-    row = next(rows.scan(PlainView(view, Keyset.new()), rows.VERSION))[1]
-    assert entities.metadata(rows.VersionRow.unpack(row)) == meta
+    row = next(layout.scan(PlainView(view, Keyset.new()), layout.VERSION))[1]
+    assert entities.metadata(layout.VersionRow.unpack(row)) == meta
 
 
 def test_it_is_known_as_long_as_a_version_is_encrypted() -> None:
@@ -273,7 +275,7 @@ def test_what_is_encrypted_folded_and_seeded_again_reads_as_it_was(
     assert found is not None
     assert (entities.metadata(found), found.deleted) == (meta, deleted)
     assert found.md5 == read_schema(value).md5
-    packed = second.get(rows.version_key(subject, 1))
+    packed = second.get(layout.version_key(subject, 1))
     assert packed is not None
     assert plain_row(plain_row(packed, keyset), keyset) == plain_row(packed, keyset)
 

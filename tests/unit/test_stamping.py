@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.log.kafka.stamping import Stamps
+from registry.log.kafka.timestamps import Stamps
 
 HOUR_MS = 3_600_000
 

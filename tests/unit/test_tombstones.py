@@ -7,10 +7,18 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from registry.domain import values
 from registry.domain.commands import DeleteContext
+from registry.domain.log_format import values
+from registry.domain.log_format.records import (
+    ConfigKey,
+    ContextKey,
+    Key,
+    ModeKey,
+    SchemaKey,
+    canonical_key,
+    decode_key,
+)
 from registry.domain.model import TOP, Subject
-from registry.domain.records import ConfigKey, ContextKey, Key, ModeKey, SchemaKey, canonical_key, decode_key
 from tests.unit.random_logs import fold
 from tests.unit.small_registry import INT, STRING, SmallRegistry
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from registry.api.aside import Aside
-from registry.aside.pool import Pool
+from registry.api.worker_queries import Aside
+from registry.workers.pool import Pool
 
 HOPS = 10
 WORK_S = 0.02

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain import compatibility
 from registry.domain.commands import Register
+from registry.domain.compatibility import checks
+from registry.domain.log_format.values import LEVELS
 from registry.domain.schemas import FORMATS, InvalidSchema
-from registry.domain.values import LEVELS
 from tests.unit.schemas.protobuf import Files
 from tests.unit.schemas.test_avro_properties import built as avro
 from tests.unit.schemas.test_json_schema_properties import built as json_schema
@@ -73,7 +73,7 @@ def verdicts(schema_type: str, old: str, new: str) -> dict[str, bool]:
     for level in LEVELS:
         small.level("s", level)
         request = Register("s", new, schema_type=schema_type)
-        answer = compatibility.answer(small.view, small.parser, request, None, small.defaults, verbose=False)
+        answer = checks.answer(small.view, small.parser, request, None, small.defaults, verbose=False)
         found[level] = json.loads(answer)["is_compatible"]
     return found
 

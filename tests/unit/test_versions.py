@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from registry.domain import lists, queries, records, values, versions
 from registry.domain.errors import RegistryError
+from registry.domain.log_format import records, values
 from registry.domain.model import Reference, Rule, RuleSet, Subject
-from registry.domain.rows import View
-from registry.domain.sorting import finished
-from registry.domain.versions import Registered
+from registry.domain.queries import by_subject, lists, versions
+from registry.domain.queries.sorting import finished
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import View
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record
 
 S = Subject.parse("s")
@@ -142,7 +143,7 @@ class TestById:
         view = mixed.view
         assert of_id(view, 2) == []
         assert sorted(of_id(view, 2, deleted=True)) == [("gone", 1), ("s", 2)]
-        assert refusal(lambda: finished(queries.id_in_scope(view, 9, ""))) == (40403, "Schema not found")
+        assert refusal(lambda: finished(by_subject.id_in_scope(view, 9, ""))) == (40403, "Schema not found")
 
     def test_the_highest_id(self, mixed: SmallRegistry) -> None:
         assert versions.id_max(mixed.view, ".") == 3
@@ -159,11 +160,14 @@ def test_by_guid_the_default_context_first(small: SmallRegistry) -> None:
     found = finished(versions.by_guid(small.view, versions.by_id(small.view, ".b", 1).row.md5))  # type: ignore[union-attr]
     assert place(found) == (":.a:s", 1)
     assert found is not None
-    assert [each for each in queries.ids_of_guid(small.view, found.row.md5) if each] == [(".a", 1), (".b", 1)]
+    assert [each for each in by_subject.ids_of_guid(small.view, found.row.md5) if each] == [
+        (".a", 1),
+        (".b", 1),
+    ]
     small.register("s", STRING)
     assert place(finished(versions.by_guid(small.view, found.row.md5))) == ("s", 1)
     assert finished(versions.by_guid(small.view, bytes(16))) is None
-    assert not any(queries.ids_of_guid(small.view, bytes(16)))
+    assert not any(by_subject.ids_of_guid(small.view, bytes(16)))
 
 
 class TestQueries:
@@ -172,11 +176,11 @@ class TestQueries:
         [("latest", -1), (" LATEST ", -1), ("-1", -1), ("1", 1), ("+7", 7), ("2147483647", 2**31 - 1)],
     )
     def test_version_segments(self, text: str, number: int) -> None:
-        assert queries.parse_version(text) == number
+        assert by_subject.parse_version(text) == number
 
     @pytest.mark.parametrize("text", ["0", "-2", "abc", "", "1.0", "2147483648", "1_0", "١", "9" * 5000])
     def test_segments_that_are_no_version(self, text: str) -> None:
-        code, message = refusal(lambda: queries.parse_version(text))
+        code, message = refusal(lambda: by_subject.parse_version(text))
         assert code == 42202
         assert message == (
             f"The specified version '{text}' is not a valid version id. "
@@ -205,7 +209,7 @@ class TestQueries:
     ) -> None:
         def call() -> Registered:
             return finished(
-                queries.version_anywhere(mixed.view, Subject.parse(subject), number, deleted=deleted)
+                by_subject.version_anywhere(mixed.view, Subject.parse(subject), number, deleted=deleted)
             )
 
         assert (refusal(call) if isinstance(expected[0], int) else place(call())) == expected
@@ -228,7 +232,7 @@ class TestQueries:
         self, mixed: SmallRegistry, how: dict[str, bool], subject: str, expected: list[int] | int
     ) -> None:
         def call() -> list[int]:
-            return queries.version_numbers(mixed.view, Subject.parse(subject), **how)
+            return by_subject.version_numbers(mixed.view, Subject.parse(subject), **how)
 
         assert refusal(call)[0] == expected if isinstance(expected, int) else call() == expected
 
@@ -264,9 +268,9 @@ class TestQueries:
             small.register(name)
         context = ":." + "c" * 400 + ":"
         small.register(context + "s")
-        assert queries.subjects(small.view, "x" * 100) == names
-        assert queries.subjects(small.view, "x" * 100 + "y" * 200) == ["x" * 100 + "y" * 300]
-        assert queries.subjects(small.view, ":*:s") == [context + "s"]
+        assert by_subject.subjects(small.view, "x" * 100) == names
+        assert by_subject.subjects(small.view, "x" * 100 + "y" * 200) == ["x" * 100 + "y" * 300]
+        assert by_subject.subjects(small.view, ":*:s") == [context + "s"]
         assert [each for each in versions.contexts(small.view) if each is not None] == [".", context[1:-1]]
 
     def test_schemas_under_a_prefix(self, mixed: SmallRegistry) -> None:
@@ -307,14 +311,14 @@ class TestQueries:
         small.register("s", LONG, metadata=properties(a="2"))
 
         def find(*wanted: tuple[str, str]) -> Registered:
-            return finished(queries.version_with_metadata(small.view, S, wanted))
+            return finished(by_subject.version_with_metadata(small.view, S, wanted))
 
         assert find(("a", "1")).version == 2
         assert find(("a", "1"), ("b", "1")).version == 1
         assert find().version == 3
         assert refusal(lambda: find(("a", "3"))) == (40403, "Schema not found")
         none = Subject.parse("none")
-        assert refusal(lambda: finished(queries.version_with_metadata(small.view, none, [])))[0] == 40401
+        assert refusal(lambda: finished(by_subject.version_with_metadata(small.view, none, [])))[0] == 40401
 
     def test_contexts_come_in_order_with_the_default_first(self, small: SmallRegistry) -> None:
         for context in (".b", ".a", ".B"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import NotPrimary, Outcome, Register
-from registry.node.waiting import Queue, Waiting
+from registry.node.write.queue import Queue, Waiting
 
 LARGE = 2 * LARGE_BYTES
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from registry.domain.commands import Command, Outcome
-from registry.peers.messages import Batch, Outcomes, Standing, encode
+from registry.forwarding.messages import Batch, Outcomes, Standing, encode
 from tests.unit.wire_samples import COMMANDS, MESSAGES, OUTCOMES
 
 CORPUS = Path(__file__).parent.parent / "corpus"

@@ -29,7 +29,7 @@ from registry.domain.commands import (
     WantedAssociation,
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
-from registry.peers.messages import Batch, Outcomes, Standing, Wanted
+from registry.forwarding.messages import Batch, Outcomes, Standing, Wanted
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
 RULES = RuleSet([Rule("m", mode="UPGRADE", type="T")], [Rule("d", type="T")], [Rule("e", type="T")], "now")

@@ -20,17 +20,17 @@ from registry.domain.commands import (
     RequestSnapshot,
     TagVersion,
 )
-from registry.domain.ids import Ids
 from registry.domain.model import Subject
-from registry.domain.parser import Parser
-from registry.domain.rows import View
-from registry.domain.scope import Defaults, aliased
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries.scope import Defaults, aliased
+from registry.domain.rows.layout import View
 
 from .association_batches import decide_associations
 from .config import delete_config, put_config
 from .contexts import delete_context
 from .decision import Decision
 from .deletes import delete_subject, delete_version
+from .ids import Ids
 from .mode import delete_mode, put_mode
 from .register import register, registered_before
 from .snapshots import request_snapshot

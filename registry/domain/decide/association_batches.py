@@ -8,9 +8,6 @@ from typing import Any
 
 import msgspec
 
-from registry.domain import associations
-from registry.domain.association_rules import AssociationRules
-from registry.domain.associations import ONE_RESOURCE, Filter
 from registry.domain.commands import (
     Associate,
     ChangeAssociations,
@@ -19,17 +16,20 @@ from registry.domain.commands import (
     WantedAssociation,
 )
 from registry.domain.errors import ASSOCIATION_INVALID, ASSOCIATION_NOT_FOUND, INVALID_SCHEMA, RegistryError
-from registry.domain.ids import Ids
-from registry.domain.parser import Parser, TooMuchText, together
-from registry.domain.records import AssociationKey
-from registry.domain.rows import View
-from registry.domain.scope import Defaults
+from registry.domain.log_format.records import AssociationKey
+from registry.domain.parsing.parser import Parser, TooMuchText, together
+from registry.domain.queries import associations
+from registry.domain.queries.association_rules import AssociationRules
+from registry.domain.queries.associations import ONE_RESOURCE, Filter
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows.layout import View
 
 from .association_removal import remove
 from .association_requests import CREATE, DELETE, UPSERT, check_types, checked
 from .association_runs import put
 from .decision import Decision
 from .draft import Draft
+from .ids import Ids
 
 # Registered for associations.
 _Schemas = dict[AssociationKey, bytes]

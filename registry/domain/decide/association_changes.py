@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from registry.domain import associations, errors, guids, lookup
-from registry.domain.associations import STRONG, WEAK, Association
+from registry.domain import errors
 from registry.domain.commands import ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID
+from registry.domain.log_format import association_guids
+from registry.domain.lookup import find
 from registry.domain.model import Subject
+from registry.domain.queries import associations
+from registry.domain.queries.associations import STRONG, WEAK, Association
 
 from .association_checks import Step, check_can_freeze, imports
 from .association_requests import (
@@ -53,7 +56,7 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     former = associations.with_key(draft.view, association.key)
     if former is None or not association.guid:
         return association
-    return replace(association, guid=guids.with_time(association.guid, former.created))
+    return replace(association, guid=association_guids.with_time(association.guid, former.created))
 
 
 def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> WantedAssociation:
@@ -80,7 +83,7 @@ def repeated(draft: Draft, wanted: WantedAssociation, old: Association) -> Step:
     same = _equivalent(wanted, old)
     if same and wanted.schema is not None:
         subject = Subject.parse(old.subject)
-        found = lookup.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
+        found = find.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
         same = found is not None
     if not same:
         raise errors.RESOURCE_ASSOCIATED(wanted.association_type, old.resource_name)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from registry.domain import associations, errors, lookup, rows, versions
-from registry.domain.associations import Association
+from registry.domain import errors
 from registry.domain.commands import WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID
+from registry.domain.lookup import find
 from registry.domain.model import Subject
-from registry.domain.rows import View
-from registry.domain.scope import READ_ONLY, TAKES_IDS, mode_in_scope
+from registry.domain.queries import associations, versions
+from registry.domain.queries.associations import Association
+from registry.domain.queries.scope import READ_ONLY, TAKES_IDS, mode_in_scope
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
 
 from .association_requests import CREATE
 from .draft import Draft
@@ -65,9 +68,9 @@ def check_alone(view: View, step: Step) -> None:
 def check_unreferenced(view: View, step: Step) -> None:
     """Refuse a strong association of a subject that any version refers to, soft-deleted or not (42206)."""
     subject = step.subject
-    prefix = rows.REFERRER + rows.part(subject.context) + rows.part(subject.name)
+    prefix = layout.REFERRER + layout.part(subject.context) + layout.part(subject.name)
     referrers = (
-        versions.at(view, rows.VERSION + key[len(prefix) + 4 :]) for key, _ in rows.scan(view, prefix)
+        versions.at(view, layout.VERSION + key[len(prefix) + 4 :]) for key, _ in layout.scan(view, prefix)
     )
     if step.association.strong and any(referrers):
         raise errors.SUBJECT_REFERENCED(step.association.subject)
@@ -88,7 +91,7 @@ def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) 
     elif latest is None:
         return
     elif not draft.defaults.association_rules.frozen_needs_empty_subject:
-        found = lookup.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
+        found = find.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
         if latest.version == 1 and found is not None:
             return
     detail = "cannot create a frozen association when schemas already exist in the subject"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from registry.domain import errors, versions
-from registry.domain.associations import Association
+from registry.domain import errors
 from registry.domain.commands import DeleteSubject
+from registry.domain.fold.tombstones import tombstones
 from registry.domain.model import Subject
-from registry.domain.tombstones import tombstones
+from registry.domain.queries import versions
+from registry.domain.queries.associations import Association
 
 from .association_checks import check_writable, imports
 from .deletes import delete_subject

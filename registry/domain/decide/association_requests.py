@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from registry.domain.association_rules import AssociationRules
-from registry.domain.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, STRONG, WEAK
 from registry.domain.commands import ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.model import Subject
+from registry.domain.queries.association_rules import AssociationRules
+from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, STRONG, WEAK
 
 CREATE, UPSERT, DELETE = "CREATE", "UPSERT", "DELETE"
 # Of a resource's name or namespace, in units of UTF-16.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from registry.domain import associations
-from registry.domain.associations import Association
 from registry.domain.commands import ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.model import Subject
-from registry.domain.rows import View
-from registry.domain.scope import aliased
+from registry.domain.queries import associations
+from registry.domain.queries.associations import Association
+from registry.domain.queries.scope import aliased
+from registry.domain.rows.layout import View
 
 from .association_changes import changed, created, repeated
 from .association_checks import Step, check_active, check_alone, check_unreferenced, check_writable

@@ -8,9 +8,10 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from registry.domain import errors, parsing
+from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
+from registry.domain.lookup import registration
 from registry.domain.model import Subject
 
 from .association_checks import Step, imports
@@ -29,7 +30,7 @@ def take_schema(draft: Draft, step: Step) -> None:
     if not imports(draft.view, step.subject):
         step.schema = _registered(draft, step.subject, schema)
     elif schema.schema.strip():
-        parsing.read(draft.view, draft.parser, step.subject, schema, new=False, normalize=False)
+        registration.read(draft.view, draft.parser, step.subject, schema, new=False, normalize=False)
 
 
 def _registered(draft: Draft, subject: Subject, schema: Register) -> bytes:

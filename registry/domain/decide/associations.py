@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from registry.domain import errors, versions
-from registry.domain.associations import some_of_subject
+from registry.domain import errors
 from registry.domain.model import Reference, Subject
-from registry.domain.rows import View
+from registry.domain.queries import versions
+from registry.domain.queries.associations import some_of_subject
+from registry.domain.rows.layout import View
 
 
 def check_not_strong(view: View, subject: Subject, references: Sequence[Reference]) -> None:

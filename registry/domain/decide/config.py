@@ -7,14 +7,16 @@ from typing import Any
 
 import msgspec
 
-from registry.domain import entities, errors, records, values
+from registry.domain import errors
 from registry.domain.commands import DeleteConfig, PutConfig
-from registry.domain.metadata import tidy_metadata, tidy_rules
+from registry.domain.fold.tombstones import tombstones
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import ConfigKey, Entry
+from registry.domain.lookup.metadata import tidy_metadata, tidy_rules
 from registry.domain.model import TOP, Metadata, RuleSet, Subject
-from registry.domain.records import ConfigKey, Entry
-from registry.domain.rows import View
-from registry.domain.scope import Config, Defaults, exact_config, stored_config
-from registry.domain.tombstones import tombstones
+from registry.domain.queries import entities
+from registry.domain.queries.scope import Config, Defaults, exact_config, stored_config
+from registry.domain.rows.layout import View
 
 from .decision import Decision, check_subject, check_writable
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from registry.domain import errors, queries, rows
+from registry.domain import errors
 from registry.domain.commands import DeleteContext
+from registry.domain.fold.tombstones import tombstones
+from registry.domain.log_format.records import ContextKey
 from registry.domain.model import Subject
-from registry.domain.records import ContextKey
-from registry.domain.rows import View
-from registry.domain.tombstones import tombstones
+from registry.domain.queries import by_subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
 
 from .decision import Decision
 
@@ -16,7 +18,7 @@ def delete_context(view: View, command: DeleteContext) -> Decision:
     """Forget a context without subjects; one that is not known needs no record. Raises 42211."""
     context = command.context
     prefix = Subject(context, "").qualified
-    if queries.subjects(view, prefix, deleted=True):
+    if by_subject.subjects(view, prefix, deleted=True):
         raise errors.CONTEXT_NOT_EMPTY(context)
-    known = view.get(rows.context_key(rows.CONTEXT, context)) is not None
+    known = view.get(layout.context_key(layout.CONTEXT, context)) is not None
     return Decision(tombstones(view, ContextKey(context)) if known else [], b"")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import unicodedata
 from typing import NamedTuple
 
-from registry.domain import errors, scope
+from registry.domain import errors
+from registry.domain.log_format.records import Entry
 from registry.domain.model import ALL_CONTEXTS, Subject
-from registry.domain.records import Entry
-from registry.domain.rows import View
+from registry.domain.queries import scope
+from registry.domain.rows.layout import View
 
 _NAMES_TAKEN = frozenset({"__GLOBAL", "__EMPTY"})
 

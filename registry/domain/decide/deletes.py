@@ -10,14 +10,17 @@ from collections.abc import Iterator
 
 import orjson
 
-from registry.domain import errors, records, rows, scope, values, versions
+from registry.domain import errors
 from registry.domain.commands import DeleteSubject, DeleteVersion
+from registry.domain.fold.tombstones import tombstones, tombstones_of_versions
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import ConfigKey, Entry, ModeKey, SchemaKey
 from registry.domain.model import Subject
-from registry.domain.records import ConfigKey, Entry, ModeKey, SchemaKey
-from registry.domain.references import is_referred_to, referrers
-from registry.domain.rows import View
-from registry.domain.tombstones import tombstones, tombstones_of_versions
-from registry.domain.versions import Registered
+from registry.domain.parsing.references import is_referred_to, referrers
+from registry.domain.queries import scope, versions
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
 
 from .associations import check_none, check_stays_active
 from .decision import Decision, check_writable
@@ -94,7 +97,7 @@ def _scope_entries(view: View, subject: Subject) -> list[Entry]:
     if subject.is_context:
         return []
     entries: list[Entry] = []
-    if view.get(rows.scope_key(rows.MODE, subject)) is not None:
+    if view.get(layout.scope_key(layout.MODE, subject)) is not None:
         entries += tombstones(view, ModeKey(subject))
     if scope.stored_config(view, subject) is not None:
         entries += tombstones(view, ConfigKey(subject))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from registry.domain.fold import apply
-from registry.domain.ids import Ids
-from registry.domain.parser import Parser
-from registry.domain.records import Entry, Record
-from registry.domain.rows import View
-from registry.domain.scope import Defaults
-from registry.domain.views import OverlayView
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Entry, Record
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import OverlayView
+
+from .ids import Ids
 
 _LATER = 2**62
 """An offset, and a time, above those of all rows: what is drafted is the newest."""

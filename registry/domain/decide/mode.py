@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from registry.domain import entities, errors, queries, records, rows, scope, values, versions
+from registry.domain import errors
 from registry.domain.commands import DeleteMode, PutMode
+from registry.domain.fold.tombstones import tombstones
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, ModeKey, SchemaKey
 from registry.domain.model import EVERYWHERE, TOP, Subject
-from registry.domain.records import Entry, ModeKey, SchemaKey
-from registry.domain.references import referrers
-from registry.domain.rows import View
-from registry.domain.scope import Defaults, mode_in_scope
-from registry.domain.tombstones import tombstones
-from registry.domain.versions import Registered
+from registry.domain.parsing.references import referrers
+from registry.domain.queries import by_subject, entities, scope, versions
+from registry.domain.queries.scope import Defaults, mode_in_scope
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
 
 from .decision import Decision, check_subject
 
@@ -65,7 +68,7 @@ def _subjects_in(view: View, subject: Subject) -> list[Subject]:
     if not subject.is_context:
         return [subject]
     prefix = ":*:" if subject == TOP else subject.qualified
-    return [Subject.parse(name) for name in queries.subjects(view, prefix, deleted=True)]
+    return [Subject.parse(name) for name in by_subject.subjects(view, prefix, deleted=True)]
 
 
 def delete_mode(view: View, command: DeleteMode, defaults: Defaults) -> Decision:
@@ -86,5 +89,5 @@ def delete_mode(view: View, command: DeleteMode, defaults: Defaults) -> Decision
 
 
 def _modes_below(view: View, context: Subject) -> list[Subject]:
-    found = rows.scan(view, rows.context_key(rows.MODE, context.context))
-    return [each for each in (rows.scope_of(key, value) for key, value in found) if not each.is_context]
+    found = layout.scan(view, layout.context_key(layout.MODE, context.context))
+    return [each for each in (layout.scope_of(key, value) for key, value in found) if not each.is_context]

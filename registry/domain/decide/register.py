@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from registry.domain import compatibility, entities, errors, lookup, parsing, records, rows, values, versions
+from registry.domain import errors
 from registry.domain.commands import Register
-from registry.domain.equivalents import candidates
+from registry.domain.compatibility import checks
 from registry.domain.errors import RegistryError
-from registry.domain.ids import Grant, Ids
-from registry.domain.metadata import (
+from registry.domain.fold.tombstones import tombstones
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, SchemaKey
+from registry.domain.lookup import find, registration
+from registry.domain.lookup.equivalents import candidates
+from registry.domain.lookup.metadata import (
     VERSION_PROPERTY,
     inherited,
     property_of,
@@ -20,13 +24,12 @@ from registry.domain.metadata import (
     tidy_rules,
     with_version,
 )
+from registry.domain.lookup.registration import Content
 from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSet, Subject
-from registry.domain.parser import Parser
-from registry.domain.parsing import Content
-from registry.domain.records import Entry, SchemaKey
-from registry.domain.references import referrers
-from registry.domain.rows import View
-from registry.domain.scope import (
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.references import referrers
+from registry.domain.queries import entities, versions
+from registry.domain.queries.scope import (
     READ_ONLY,
     TAKES_IDS,
     Config,
@@ -37,11 +40,13 @@ from registry.domain.scope import (
     validates_fields,
     validates_new_schemas,
 )
-from registry.domain.tombstones import tombstones
-from registry.domain.versions import Registered
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
 
 from .associations import check_not_strong
 from .decision import Decision, check_subject, not_permitted
+from .ids import Grant, Ids
 from .tags import with_tags
 
 
@@ -136,7 +141,7 @@ class _Registration:
     def _read(self, *, new: bool, fields: bool = False) -> Content:
         normalize = not self.takes_ids and bool(self.command.normalize or self.config.normalize)
         fields = fields and not self.takes_ids
-        return parsing.read(
+        return registration.read(
             self.view, self.parser, self.subject, self.command, new=new, normalize=normalize, fields=fields
         )
 
@@ -144,7 +149,7 @@ class _Registration:
         """The reply where it is there already, whatever the mode."""
         if wanted is None or self.config.adds or self.newest is None:
             return None
-        return lookup.shortcut(self.view, self.parser, self.subject, wanted, self.command)
+        return find.shortcut(self.view, self.parser, self.subject, wanted, self.command)
 
     def check_mode(self) -> None:
         """Refuse what the mode does not allow (42205)."""
@@ -163,8 +168,10 @@ class _Registration:
         if wanted is None:
             if latest is None:
                 raise errors.INVALID_SCHEMA("Empty schema")
-            request = lookup.of_latest(self.command, latest)
-            wanted = parsing.read(self.view, self.parser, self.subject, request, new=False, normalize=False)
+            request = find.of_latest(self.command, latest)
+            wanted = registration.read(
+                self.view, self.parser, self.subject, request, new=False, normalize=False
+            )
         if self.takes_ids:
             return wanted
         earlier: tuple[Metadata | None, RuleSet | None] = (None, None)
@@ -183,7 +190,7 @@ class _Registration:
         """The records of a version, unless it is there already. ``sought``: the short cut did not find it."""
         if self.defaults.association_rules.strong_excludes_references:
             check_not_strong(self.view, self.subject, content.references)
-        own = lookup.of_same_content(self.view, self.subject, content) if self.newest is not None else []
+        own = find.of_same_content(self.view, self.subject, content) if self.newest is not None else []
         schema_id = self._id_of_content(content, own)
         found = None if sought else self._found(content, own, schema_id)
         if found is not None:
@@ -219,7 +226,7 @@ class _Registration:
                 return each
         for each in candidates(self.view, self.parser, self.subject, content):
             wanted = schema_id < 0 or schema_id == each.row.schema_id
-            if wanted and lookup.equivalent(self.view, self.parser, content, each):
+            if wanted and find.equivalent(self.view, self.parser, content, each):
                 return each
         return None
 
@@ -228,9 +235,9 @@ class _Registration:
             return
         earlier: Iterable[Registered] = ()
         if self.newest is not None:
-            passes = compatibility.known_to_pass(self.parser, content, self.config, self.defaults)
+            passes = checks.known_to_pass(self.parser, content, self.config, self.defaults)
             earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
-        messages = compatibility.check(self.view, self.parser, content, earlier, self.config, self.defaults)
+        messages = checks.check(self.view, self.parser, content, earlier, self.config, self.defaults)
         if messages:
             raise errors.INCOMPATIBLE(self.subject.qualified, ", ".join(messages))
 
@@ -259,7 +266,10 @@ class _Registration:
 
     def _context_entries(self) -> list[Entry]:
         context = self.subject.context
-        if context == DEFAULT_CONTEXT or self.view.get(rows.context_key(rows.CONTEXT, context)) is not None:
+        if (
+            context == DEFAULT_CONTEXT
+            or self.view.get(layout.context_key(layout.CONTEXT, context)) is not None
+        ):
             return []
         return [Entry(records.context_key(context), values.context_value(context))]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from registry.domain.commands import RequestSnapshot
-from registry.domain.markers import marker_record, newest_marker
-from registry.domain.rows import View
+from registry.domain.queries.snapshot_markers import marker_record, newest_marker
+from registry.domain.rows.layout import View
 
 from .decision import Decision
 

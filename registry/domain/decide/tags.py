@@ -6,14 +6,22 @@ from collections.abc import Sequence
 
 import msgspec
 
-from registry.domain import entities, errors, queries, references, versions
+from registry.domain import errors
 from registry.domain.commands import Register, TagsOf, TagVersion
-from registry.domain.metadata import merge_rules, tidy_metadata, tidy_rules, with_version, without_rules
+from registry.domain.lookup.metadata import (
+    merge_rules,
+    tidy_metadata,
+    tidy_rules,
+    with_version,
+    without_rules,
+)
 from registry.domain.model import LATEST, RuleSet, Subject
-from registry.domain.parser import Parser
-from registry.domain.rows import View
+from registry.domain.parsing import references
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries import by_subject, entities, versions
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import View
 from registry.domain.schemas import Entity, InvalidSchema, Tagged
-from registry.domain.versions import Registered
 
 _BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"
 
@@ -45,7 +53,7 @@ def registration(view: View, parser: Parser, command: TagVersion) -> Register:
     """The registration that tagging a version comes to. Raises 42202, 40401, 40402, 42210, 42201."""
     if command.rule_set is not None and (command.rules_to_merge or command.rules_to_remove):
         raise errors.INVALID_RULE_SET(_BOTH)
-    found = queries.version_of(view, Subject.parse(command.subject), command.version)
+    found = by_subject.version_of(view, Subject.parse(command.subject), command.version)
     try:
         schema = parser.stored(view, found)
         text = schema.retagged(tagged(command.tags_to_add), tagged(command.tags_to_remove))

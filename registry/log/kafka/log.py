@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from registry.domain.lineage import NOTHING, Lineage
-from registry.domain.records import Entry
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import Entry
 from registry.log.contract import (
     NO_NOTES,
     Claim,
@@ -23,13 +23,13 @@ from registry.log.contract import (
     Unreachable,
 )
 
-from . import expiration, release
-from .appending import Appender
-from .claiming import until
+from . import producer_expiration, release
+from .appender import Appender
 from .connection import Connections, Security
-from .fetching import Prefetch, notes_before
+from .fetcher import Prefetch, notes_before
+from .init_producer import until
 from .partition import TRY_S, Partition
-from .stamping import wall_ms
+from .timestamps import wall_ms
 from .topic import Found, Wanted, check, open_topic
 
 _START_TIMEOUT_S = 30.0
@@ -63,7 +63,7 @@ class KafkaLog:
         transactional_id: str,
         append_timeout_s: float,
         fencing: bool = True,
-        fence_least_s: float = expiration.LEAST_S,
+        fence_least_s: float = producer_expiration.LEAST_S,
         wanted: Wanted = Wanted(),  # noqa: B008 (it is immutable)
         start_timeout_s: float = _START_TIMEOUT_S,
         now_ms: Callable[[], int] = wall_ms,

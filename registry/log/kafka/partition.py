@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from registry.domain.lineage import NOTHING, Lineage
+from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import ForeignLog, LogError, Unreachable
 
-from . import release, wire, witnesses
+from . import leader_check, release, requests
 from .connection import Connections, NoAnswer, Purpose, addresses
-from .departures import Looking
-from .wire import Broker, Cluster, Code, code_name
+from .requests import Broker, Cluster, Code, code_name
+from .truncation import Looking
 
 CONFIRM_S = 1.0
 """For how long brokers must say that the log is another one."""
@@ -98,7 +98,7 @@ class Partition:
     @property
     def identity(self) -> str:
         """The names of the cluster and the topic, with their ids."""
-        return f"{self.cluster_id}/{self.topic}/{wire.topic_id_text(self.topic_id)}"
+        return f"{self.cluster_id}/{self.topic}/{requests.topic_id_text(self.topic_id)}"
 
     @property
     def epoch(self) -> int:
@@ -154,7 +154,7 @@ class Partition:
         try:
             async with asyncio.timeout(timeout_s), self._asking:
                 if self.cluster is None or self.heard < asked:
-                    cluster = await self._ask_anybody(wire.Metadata(self.topic), wire.cluster)
+                    cluster = await self._ask_anybody(requests.Metadata(self.topic), requests.cluster)
                     self._check_newer(cluster)
                     self.cluster, self.heard = cluster, time.monotonic()
         except TimeoutError as error:
@@ -189,7 +189,7 @@ class Partition:
         if cluster.place is None:
             raise NoAnswer(f"topic {self.topic}: {code_name(cluster.code)}", sent=False)
         if cluster.place.topic_id != self.topic_id:
-            was, now = map(wire.topic_id_text, (self.topic_id, cluster.place.topic_id))
+            was, now = map(requests.topic_id_text, (self.topic_id, cluster.place.topic_id))
             self.suspect(
                 TOPIC,
                 f"the topic {self.topic} was deleted and made anew: its id was {was} and is {now}; "
@@ -317,9 +317,10 @@ class Partition:
             self.check_foreign()
 
     async def offset_at(self, at: int, timeout_s: float) -> int:
-        """The log's end or start (:data:`.wire.LATEST`, :data:`.wire.EARLIEST`), tried until the time is up.
+        """Return the log's end or start, and try until the time is up.
 
-        Raises :class:`.contract.Unreachable`. Asks by name, as Kafka offers no other way.
+        ``at`` is :data:`.requests.LATEST` or :data:`.requests.EARLIEST`. Asks by name, as Kafka offers no
+        other way. Raises :class:`registry.log.contract.Unreachable`.
         """
         deadline = time.monotonic() + timeout_s
         pause = Pause()
@@ -342,47 +343,47 @@ class Partition:
     async def _offset_at(self, at: int, timeout_s: float) -> tuple[int, int]:
         """One try: the answer's code and the offset, believed by other brokers where it is the end."""
         place = self.cluster.place if self.cluster else None
-        request = wire.ListOffsets(self.topic, at, place.epoch if place else -1)
+        request = requests.ListOffsets(self.topic, at, place.epoch if place else -1)
         asking = self.ask(request, Purpose.ASK, timeout_s, looking=True)
-        if at != wire.LATEST or place is None or place.replicas < 2:
-            return wire.listed_offset(await asking)
+        if at != requests.LATEST or place is None or place.replicas < 2:
+            return requests.listed_offset(await asking)
         answer, _ = await asyncio.gather(asking, self._witnessed(place, timeout_s))
-        return wire.listed_offset(answer)
+        return requests.listed_offset(answer)
 
-    async def _witnessed(self, place: wire.Place, timeout_s: float) -> None:
-        """Return when enough brokers say that nobody newer leads the partition (:mod:`.witnesses`)."""
+    async def _witnessed(self, place: requests.Place, timeout_s: float) -> None:
+        """Return when enough brokers say that nobody newer leads the partition (:mod:`.leader_check`)."""
 
         async def ask(broker: Broker) -> Cluster:
             try:
-                answer = await self.ask_at(broker.host, broker.port, wire.Metadata(self.topic), timeout_s)
+                answer = await self.ask_at(broker.host, broker.port, requests.Metadata(self.topic), timeout_s)
                 if not release.with_kraft(self._connections.offered(broker.host, broker.port)):
                     await self._ask_replica(broker, place, timeout_s)
             except NoAnswer:
                 self._failed[broker.host, broker.port] = time.monotonic()
                 raise
             self._failed.pop((broker.host, broker.port), None)
-            return wire.cluster(answer)
+            return requests.cluster(answer)
 
         def failed_at(broker: Broker) -> float:
             return self._failed.get((broker.host, broker.port), 0.0)
 
         try:
             async with asyncio.timeout(timeout_s):
-                await witnesses.confirm(place, self.min_in_sync, ask, failed_at)
-        except witnesses.NewerEpoch as newer:
+                await leader_check.confirm(place, self.min_in_sync, ask, failed_at)
+        except leader_check.NewerEpoch as newer:
             self.cluster, self.heard = newer.cluster, time.monotonic()
             raise NoAnswer(str(newer), sent=False) from None
         except TimeoutError as error:
             raise NoAnswer("too few brokers say which of them has the partition", sent=False) from error
 
-    async def _ask_replica(self, broker: Broker, place: wire.Place, timeout_s: float) -> None:
+    async def _ask_replica(self, broker: Broker, place: requests.Place, timeout_s: float) -> None:
         """Return if the broker itself leads or follows in the epoch of ``place``.
 
-        With ZooKeeper it may do so in a newer one before it names that to others (:mod:`.witnesses`). It
+        With ZooKeeper it may do so in a newer one before it names that to others (:mod:`.leader_check`). It
         looks at the epoch before it looks at whether it leads. Raises :class:`.connection.NoAnswer`.
         """
-        request = wire.ListOffsets(self.topic, wire.LATEST, place.epoch)
-        code, _ = wire.listed_offset(await self.ask_at(broker.host, broker.port, request, timeout_s))
+        request = requests.ListOffsets(self.topic, requests.LATEST, place.epoch)
+        code, _ = requests.listed_offset(await self.ask_at(broker.host, broker.port, request, timeout_s))
         if code not in {Code.NONE, Code.NOT_LEADING}:
             raise NoAnswer(
                 f"{broker.host}:{broker.port} follows nobody in this epoch: {code_name(code)}", sent=False
@@ -393,7 +394,7 @@ class Partition:
         deadline = time.monotonic() + timeout_s
         while True:
             known = self.end
-            end = await self.offset_at(wire.LATEST, max(0.001, deadline - time.monotonic()))
+            end = await self.offset_at(requests.LATEST, max(0.001, deadline - time.monotonic()))
             if end >= known:
                 self.clear(END)
                 self.note_end(end)

@@ -14,11 +14,11 @@ from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 
 from registry.log.contract import LogError, Unreachable
 
-from .batches import HEADER_BYTES
-from .claiming import until
 from .connection import NoAnswer
+from .init_producer import until
 from .partition import TRY_S, Partition, Pause
-from .wire import Cluster, Code, code_name
+from .record_batches import HEADER_BYTES
+from .requests import Cluster, Code, code_name
 
 DAY_MS = 86_400_000
 TOMBSTONES_MS = 7 * DAY_MS

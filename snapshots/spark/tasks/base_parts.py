@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Part
-from registry.snapshot.parts import BadPart
-from registry.snapshot.reading import Unusable, read_part
+from snapshots.format.location import Location
+from snapshots.format.manifest import Part
+from snapshots.format.parts import BadPart
+from snapshots.format.reader import Unusable, read_part
 
 from .columns import Columns, read_columns, read_keys
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def columns_of_part(location: Location, id: str, part: Part) -> Columns:
-    """The rows of a part. Raises :class:`registry.snapshot.reading.Unusable`, and as there."""
+    """The rows of a part. Raises :class:`snapshots.format.reader.Unusable`, and as there."""
     return _read(part, read_columns, read_part(location, id, part))
 
 

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from registry.domain import rows
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Part
+from registry.domain.rows import layout
+from snapshots.format.location import Location
+from snapshots.format.manifest import Part
 
 from .base_parts import keys_of_part
 from .columns import KeysOf
 from .folding import BASE_ROW
 
 NEVER_ASKED = (
-    rows.ENCODED, rows.GUID, rows.ID, rows.REFERRER, rows.RESOURCE_ID, rows.RESOURCE_NAME,
+    layout.ENCODED, layout.GUID, layout.ID, layout.REFERRER, layout.RESOURCE_ID, layout.RESOURCE_NAME,
 )  # fmt: skip
 """Tables that the fold writes blindly: what is to go from them follows from the rows that they lead to."""
 _ROW = pa.schema([
@@ -70,11 +70,11 @@ def _places_of(keys: KeysOf, owners: Sequence[bytes]) -> Iterator[tuple[bytes, i
     begin = 0
     while begin < len(keys):
         table = keys[begin][:1]
-        end = bisect_left(keys, rows.after(table), begin)
-        if table == rows.VERSION:
+        end = bisect_left(keys, layout.after(table), begin)
+        if table == layout.VERSION:
             yield from _versions_of(keys, begin, end, owners)
         elif table not in NEVER_ASKED:
-            yield from ((own, at) for at in range(begin, end) if (own := rows.owner_of(keys[at])) in wanted)
+            yield from ((own, at) for at in range(begin, end) if (own := layout.owner_of(keys[at])) in wanted)
         begin = end
 
 
@@ -85,7 +85,7 @@ def _versions_of(keys: KeysOf, begin: int, end: int, owners: Sequence[bytes]) ->
     for index in range(start, bisect_left(owners, last)):
         if not owners[index]:
             continue  # the cluster has no versions
-        prefix = rows.VERSION + owners[index]
+        prefix = layout.VERSION + owners[index]
         at = bisect_left(keys, prefix, begin, end)
         while at < end and keys[at].startswith(prefix):
             yield owners[index], at

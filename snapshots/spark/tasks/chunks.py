@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from registry.snapshot.parts import begins_part
+from snapshots.format.parts import begins_part
 
 from .columns import Columns, KeysOf, columns_of, ordered, united
 from .tallying import Tally

@@ -1,6 +1,6 @@
 """Columns of keys and values, and parts made of them without touching each row.
 
-The parts are those that :func:`registry.snapshot.parts.part_of` makes of the same rows, byte for byte.
+The parts are those that :func:`snapshots.format.parts.part_of` makes of the same rows, byte for byte.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from registry.snapshot.manifest import Part, part_name
-from registry.snapshot.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart
+from snapshots.format.manifest import Part, part_name
+from snapshots.format.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart
 
 SCHEMA = pa.schema([pa.field(name, pa.binary(), nullable=False) for name in ("key", "value")])
 """Of a part."""
@@ -153,7 +153,7 @@ def _batches(rows: Columns) -> Iterator[tuple[int, int]]:
 
 
 def read_columns(content: bytes) -> Columns:
-    """The rows of a part's file. Raises :class:`registry.snapshot.parts.BadPart`."""
+    """The rows of a part's file. Raises :class:`snapshots.format.parts.BadPart`."""
     return united([Columns(*batch.columns) for batch in _read(content, SCHEMA)])
 
 

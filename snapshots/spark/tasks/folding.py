@@ -9,9 +9,9 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from registry.domain.fold import apply_all
-from registry.domain.records import Record
-from registry.domain.views import DictView, OverlayView
+from registry.domain.fold.fold import apply_all
+from registry.domain.log_format.records import Record
+from registry.domain.rows.memory_views import DictView, OverlayView
 
 from .chunks import chunks_of, table
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from registry.domain.fold import owner
-from registry.domain.records import DeleteSubjectKey, UnreadableKey, decode_key
+from registry.domain.fold.fold import owner
+from registry.domain.log_format.records import DeleteSubjectKey, UnreadableKey, decode_key
 
 LAST, EVERY = b"\0", b"\1"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from registry.domain import digest
+from registry.domain.rows import digest
 
 
 class Told(msgspec.Struct, frozen=True):

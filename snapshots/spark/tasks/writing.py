@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from registry.snapshot.location import Location
-from registry.snapshot.manifest import Part
-from registry.snapshot.reading import read_part
+from snapshots.format.location import Location
+from snapshots.format.manifest import Part
+from snapshots.format.reader import read_part
 
 from .base_parts import columns_of_part
 from .chunks import merged

@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain import compatibility
 from registry.domain.commands import Register
+from registry.domain.compatibility import checks
 from registry.domain.schemas import FORMATS, Budget, Exhausted, InvalidSchema
 from registry.domain.schemas.json_schema.compatibility import compare
 from tests.unit.small_registry import SmallRegistry
@@ -179,7 +179,7 @@ def test_differences_are_the_changes_that_are_not_harmless(seed, edits):
 
 
 def is_compatible(small: SmallRegistry, request: Register) -> bool:
-    body = compatibility.answer(small.view, small.parser, request, None, small.defaults, verbose=False)
+    body = checks.answer(small.view, small.parser, request, None, small.defaults, verbose=False)
     return bool(json.loads(body)["is_compatible"])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from registry.domain.schemas.json_text import printed, quoted
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .model import (
     MISSING,

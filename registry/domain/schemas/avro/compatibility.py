@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Difference
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .canonical import canonical_text
 from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primitive, Record, Union

@@ -7,7 +7,7 @@ from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
 from registry.domain.schemas.json_text import clipped, printed
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .canonical import canonical_text
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved

@@ -7,7 +7,7 @@ Two notions: :func:`same_definition` is Java's ``Schema.equals``, which lets a t
 from __future__ import annotations
 
 from registry.domain.schemas.json_text import printed
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Name, Node, Record, Union, Unresolved
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from registry.domain.schemas.contract import Fingerprints, digest
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .equality import value_text
 from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Node, Primitive, Record, Union

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .defaults import DefaultChecks
 from .model import Array, Map, Named, Node, Record, Union, Unresolved, type_name

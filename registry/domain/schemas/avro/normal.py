@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from .model import (
     MISSING,

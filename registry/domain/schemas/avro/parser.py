@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from registry.domain.schemas.contract import InvalidSchema
 from registry.domain.schemas.json_text import clipped, printed
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from . import json_source
 from .canonical import canonical_text

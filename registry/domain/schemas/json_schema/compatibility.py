@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from registry.domain.schemas.contract import STRICT, Budget, Difference
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 from . import arrays, objects, scalars
 from .changes import difference, harmless_under

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from registry.domain.schemas.walk import Walk
+from registry.domain.schemas.trampoline import Walk
 
 from .found import Found
 from .model import MISSING, Node, Object

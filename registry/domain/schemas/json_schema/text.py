@@ -17,7 +17,7 @@ import msgspec
 from registry.domain.schemas.contract import InvalidSchema
 from registry.domain.schemas.json_scanner import MAX_NUMBER, WORDS, Json, Scanner
 from registry.domain.schemas.json_text import printed as printed_slowly
-from registry.domain.schemas.walk import Walk, run
+from registry.domain.schemas.trampoline import Walk, run
 
 MAX_DEPTH: Final = 20_000
 """Arrays and objects inside one another; a level of a schema takes two."""

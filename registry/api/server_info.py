@@ -1,0 +1,246 @@
+"""What the server says about itself: Confluent's metadata, and this registry's own resources."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import orjson
+
+from registry.domain import errors as e
+from registry.domain.log_format.records import schema_key
+from registry.domain.queries.id_conflicts import clashes
+from registry.domain.queries.sorting import ordered
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+
+from .answers import Answer, Header, json_answer
+from .backend import Backend
+from .listing import Listing, Mark
+from .operations import Call, Fresh, NodeHandler, Operation
+from .paging import page
+from .parameters import PAGE, flag
+
+_JSON = b"application/json"
+_NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
+QUARANTINE_MAX = 10_000
+Unread = dict[str, Any]  # offset, time, reason and key of a record
+
+
+def root(call: Call, view: View) -> Answer:
+    """``GET /`` and ``POST /``: an empty object."""
+    return Answer(b"{}")
+
+
+async def cluster_id(call: Call, backend: Backend) -> Answer:
+    """``GET /v1/metadata/id``."""
+    kafka = (await backend.status()).log
+    clusters = {"kafka-cluster": kafka, "schema-registry-cluster": call.settings.cluster_id}
+    return json_answer({"scope": {"path": [], "clusters": clusters}})
+
+
+def version(call: Call, view: View) -> Answer:
+    """``GET /v1/metadata/version``."""
+    return json_answer({"version": call.settings.version, "commitId": call.settings.commit})
+
+
+def deployment(call: Call, view: View) -> Answer:
+    """``GET /v1/metadata/deployment``."""
+    return Answer(b'{"attributes":[]}')
+
+
+async def live(call: Call, backend: Backend) -> Answer:
+    """``GET /health/live``: this process answers."""
+    return _health("live", 200, [])
+
+
+async def started(call: Call, backend: Backend) -> Answer:
+    """``GET /health/started``: the log was read up to its end once; 503 until then, with the progress.
+
+    Where snapshots have to do with the start: which one is loaded, or was, and why others were not.
+    """
+    status = await backend.status()
+    more = {"snapshot": msgspec.to_builtins(status.start)} if status.start else {}
+    if status.started:
+        return _health("started", 200, [], more)
+    return _health("starting", 503, status.reasons, {"eta_s": status.eta_s, **more})
+
+
+async def ready(call: Call, backend: Backend) -> Answer:
+    """``GET /health/ready``: 200 when everything can be served, else 503; with reasons and progress."""
+    status = await backend.status()
+    progress = {
+        "applied": status.applied,
+        "end": status.end,
+        "records_per_s": round(status.records_per_s, 1),
+        "eta_s": status.eta_s,
+    }
+    return _health(
+        "ready" if status.ready else "not ready", 200 if status.ready else 503, status.reasons, progress
+    )
+
+
+def _health(word: str, status: int, reasons: list[str], more: Mapping[str, object] | None = None) -> Answer:
+    body = orjson.dumps({"status": word, "reasons": reasons, **(more or {})})
+    retry: tuple[Header, ...] = ((b"retry-after", b"1"),) if status == 503 else ()
+    return Answer(body, status, (*_NO_STORE, *retry), _JSON)
+
+
+async def node(call: Call, backend: Backend) -> Answer:
+    """``GET /node``: role, epoch, offsets and digest of this host's node."""
+    return Answer(msgspec.json.encode(await backend.status()), headers=_NO_STORE, media_type=_JSON)
+
+
+async def karapace_health(call: Call, backend: Backend) -> Answer:
+    """``GET /_health``: readiness in Karapace's words, for probes that were made for it; 503 unless ready."""
+    status = await backend.status()
+    said = {
+        "schema_registry_ready": status.ready,
+        "schema_registry_reader_current_offset": status.applied - 1,
+        "schema_registry_reader_highest_offset": status.end - 1,
+        "schema_registry_is_primary": status.role == "primary",
+        "schema_registry_primary_url": status.primary or None,
+    }
+    body = orjson.dumps({"status": said, "healthy": status.ready})
+    return Answer(body, 200 if status.ready else 503, _NO_STORE, _JSON)
+
+
+async def primary_available(call: Call, backend: Backend) -> Answer:
+    """``GET /master_available``: whether a primary is known, in Karapace's words."""
+    status = await backend.status()
+    found = status.role == "primary" or bool(status.primary)
+    return Answer(orjson.dumps({"master_available": found}), headers=_NO_STORE, media_type=_JSON)
+
+
+def quarantine(call: Call, view: View) -> Listing[Unread]:
+    """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`.
+
+    ``clashes``: also the versions whose id already stood for another content in their context.
+    """
+    with_clashes = call.args["clashes"]
+
+    def found(view: View) -> Iterator[Unread | None]:
+        yield from (orjson.loads(value) for _, value in layout.scan(view, layout.QUARANTINE))
+        if with_clashes:
+            yield from (None if pair is None else _clash(pair) for pair in clashes(view))
+
+    def walk(view: View, mark: Mark | None) -> Iterator[Unread | None]:
+        return ordered(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)
+
+    listing = page(call, walk, orjson.dumps, _unread_mark, (int, str), limit_max=QUARANTINE_MAX)
+    return replace(listing, headers=_NO_STORE, media_type=_JSON)
+
+
+def _unread_mark(each: Unread) -> Mark:
+    return each["offset"], each["reason"]
+
+
+def _clash(pair: tuple[Registered, Registered]) -> Unread:
+    (subject, version, row), first = pair
+    of_first = f"subject {first.subject.qualified!r} version {first.version}, offset {first.row.offset}"
+    reason = f"the id {row.schema_id} stands for another content already: {of_first}"
+    key = schema_key(subject, version).decode()
+    return {"offset": row.offset, "ts": row.ts, "reason": reason, "key": key}
+
+
+def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
+    """``GET /metrics``, printed by ``metrics``."""
+
+    async def metrics_text(call: Call, backend: Backend) -> Answer:
+        return Answer(
+            await metrics(), headers=_NO_STORE, media_type=b"text/plain; version=0.0.4; charset=utf-8"
+        )
+
+    return metrics_text
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/", summary="Nothing", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(method="POST", path="/", summary="Nothing", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(
+        method="GET",
+        path="/v1/metadata/id",
+        summary="The ids of the clusters",
+        node_handler=cluster_id,
+        gives="ServerClusterId",
+    ),
+    Operation(
+        method="GET",
+        path="/v1/metadata/version",
+        summary="The version of the server",
+        handler=version,
+        gives="SchemaRegistryServerVersion",
+        fresh=Fresh.NEVER,
+    ),
+    Operation(
+        method="GET",
+        path="/v1/metadata/deployment",
+        summary="Attributes of the deployment: none",
+        handler=deployment,
+        gives="SchemaRegistryDeployment",
+        fresh=Fresh.NEVER,
+    ),
+)
+
+
+OWN_OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/health/live",
+        summary="This process answers",
+        node_handler=live,
+        gives="Health",
+    ),
+    Operation(
+        method="GET",
+        path="/health/started",
+        summary="The log was read once; 503 until then",
+        node_handler=started,
+        gives="Health",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/health/ready",
+        summary="Everything can be served; else 503 with the reasons",
+        node_handler=ready,
+        gives="Health",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/_health",
+        summary="Whether everything can be served, as Karapace says it; else 503",
+        node_handler=karapace_health,
+        gives="KarapaceHealth",
+        errors=(e.UNAVAILABLE,),
+    ),
+    Operation(
+        method="GET",
+        path="/master_available",
+        summary="Whether a primary is known, as Karapace says it",
+        node_handler=primary_available,
+        gives="PrimaryAvailable",
+    ),
+    Operation(
+        method="GET",
+        path="/node",
+        summary="Role, epoch, offsets and digest of the node",
+        node_handler=node,
+        gives="Node",
+    ),
+    Operation(
+        method="GET",
+        path="/quarantine",
+        summary="The records of the log that could not be read",
+        handler=quarantine,
+        gives="Quarantine",
+        parameters=(
+            flag("clashes", "Versions whose id stands for another content too; looks at all"),
+            *PAGE,
+        ),
+    ),
+)

@@ -1,0 +1,124 @@
+"""Settings that are addresses: hosts, ports, lists of servers, URLs."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from .setting_types import Kind, quoted
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+_CHROOT = re.compile(r"(/[^/\s\0]+)+")
+ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
+"""Hosts to listen on that are no address at which to be reached."""
+_PORTS = {"http": 80, "https": 443}
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """``HOST:PORT`` taken apart; an IPv6 host loses its brackets.
+
+    Raises :class:`ValueError` when the port is missing.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not re.fullmatch(r"[0-9]{1,5}", port):
+        raise ValueError(address)
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not bracketed and ":" in host:
+        raise ValueError(address)
+    return (host[1:-1] if bracketed else host), int(port)
+
+
+def _read_address(value: object, port_min: int = 1) -> str:
+    host, port = split_address(value) if isinstance(value, str) else ("", 0)
+    if not port_min <= port <= 65535:
+        raise ValueError(value)
+    if ":" in host:
+        ipaddress.IPv6Address(host)
+    elif not _HOST_NAME.fullmatch(host):
+        raise ValueError(value)
+    return str(value)
+
+
+def _read_servers(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    return ",".join(_read_address(each.strip()) for each in value.split(","))
+
+
+def _read_zookeeper(value: object) -> str:
+    servers, slash, chroot = str(value).partition("/")
+    if slash and chroot and not _CHROOT.fullmatch(slash + chroot):
+        raise ValueError(value)
+    return _read_servers(servers) + (slash + chroot if chroot else "")
+
+
+def read_url(value: object) -> str:
+    """An HTTP URL with its port and without a path; raises :class:`ValueError` for anything else."""
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        raise ValueError(value)
+    url = urlsplit(value)
+    known = url.scheme in _PORTS and url.path in ("", "/") and "@" not in url.netloc
+    if not known or "?" in value or "#" in value or not url.hostname:
+        raise ValueError(value)
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    port = _PORTS[url.scheme] if url.port is None else url.port
+    return f"{url.scheme}://{_read_address(f'{host}:{port}')}"
+
+
+def _read_origins(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    origins = [each.strip().rstrip("/") for each in value.split(",")]
+    for origin in origins:
+        if origin != "*":
+            read_url(origin)
+    return ",".join(origins)
+
+
+def _read_hosts(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    hosts = [each.strip() for each in value.split(",")]
+    for host in hosts:
+        if host != "*":
+            _read_address(f"{host}:1")
+    return ",".join(hosts)
+
+
+def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
+    return lambda value: "" if value == "" else read(value)
+
+
+ADDRESS = Kind(
+    _read_address,
+    "HOST:PORT with a port from 1 to 65535; an IPv6 host is in brackets, as in [::1]:8081",
+    quoted,
+)
+PEER_ADDRESS = Kind(
+    _or_empty(lambda value: _read_address(value, 0)),
+    "HOST:PORT, where port 0 means any free port, or empty",
+    quoted,
+)
+REACHED_ADDRESS = Kind(_or_empty(_read_address), "HOST:PORT with a port from 1 to 65535, or empty", quoted)
+SERVERS = Kind(_or_empty(_read_servers), "HOST:PORT, or several separated by commas, or empty", quoted)
+ZOOKEEPER = Kind(
+    _or_empty(_read_zookeeper),
+    "HOST:PORT, or several separated by commas, followed by an optional path such as /registry; or empty",
+    quoted,
+)
+URL = Kind(
+    _or_empty(read_url), "a URL without a path, such as http://registry-1.example:8081, or empty", quoted
+)
+HOSTS = Kind(
+    _or_empty(_read_hosts),
+    'names without ports such as "registry.example", separated by commas, "*" for all, or empty',
+    quoted,
+)
+ORIGINS = Kind(
+    _or_empty(_read_origins),
+    'origins such as "https://ui.example", separated by commas, "*" for all, or empty',
+    quoted,
+)

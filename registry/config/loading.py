@@ -1,0 +1,235 @@
+"""Reading the settings: from where they come, and what refuses the start.
+
+Later sources win: defaults, file, environment, flags. A name that nobody knows, a value that is not allowed
+or one that does not go with another is an error that says where it stands and what is allowed; all of them
+are told at once. The Kafka client's settings may also stand in a table ``[kafka]`` of the file, by the names
+that Kafka gives them, and those of snapshots in a table ``[snapshots]``, without their common beginning.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .setting_types import HIDDEN, NotAllowed, quoted
+from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
+from .uris import with_secrets_hidden
+from .validation import disagreements
+
+__all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]
+
+CONFIG_VARIABLE = PREFIX + "CONFIG"
+_SERVERS = "bootstrap.servers"
+_TABLE = "kafka"
+_SNAPSHOTS = "snapshots"
+_LOCATION = "location"
+"""The name in the table ``[snapshots]`` of the setting that is called like the table."""
+
+_SECRET_CHARACTERS_MAX = 64 * 1024  # more is no secret but a wrong file
+
+# Kubernetes sets these for a service named "registrar"; they are not meant for us.
+_SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
+
+_SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
+_OTHER_NAMES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.jaas.config": "sasl.username and sasl.password",
+    "ssl.truststore.location": "ssl.ca.location, a file in PEM",
+    "ssl.keystore.location": "ssl.certificate.location and ssl.key.location, files in PEM",
+    "ssl.keystore.password": "ssl.key.password",
+    "kafkastore.bootstrap.servers": _SERVERS,
+}
+"""What those write who know other clients."""
+
+
+class SettingsError(Exception):
+    """Settings that refuse the start; ``problems`` has one sentence for each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class _Given(NamedTuple):
+    """A value that somebody wrote."""
+
+    name: str
+    value: object
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {_shown(self.name, self.value)} ({self.origin})"
+
+
+def load(
+    flags: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Loaded:
+    """Read the settings; ``file`` is TOML, and without it the one that ``REGISTRAR_CONFIG`` names.
+
+    ``flags`` is keyed by a setting's name. Raises :class:`SettingsError` with everything that is wrong.
+    """
+    environment = environment or {}
+    problems: list[str] = []
+    if file is None and environment.get(CONFIG_VARIABLE):
+        file = Path(environment[CONFIG_VARIABLE])
+    known = {setting.name: setting for setting in table()}
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(known, "default")
+    for given in _all_given(flags or {}, environment, file, problems):
+        setting = known.get(given.name)
+        if setting is None:
+            problems.append(_unknown(given, known))
+            continue
+        try:
+            values[given.name] = setting.kind.read(given.value)
+            origins[given.name] = given.origin
+        except NotAllowed as error:
+            problems.append(f"{given} is not allowed: {error}")
+        except ValueError:
+            said = given._replace(value=HIDDEN) if setting.kind.secret else given
+            problems.append(f"{said} is not allowed; allowed: {setting.kind.allowed}")
+    for variable, name in VARIABLES.items():
+        if not (values.get(name) or values.get(name + SECRET_FILE)) and environment.get(variable):
+            try:
+                values[name] = known[name].kind.read(environment[variable])
+                origins[name] = f"environment {variable}"
+            except ValueError:
+                problems.append(f"{variable} is not allowed; allowed: {known[name].kind.allowed}")
+    for setting in known.values():
+        if setting.kind.secret and values.get(setting.name + SECRET_FILE):
+            _read_secret(setting, values, origins, problems)
+    loaded = Loaded(Settings(**values), origins)
+    # Settings that are wrong by themselves are no ground for saying that they do not go together.
+    problems = problems or disagreements(loaded)
+    if problems:
+        raise SettingsError(problems)
+    return loaded
+
+
+def _read_secret(
+    setting: Setting, values: dict[str, Any], origins: dict[str, str], problems: list[str]
+) -> None:
+    """Take a secret from the file that its companion setting names."""
+    file = f"{setting.name}{SECRET_FILE}"
+    told = f"{file} = {quoted(values[file])} ({origins[file]})"
+    if values.get(setting.name):
+        problems.append(f"{setting.name} ({origins[setting.name]}) and {told}: give only one of them")
+        return
+    try:
+        values[setting.name] = setting.kind.read(_secret_in(Path(values[file])))
+        origins[setting.name] = f"{file} ({origins[file]})"
+    except OSError as error:
+        problems.append(f"the file of {told} cannot be read: {error.strerror or error}")
+    except ValueError:
+        problems.append(f"the content of the file of {told} is not allowed; allowed: {setting.kind.allowed}")
+
+
+def _secret_in(file: Path) -> str:
+    with file.open(encoding="utf-8", newline="") as opened:
+        text = opened.read(_SECRET_CHARACTERS_MAX + 1)
+    secret = text.removesuffix("\n").removesuffix("\r")
+    if not secret or len(secret) > _SECRET_CHARACTERS_MAX:
+        raise ValueError
+    return secret
+
+
+def _all_given(
+    flags: Mapping[str, str], environment: Mapping[str, str], file: Path | None, problems: list[str]
+) -> Iterator[_Given]:
+    """Every value that somebody wrote, in the order in which later ones win."""
+    if file is not None:
+        for name, value in _read_file(file, problems).items():
+            if name == _TABLE and isinstance(value, dict):
+                yield from _kafka_table(value, f"file {file}", problems)
+            elif name == _SNAPSHOTS and isinstance(value, dict):
+                yield from _snapshots_table(value, f"file {file}", problems)
+            else:
+                yield _Given(name, value, f"file {file}")
+    for variable, word in sorted(environment.items()):
+        foreign = not variable.startswith(PREFIX) or _SERVICE_LINK.fullmatch(variable)
+        if foreign or variable == CONFIG_VARIABLE:
+            continue
+        name = variable[len(PREFIX) :]
+        # A name that is not in capitals is no setting: taking it too would give one setting two variables.
+        yield _Given(name.lower() if name.isupper() else variable, word, f"environment {variable}")
+    for name, word in flags.items():
+        yield _Given(name, word, f"flag --{name.replace('_', '-')}")
+
+
+def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        problems.append(f"the file {file} cannot be read: {error.strerror}")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        problems.append(f"the file {file} is not TOML: {error}")
+    return {}
+
+
+def _kafka_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
+    """The table ``[kafka]``: the client's settings by Kafka's names, quoted or not."""
+    return _named_table(_TABLE, {**SECURITY, _SERVERS: "kafka"}, members, origin, problems)
+
+
+def _snapshots_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
+    """The table ``[snapshots]``: ``every`` for ``snapshots_every`` and so on; dots for underscores too."""
+    prefix = f"{_SNAPSHOTS}_"
+    shorter = [setting.name.removeprefix(prefix) for setting in table() if setting.name.startswith(prefix)]
+    known = {spelled: prefix + name for name in shorter for spelled in (name, name.replace("_", "."))}
+    return _named_table(_SNAPSHOTS, {**known, _LOCATION: _SNAPSHOTS}, members, origin, problems)
+
+
+def _named_table(
+    title: str, known: Mapping[str, str], members: dict[str, Any], origin: str, problems: list[str]
+) -> Iterator[_Given]:
+    """The members of a table of the file, whose names ``known`` leads to those of the settings."""
+    for name, value in _flat(members):
+        if name in known:
+            yield _Given(known[name], value, f"{origin}, [{title}] {name}")
+            continue
+        other = _OTHER_NAMES.get(name) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
+        hint = f"write {other}" if other else f"known: {', '.join(sorted(known))}"
+        problems.append(f"{name} ({origin}, [{title}]) is no setting; {hint}")
+
+
+def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The members of a table and of those within it, by their dotted names."""
+    for name, value in members.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _unknown(given: _Given, known: Mapping[str, Setting]) -> str:
+    near = difflib.get_close_matches(given.name.lower(), known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+    if near and known[near[0]].kind.secret:
+        given = given._replace(value=HIDDEN)
+    return f"{given} is no setting; {hint}"
+
+
+def _shown(name: str, value: object) -> str:
+    """``value`` for a message; a misspelt secret is a secret too."""
+    if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
+        return quoted(HIDDEN)
+    if isinstance(value, str):
+        value = with_secrets_hidden(value, HIDDEN)
+    word = quoted(value) if isinstance(value, str) else repr(value)
+    return word if len(word) <= 80 else word[:77] + "..."
+
+
+def as_toml(loaded: Loaded) -> str:
+    """The settings in force as a TOML file, each with the place that it came from."""
+    lines = {
+        setting.name: f"{setting.name} = {setting.kind.show(getattr(loaded.settings, setting.name))}"
+        for setting in table()
+    }
+    width = min(60, max(map(len, lines.values())))
+    return "".join(f"{line:<{width}}  # {loaded.origins[name]}\n" for name, line in lines.items())

@@ -1,0 +1,612 @@
+"""The table of settings: each with its default, what it may hold and what it does.
+
+The names in the TOML file, the environment (``REGISTRAR_`` and the name in capitals) and the flags (``--``
+and the name with dashes) follow from it, and so do the help, the example file and the table in
+``docs/settings.md``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .addresses import (
+    ADDRESS,
+    ANY_HOST,
+    HOSTS,
+    ORIGINS,
+    PEER_ADDRESS,
+    REACHED_ADDRESS,
+    SERVERS,
+    URL,
+    ZOOKEEPER,
+    read_url,
+    split_address,
+)
+from .response_headers import HEADER_CONFIG
+from .schedule import RHYTHM
+from .setting_types import (
+    FILE,
+    FOLDER,
+    SWITCH,
+    Kind,
+    choice,
+    one_of_numbers,
+    quoted,
+    seconds,
+    secret,
+    size,
+    text,
+    whole,
+)
+from .uris import has_secret
+
+PREFIX = "REGISTRAR_"
+# Each secret NAME may also be read from the file that the setting NAME_file names.
+SECRET_FILE = "_file"  # noqa: S105 (the end of a name)
+_LEVELS = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+
+_NAME = r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}"
+_NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
+_PASSWORD = secret(1, "text; check-config never prints it")
+_PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
+_ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
+_ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
+_NAME_CHECK = Kind(
+    lambda value: choice("https", "").read("" if value == "none" else value),
+    "https, or empty for no check",
+    quoted,
+)
+_ONE_LINE = re.compile(r"[^\0\r\n]{0,2000}")
+
+
+def _read_location(value: object) -> str:
+    if not isinstance(value, str) or not _ONE_LINE.fullmatch(value) or has_secret(value):
+        raise ValueError(value)
+    return value
+
+
+_LOCATION = Kind(
+    _read_location,
+    "the path of a folder, or a URI such as s3://bucket/registrar or hdfs://host:9000/registrar, "
+    "without credentials; or empty",
+    quoted,
+)
+_DAY = 86_400
+_MIB = 2**20
+_GIB = 2**30
+
+
+def _cores() -> int:
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _setting(default: Any, kind: Kind, group: str, does: str, shown: str | None = None) -> Any:
+    """A field: ``shown`` replaces the default's value in the docs where it depends on the machine."""
+    metadata = {"kind": kind, "group": group, "does": does, "shown": shown}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not kind.secret)
+
+
+def _file(does: str, group: str = "security") -> Any:
+    return _setting("", FILE, group, does)
+
+
+def _secret_file(name: str, group: str = "security") -> Any:
+    return _file(f"File that contains {name}, to use instead of it; a trailing line break is ignored", group)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set. Names end in their unit; sizes are bytes."""
+
+    listen: str = _setting("127.0.0.1:8081", ADDRESS, "where", "Address and port of the HTTP API")
+    data: Path = _setting(
+        Path("./data"), FOLDER, "where", "Data folder: the store, and without Kafka the log"
+    )
+    readers: int = _setting(
+        _cores,
+        whole(0, 256),
+        "where",
+        "Number of processes that serve HTTP; 0 to serve from the node's own process",
+        "number of cores, at most 4",
+    )
+    cluster_id: str = _setting(
+        "registrar",
+        text(r"[A-Za-z0-9._-]{1,255}", "1 to 255 letters, digits, dots, dashes and underscores"),
+        "where",
+        "Id of this registry, as returned by /v1/metadata/id",
+    )
+
+    kafka: str = _setting(
+        "",
+        SERVERS,
+        "cluster",
+        "Kafka brokers that hold the log; empty to keep the log in the data folder, for a single node",
+    )
+    topic: str = _setting("_schemas", text(_NAME, _NAME_ALLOWED), "cluster", "Kafka topic that is the log")
+    replication_factor: int = _setting(
+        3,
+        whole(1, 100),
+        "cluster",
+        "Replication factor of the topic when it is created; at most the number of brokers",
+    )
+    group: str = _setting(
+        "schema-registry",
+        text(_NAME, _NAME_ALLOWED),
+        "cluster",
+        "Kafka group in which the nodes elect the primary",
+    )
+    election: str = _setting(
+        "kafka",
+        choice("kafka", "zookeeper", "static"),
+        "cluster",
+        "How the primary is chosen: by a Kafka group, by ZooKeeper, or static (named by the setting primary)",
+    )
+    zookeeper: str = _setting(
+        "", ZOOKEEPER, "cluster", "ZooKeeper servers and an optional path, for election = zookeeper"
+    )
+    primary: str = _setting(
+        "",
+        URL,
+        "cluster",
+        "Advertised URL of the primary, for election = static; empty if this node is the primary",
+    )
+    eligible: bool = _setting(True, SWITCH, "cluster", "Allow this node to become the primary")
+    advertise: str = _setting(
+        "", URL, "cluster", "URL at which other nodes reach this one; empty to derive it from listen"
+    )
+    peer_listen: str = _setting(
+        "",
+        PEER_ADDRESS,
+        "cluster",
+        "Address for writes forwarded by other nodes; empty for the host of listen and a free port",
+    )
+    peer_advertise: str = _setting(
+        "",
+        REACHED_ADDRESS,
+        "cluster",
+        "Address at which other nodes reach peer_listen, if it differs, for example with mapped ports",
+    )
+    session_timeout_s: float = _setting(
+        6.0,
+        seconds(0.5, 1800),
+        "cluster",
+        "Time without a heartbeat after which the primary is replaced; brokers by default refuse less than 6",
+    )
+    fencing: str = _setting(
+        "on",
+        choice("on", "off"),
+        "cluster",
+        "Have the brokers reject writes of a former primary; turn off only if they deny InitProducerId",
+    )
+    fence_renew_s: float = _setting(
+        3600.0,
+        seconds(1, 30 * _DAY),
+        "cluster",
+        "Time without writes after which the primary renews its fence; less if the brokers expire it sooner",
+    )
+    reads: str = _setting(
+        "confirmed",
+        choice("confirmed", "local"),
+        "cluster",
+        "confirmed: check the log's end before serving data that can change; local: serve from the store",
+    )
+    confirm_timeout_s: float = _setting(
+        0.5,
+        seconds(0.01, 60),
+        "cluster",
+        "Longest wait to confirm a read; after it, hits are served with a Warning header and misses get 503",
+    )
+    topic_check_every_s: float = _setting(
+        300.0, seconds(1, 30 * _DAY), "cluster", "Interval between checks of the topic's configuration"
+    )
+    end_age_margin_s: float = _setting(
+        3600.0,
+        seconds(0, 30 * _DAY),
+        "cluster",
+        "Safety margin: a store that was offline for almost as long as the topic keeps deletions is rebuilt",
+    )
+    allow_delete_policy: bool = _setting(
+        False, SWITCH, "cluster", "Accept a topic from which Kafka deletes old records; this loses schemas"
+    )
+    peer_secret: str = _setting(
+        "",
+        _PEER_SECRET,
+        "security",
+        "Shared secret by which nodes authenticate each other; the same on all nodes",
+    )
+    peer_secret_file: str = _secret_file("peer_secret")
+    zookeeper_auth: str = _setting(
+        "",
+        _ZOOKEEPER_AUTH,
+        "security",
+        "User and password for ZooKeeper (digest); only this user can then access the registry's znodes",
+    )
+    zookeeper_auth_file: str = _secret_file("zookeeper_auth")
+    peer_tls_certificate: str = _file("Certificate of this node for connections between nodes, PEM")
+    peer_tls_key: str = _file("Private key of that certificate, PEM")
+    peer_tls_ca: str = _file("CA certificates that sign the other nodes' certificates, PEM")
+    kafka_security_protocol: str = _setting(
+        "PLAINTEXT",
+        choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper),
+        "security",
+        "Protocol for connections to Kafka (security.protocol)",
+    )
+    kafka_sasl_mechanism: str = _setting(
+        "",
+        choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "", fold=str.upper),
+        "security",
+        "SASL mechanism for connections to Kafka (sasl.mechanism)",
+    )
+    kafka_sasl_username: str = _setting(
+        "", text(r"[^\0]{0,255}", "at most 255 characters"), "security", "User name at the brokers, for SASL"
+    )
+    kafka_sasl_password: str = _setting("", _PASSWORD, "security", "Password at the brokers, for SASL")
+    kafka_sasl_password_file: str = _secret_file("kafka_sasl_password")
+    kafka_ssl_ca_location: str = _file(
+        "CA certificates that sign the brokers' certificates, PEM; empty for the system's"
+    )
+    kafka_ssl_certificate_location: str = _file("Client certificate for the brokers, PEM")
+    kafka_ssl_key_location: str = _file("Private key of that client certificate, PEM")
+    kafka_ssl_key_password: str = _setting("", _PASSWORD, "security", "Password of that private key")
+    kafka_ssl_key_password_file: str = _secret_file("kafka_ssl_key_password")
+    kafka_ssl_endpoint_identification_algorithm: str = _setting(
+        "https", _NAME_CHECK, "security", "Check that a broker's certificate names its host"
+    )
+    kafka_client_id: str = _setting(
+        "registrar",
+        text(_NAME, _NAME_ALLOWED),
+        "security",
+        "Client id shown in the brokers' logs and used for quotas",
+    )
+
+    compatibility: str = _setting(
+        "BACKWARD",
+        choice(*_LEVELS, fold=str.upper),
+        "rules",
+        "Compatibility level if none is configured through the API",
+    )
+    incompatible_error_code: int = _setting(
+        40901,
+        one_of_numbers(40901, 409),
+        "rules",
+        "error_code for an incompatible registration; 409 for clients that know only that older code",
+    )
+    keep_rule_sets: bool = _setting(
+        True,
+        SWITCH,
+        "rules",
+        "Store rule sets sent by clients; Confluent's community edition silently drops them",
+    )
+    validate_new_schemas: bool = _setting(
+        True, SWITCH, "rules", "Validate new schemas strictly (for Avro: names and defaults)"
+    )
+    validate_fields: bool = _setting(
+        False, SWITCH, "rules", "Reject schemas with field names that begin with $$"
+    )
+    mode_mutability: bool = _setting(True, SWITCH, "rules", "Allow changes of the mode through the API")
+    reject_empty_subject: bool = _setting(
+        False, SWITCH, "rules", "Reject registrations under an empty subject"
+    )
+    associations_rules: str = _setting(
+        "8.3",
+        choice("8.3", "next"),
+        "rules",
+        "Rules for associations: 8.3 for Confluent 8.2.2 to 8.3.1, next for the stricter ones to come",
+    )
+    id_batch: int = _setting(
+        20, whole(1, 100_000), "rules", "Number of ids reserved at a time; a restart may skip that many"
+    )
+
+    metadata_encoder_secret: str = _setting(
+        "",
+        _ENCODER_SECRET,
+        "encoder",
+        "Secret that encrypts sensitive metadata in the log (metadata.encoder.secret); the same on all nodes",
+    )
+    metadata_encoder_secret_file: str = _secret_file("metadata_encoder_secret", "encoder")
+    metadata_encoder_old_secret: str = _setting(
+        "",
+        _ENCODER_SECRET,
+        "encoder",
+        "Previous secret, while you change it: the primary adds a key and rewrites the keyset with the new",
+    )
+    metadata_encoder_old_secret_file: str = _secret_file("metadata_encoder_old_secret", "encoder")
+    metadata_encoder_topic: str = _setting(
+        "_schema_encoders",
+        text(_NAME, _NAME_ALLOWED),
+        "encoder",
+        "Kafka topic of the keyset; without Kafka the keyset is a file in the data folder",
+    )
+
+    body_bytes_max: int = _setting(
+        5 * _MIB, size(1024, _GIB), "limits", "Largest request body; larger ones get 413"
+    )
+    size_limit_filter_enabled: bool = _setting(
+        False, SWITCH, "limits", "Apply the next setting too, as Confluent's servers do"
+    )
+    size_limit_filter_max_request_body_size: int = _setting(
+        _MIB, size(1, _GIB), "limits", "Largest request body if size_limit_filter_enabled is true"
+    )
+    record_bytes_max: int = _setting(
+        5_600_000,
+        size(1024, _GIB),
+        "limits",
+        "Largest record of the log without Kafka; larger schemas get error 42209",
+    )
+    request_timeout_s: float = _setting(
+        30.0,
+        seconds(0.1, 3600),
+        "limits",
+        "Time limit for handling a request after its last byte has arrived",
+    )
+    compatibility_budget_s: float = _setting(
+        5.0,
+        seconds(0.1, 3600),
+        "limits",
+        "Processor time that one request may spend on comparing schemas; more gets 422",
+    )
+    header_timeout_s: float = _setting(
+        15.0, seconds(0.1, 3600), "limits", "Time limit for receiving a request's headers"
+    )
+    body_timeout_s: float = _setting(
+        30.0, seconds(0.1, 3600), "limits", "Time limit for receiving a request's body"
+    )
+    idle_timeout_s: float = _setting(
+        75.0, seconds(0.1, 86_400), "limits", "Time after which an idle connection is closed"
+    )
+    connections_max: int = _setting(
+        10_000,
+        whole(1, 1_000_000),
+        "limits",
+        "Maximum number of open connections of each process that serves HTTP",
+    )
+    queue_max: int = _setting(
+        10_000, whole(1, 1_000_000), "limits", "Maximum number of waiting writes; further ones get 503"
+    )
+    queue_bytes_max: int = _setting(
+        256 * _MIB,
+        size(_MIB, 64 * _GIB),
+        "limits",
+        "Maximum size of all waiting writes in each process; large writes beyond it get 503",
+    )
+
+    store_map_bytes: int = _setting(
+        64 * _GIB, size(16 * _MIB, 2**46), "storage", "Maximum size of the store; the file is sparse"
+    )
+    log_map_bytes: int = _setting(
+        64 * _GIB,
+        size(16 * _MIB, 2**46),
+        "storage",
+        "Maximum size of the log without Kafka; the file is sparse",
+    )
+    min_compaction_lag_s: float = _setting(
+        float(_DAY),
+        seconds(0, 10 * 365 * _DAY),
+        "storage",
+        "Age at which compaction may remove a superseded record, without Kafka",
+    )
+    tombstone_retention_s: float = _setting(
+        7.0 * _DAY,
+        seconds(0, 10 * 365 * _DAY),
+        "storage",
+        "Age at which compaction may remove the record of a deletion, without Kafka",
+    )
+
+    snapshots: str = _setting(
+        "",
+        _LOCATION,
+        "snapshots",
+        "Location of snapshots, the same for all nodes and builders; empty for a folder in data",
+    )
+    snapshots_builder: str = _setting(
+        "local",
+        choice("local", "spark", "none"),
+        "snapshots",
+        "Who builds requested snapshots: the primary's host, a Spark job started there, or none of the nodes",
+    )
+    snapshots_every: str = _setting(
+        "",
+        RHYTHM,
+        "snapshots",
+        "Number of records or time after which the primary requests the next snapshot; empty for never",
+    )
+    snapshots_keep: int = _setting(
+        3, whole(1, 10_000), "snapshots", "Number of snapshots to keep; older ones are deleted"
+    )
+    snapshots_load: str = _setting(
+        "on",
+        choice("on", "off"),
+        "snapshots",
+        "Allow a node to start from a snapshot instead of reading the whole log",
+    )
+    snapshots_load_ahead: int = _setting(
+        20_000,
+        whole(1, 2**40),
+        "snapshots",
+        "Load a snapshot only if it is at least this many records ahead of the store; otherwise read the log",
+    )
+    snapshots_spark_master: str = _setting(
+        "local[*]", text(r"[^\0\s]{1,500}", "a master URL of Spark"), "snapshots", "URL of the Spark master"
+    )
+    snapshots_spark_packages: str = _setting(
+        "",
+        text(r"[^\0\s]{0,2000}", "comma-separated Maven coordinates, or empty"),
+        "snapshots",
+        "Kafka connector of Spark, if its version differs from the installed PySpark",
+    )
+    snapshots_spark_conf: str = _setting(
+        "",
+        text(r"[^\0]{0,4000}", "NAME=VALUE pairs separated by spaces, or empty"),
+        "snapshots",
+        "Additional Spark configuration",
+    )
+
+    cache_max_age_s: int = _setting(
+        0,
+        whole(0, 365 * _DAY),
+        "answers",
+        "max-age of the Cache-Control header for schemas by id and guid; 0 for no header",
+    )
+    cors_origins: str = _setting(
+        "", ORIGINS, "answers", "Origins whose web pages may call the API from a browser (CORS)"
+    )
+    response_http_headers_config: str = _setting(
+        "",
+        HEADER_CONFIG,
+        "answers",
+        "Headers added to every response, in the syntax of Confluent's setting of this name",
+    )
+    allowed_hosts: str = _setting(
+        "",
+        HOSTS,
+        "answers",
+        "Allowed Host headers, against DNS rebinding; empty allows loopback names on loopback, elsewhere all",
+    )
+    log_level: str = _setting(
+        "info", choice("debug", "info", "warning", "error"), "answers", "Lowest level of log lines to print"
+    )
+    log_format: str = _setting(
+        "console",
+        choice("console", "json"),
+        "answers",
+        "Format of log lines: console for people, json for machines",
+    )
+    access_log: bool = _setting(False, SWITCH, "answers", "Write a log line for every request")
+
+    @property
+    def host(self) -> str:
+        """Host of ``listen``, an IPv6 address without its brackets."""
+        return split_address(self.listen)[0]
+
+    @property
+    def port(self) -> int:
+        """Port of ``listen``."""
+        return split_address(self.listen)[1]
+
+    @property
+    def advertised(self) -> str:
+        """URL at which other nodes reach this one, with its port and without a path."""
+        if self.advertise:
+            return self.advertise
+        host = socket.getfqdn() if self.host in ANY_HOST else self.host
+        return read_url(f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}")
+
+    @property
+    def request_bytes_max(self) -> int:
+        """Largest request body by all settings together."""
+        if not self.size_limit_filter_enabled:
+            return self.body_bytes_max
+        return min(self.body_bytes_max, self.size_limit_filter_max_request_body_size)
+
+    @property
+    def snapshots_location(self) -> str:
+        """Where snapshots are kept: ``snapshots``, or the folder that stands for it."""
+        return self.snapshots or str(self.data / "snapshots")
+
+    @property
+    def peer_address(self) -> tuple[str, int]:
+        """Host and port of the peer endpoint; port 0 stands for a free one."""
+        return split_address(self.peer_listen) if self.peer_listen else (self.host, 0)
+
+    @property
+    def zookeeper_hosts(self) -> str:
+        """The servers in ``zookeeper``, ``HOST:PORT,…``."""
+        return self.zookeeper.partition("/")[0]
+
+    @property
+    def zookeeper_chroot(self) -> str:
+        """The path in ``zookeeper``, with its slash; empty where there is none."""
+        return self.zookeeper[len(self.zookeeper_hosts) :]
+
+    @property
+    def transactional_id(self) -> str:
+        """Kafka's name for the right to append, the same on all nodes: a new claim ends those before it."""
+        return f"registrar.{self.group}.{self.topic}"
+
+    @property
+    def security(self) -> dict[str, str]:
+        """The Kafka client's TLS and SASL settings by Kafka's names, with underscores for their dots."""
+        return {
+            kafka.replace(".", "_"): getattr(self, name)
+            for kafka, name in SECURITY.items()
+            if not name.endswith(SECRET_FILE)
+        }
+
+
+# Confluent's names in the environment, for what is given nowhere else.
+VARIABLES = {
+    "METADATA_ENCODER_SECRET": "metadata_encoder_secret",
+    "METADATA_ENCODER_OLD_SECRET": "metadata_encoder_old_secret",
+}
+
+SECURITY = {
+    entry.name.removeprefix("kafka_").replace("_", "."): entry.name
+    for entry in fields(Settings)
+    if entry.name.startswith("kafka_")
+}
+"""The settings of the Kafka client by the names that Kafka gives them."""
+
+
+class Setting(NamedTuple):
+    """One row of the table of settings."""
+
+    name: str
+    kind: Kind
+    group: str
+    does: str
+    default: str
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+class Loaded(NamedTuple):
+    """The settings, and for each name where its value came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def _default_text(entry: Field[Any]) -> str:
+    shown: str | None = entry.metadata["shown"]
+    if shown is not None:
+        return shown
+    assert entry.default is not MISSING
+    kind: Kind = entry.metadata["kind"]
+    return kind.show(entry.default)
+
+
+def table() -> list[Setting]:
+    """Every setting, in the order of :class:`Settings`."""
+    return [
+        Setting(
+            entry.name,
+            entry.metadata["kind"],
+            entry.metadata["group"],
+            entry.metadata["does"],
+            _default_text(entry),
+        )
+        for entry in fields(Settings)
+    ]

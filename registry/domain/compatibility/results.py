@@ -1,0 +1,183 @@
+"""What a check of compatibility comes to: Confluent's messages, and every change with what would pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import orjson
+
+from registry.domain.schemas import Change, Part
+
+Reader = Literal["new", "old"]
+READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
+    "NONE": (),
+    "BACKWARD": ("new",),
+    "BACKWARD_TRANSITIVE": ("new",),
+    "FORWARD": ("old",),
+    "FORWARD_TRANSITIVE": ("old",),
+    "FULL": ("old", "new"),
+    "FULL_TRANSITIVE": ("old", "new"),
+}
+"""Who must be able to read the other's data at each level, in the order in which differences are told."""
+
+COMPATIBLE_MAX: Final = 1000
+"""Changes told, beyond which only those are told besides that are not compatible."""
+
+OTHER_TYPE: Final = "Incompatible because of different schema type"
+_DIRECTIONS: Final[Mapping[Reader, str]] = {"new": "BACKWARD", "old": "FORWARD"}
+_READ: Final = {
+    "BACKWARD": "the new schema has to read what %s wrote",
+    "FORWARD": "%s has to read what the new schema writes",
+    "": "compared with %s",
+}
+
+
+class Told(NamedTuple):
+    """One change, and the comparison in which it was found."""
+
+    change: Change
+    level: str
+    """The level in force."""
+    direction: str
+    """``BACKWARD`` or ``FORWARD``: which half of the level; empty for what concerns both."""
+    version: int | None
+    """The version compared with; ``None``: no registered one."""
+
+
+class Verdict(NamedTuple):
+    """Compatible where there are no messages."""
+
+    messages: Sequence[str]
+    level: str
+    told: Sequence[Told]
+
+
+def direction(reader_is: Reader | None) -> str:
+    """The half of a level in which ``reader_is`` the reader."""
+    return "" if reader_is is None else _DIRECTIONS[reader_is]
+
+
+def _refusal(kind: str, path: str, message: str, fix: str, old: str = "", new: str = "") -> Change:
+    return Change(
+        kind, path, False, message, Part(old) if old else None, Part(new) if new else None, fix
+    )  # fmt: skip
+
+
+def other_type(old: str, new: str) -> Change:
+    """A schema of another type than the one before."""
+    fix = f"register a schema of type {old}, or another subject"
+    return _refusal("SCHEMA_TYPE_CHANGED", "", OTHER_TYPE, fix, old, new)
+
+
+def unexpected(message: str) -> Change:
+    """A comparison that came to no verdict."""
+    fix = "mend the schema that makes no sense, or set the level to NONE for this one registration"
+    return _refusal("UNEXPECTED_EXCEPTION", "", message, fix)
+
+
+def no_longer_reserved(name: str) -> Change:
+    """A name that the version before reserves, and this one does not (``confluent:reserved``)."""
+    message = (
+        f"The new schema has reserved field {name} removed from its metadata which is present in the old "
+        "schema's metadata."
+    )
+    fix = f"keep `{name}` among the reserved names of the metadata"
+    return _refusal("RESERVED_FIELD_REMOVED", "", message, fix, old=name)
+
+
+def reserved_field(name: str) -> Change:
+    """A field with a name that is reserved."""
+    message = f"The new schema has field that conflicts with the reserved field {name}."
+    return _refusal(
+        "FIELD_CONFLICTS_WITH_RESERVED_FIELD", "", message, f"call `{name}` by another name", new=name
+    )
+
+
+def of_invalid(message: str) -> Verdict:
+    """The verdict on a text that is no schema."""
+    change = _refusal("INVALID_SCHEMA", "", message, "mend the schema as its parser says")
+    return Verdict([message], "", [Told(change, "", "", None)])
+
+
+def bare(messages: Sequence[str]) -> bytes:
+    """``CompatibilityCheckResponse`` without reasons (Confluent 8.x)."""
+    return orjson.dumps({"is_compatible": not messages})
+
+
+def json(verdict: Verdict) -> bytes:
+    """``CompatibilityCheckResponse`` with Confluent's messages, and ``changes``, which are ours."""
+    found = {"is_compatible": not verdict.messages, "messages": verdict.messages}
+    return orjson.dumps({**found, "changes": [change_entity(each) for each in verdict.told]})
+
+
+def change_entity(told: Told) -> dict[str, Any]:
+    """A change as the API tells it; ``old`` and ``new`` are ``null`` where there is no such part."""
+    change = told.change
+    return {
+        "type": change.type,
+        "path": change.path,
+        "old": None if change.old is None else change.old.text,
+        "new": None if change.new is None else change.new.text,
+        "level": told.level,
+        "direction": told.direction,
+        "versionCompared": told.version,
+        "compatible": change.compatible,
+        "fix": change.fix,
+    }
+
+
+def text(verdict: Verdict, subject: str) -> bytes:
+    """The verdict for people: first what it is, then each change with what would pass and its two lines."""
+    at = f" at {verdict.level}" if verdict.level else ""
+    word = "Incompatible" if verdict.messages else "Compatible"
+    return lines([f"{word}: subject {subject}{at}", *change_lines(verdict.told)])
+
+
+def change_lines(told: Sequence[Told]) -> Iterator[str]:
+    """The changes for people: those that do harm, then the others."""
+    harmful = [each for each in told if not each.change.compatible]
+    harmless = _without_repeats(told, {each.change.path for each in harmful})
+    for number, each in enumerate(harmful, 1):
+        yield ""
+        yield f"{number}. {_headline(each)}"
+        yield from _parts(each)
+        yield f"   fix: {each.change.fix}" if each.change.fix else f"   {each.change.message}"
+    if harmless:
+        yield ""
+        yield "Changed without harm:"
+    for each in harmless:
+        yield f" - {_headline(each)}"
+        yield from _parts(each)
+
+
+def _without_repeats(told: Sequence[Told], paths: set[str]) -> list[Told]:
+    """The compatible changes, but for those that are told of the other direction already."""
+    found: dict[tuple[str, str], Told] = {}
+    for each in told:
+        if each.change.compatible and each.change.path not in paths:
+            found.setdefault((each.change.type, each.change.path), each)
+    return list(found.values())
+
+
+def _headline(told: Told) -> str:
+    change = told.change
+    where = f" at {change.path}" if change.path else ""
+    if change.type == "INVALID_SCHEMA":
+        return f"{change.type}: {change.message}"
+    other = "the old schema" if told.version is None else f"version {told.version}"
+    return f"{change.type}{where} ({_READ[told.direction] % other})"
+
+
+def _parts(told: Told) -> Iterator[str]:
+    for name, part in (("old", told.change.old), ("new", told.change.new)):
+        if part is not None:
+            line = str(part.line) if part.line else "-"
+            yield f"   {name} {line:>5} | {part.shown or part.text}"
+        elif told.change.path:
+            yield f"   {name}     - | (nothing)"
+
+
+def lines(texts: Sequence[str]) -> bytes:
+    """The texts as lines."""
+    return ("\n".join(texts) + "\n").encode(errors="replace")

@@ -1,0 +1,390 @@
+"""The fold: what a record changes in the rows. It is the only way rows change.
+
+Only a key's last record counts: a record replaces all that its key said before. A value that is not of its
+key's kind leaves a quarantine row in the place of the old rows; a key that cannot be read is quarantined
+under its raw bytes. Nothing is parsed but JSON, and nothing raises, so the offset always moves.
+
+What follows from that, and what it costs:
+
+* A record reads and writes rows of its own owner only (:func:`owner`), so owners may be folded apart.
+* ``DELETE_SUBJECT`` leaves a mark; older versions up to it are *seen* as deleted, whatever their own records
+  say, until they are written anew or the mark is taken back. A later mark of a lower version takes nothing
+  back: that is the one thing that a compacted log can no longer say. (This registry's marks name the highest
+  version there is, so that a later one covers an earlier one.)
+* ``CLEAR_SUBJECT`` only leaves its own row. That a soft-deleted version is forgotten is derived from it when
+  versions are read, so that not even a clear of everything touches what others own.
+* References of soft-deleted versions stay indexed (Confluent forgets them when the log is compacted).
+* Bytes of keys that are not ours stay in rows as long as the log has them (:mod:`.tombstones`).
+* An id that other writers bound to two contents stays bound to both; reads by id see the row of the lowest
+  offset.
+* An empty value, and JSON's ``null``, say as much as a tombstone, but compaction keeps them: Karapace deletes
+  by empty values, and its backups write ``null``.
+* The place of a version is what its key says; Confluent takes it from the value, but never writes the two
+  apart.
+* A version without id or text, or with one of the wrong type, is quarantined; Confluent fails on it when
+  read.
+"""
+
+from __future__ import annotations
+
+import struct
+from binascii import hexlify
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import orjson
+
+from registry.domain.log_format import values
+from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.records import (
+    BARRIER,
+    RESEED,
+    SNAPSHOT,
+    AssociationKey,
+    ClearSubjectKey,
+    ConfigKey,
+    ContextKey,
+    DeleteSubjectKey,
+    Key,
+    ModeKey,
+    NoopKey,
+    Record,
+    SchemaKey,
+    UnreadableKey,
+    canonical_key,
+    decode_key,
+)
+from registry.domain.log_format.values import BadValue, SchemaContent
+from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import (
+    ENCODED,
+    GUID,
+    ID,
+    QUARANTINE,
+    VERSION,
+    Change,
+    VersionRow,
+    View,
+    number,
+    part,
+)
+
+from .fast_path import CONTEXT as PLAIN_CONTEXT
+from .fast_path import plain_key, plain_rows
+from .tombstones import written
+
+FOLD_VERSION = 3
+"""Of the rows that records give. A store of another version is rebuilt from the log."""
+
+_KEY_SHOWN_MAX = 4096
+# Values of other writers that mean no value.
+_DELETES = (b"", b"null")
+_PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
+_MARK = struct.Struct(">qi")
+_REFERENCES = len(b',"references":')
+_KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
+
+
+def apply(view: View, record: Record) -> list[Change]:
+    """The changes that ``record`` makes to the rows of ``view``, each row named at most once.
+
+    Records come in the order of their offsets, at least those of one owner. Never raises.
+    """
+    new = _first_rows(view, record)
+    return _changes(view, record) if new is None else new
+
+
+def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes | None]) -> set[bytes]:
+    """Apply ``records`` one by one and add to ``changes``, which ``view`` must lay over what was before.
+
+    The keys of changes that may have had a row before; all others are puts of new keys.
+    """
+    known: set[bytes] = set()
+    # While nothing is quarantined, and mostly nothing is, nobody needs to be asked about each key.
+    troubled = next(layout.scan(view, QUARANTINE), None) is not None
+    for record in records:
+        each = _first_rows(view, record, troubled=troubled)
+        if each is None:
+            each = _changes(view, record)
+            keys = [key for key, _ in each]
+            known.update(keys)
+            troubled = troubled or any(key.startswith(QUARANTINE) for key in keys)
+        changes.update(each)
+    return known
+
+
+def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Change] | None:
+    """The changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others.
+
+    ``troubled``: there may be quarantine rows.
+    """
+    offset, ts, raw, value = record
+    if raw is None or value is None:
+        return None
+    plain = plain_key(raw)
+    if plain is None:
+        return None
+    row_key = _PLAIN_VERSIONS + plain.end
+    if view.get(row_key) is not None or (troubled and view.get(QUARANTINE + row_key) is not None):
+        return None
+    return plain_rows(plain, value, offset, ts)
+
+
+def _changes(view: View, record: Record) -> list[Change]:
+    raw, tombstone = record.key, record.value is None
+    if record.value in _DELETES:
+        record = record._replace(value=None)
+    plain = None if raw is None else plain_key(raw)
+    if plain is not None:
+        return _version(view, record, _Place(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))
+    try:
+        key = decode_key(raw)
+    except UnreadableKey as error:
+        row_key = layout.unreadable_key(raw)
+        if record.value is None:
+            return _deletes(view, row_key)
+        return [(row_key, _quarantine(record, error.reason))]
+    changes = _FOLDS[type(key)](view, key, record)
+    return changes + written(view, key, raw or b"", gone=tombstone)
+
+
+def owner(key: bytes | None) -> bytes:
+    """What the records of a key belong to: a subject or context as row keys name it, or ``b""``, the cluster.
+
+    A context's own scope owns what is said about the context. Keys that cannot be read belong to the cluster.
+    """
+    try:
+        subject = _owner(decode_key(key))
+    except UnreadableKey:
+        return b""
+    return b"" if subject is None else part(subject.context) + part(subject.name)
+
+
+def _owner(key: Key) -> Subject | None:
+    if isinstance(key, ContextKey | NoopKey):
+        return None if key.context is None else Subject(key.context, "")
+    return key.subject
+
+
+class _Place(NamedTuple):
+    """Where a version stands, in the forms that its rows need."""
+
+    context_name: str
+    context: bytes
+    """The packed context."""
+    end: bytes
+    """The packed name and the version's number, which end the keys of the version's rows."""
+    head: bytes
+    """The first piece of the version row."""
+
+
+def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
+    subject, version = key
+    name = subject.qualified
+    head = b'{"subject":%b,"version":%d' % (dumps(name), version) if name else b'{"version":%d' % version
+    place = _Place(subject.context, part(subject.context), part(subject.name) + number(version), head)
+    return _version(view, record, place)
+
+
+def _version(view: View, record: Record, place: _Place) -> list[Change]:
+    row_key = VERSION + place.context + place.end
+    quarantine = QUARANTINE + row_key
+    old, value = view.get(row_key), record.value
+    if old is None:
+        gone = _deletes(view, quarantine)
+    else:
+        gone = [(row_key, None), *((key, None) for key, _ in _index_of(place, VersionRow.unpack(old)))]
+    if value is None:
+        return gone
+    try:
+        content = values.read_schema(value)
+    except BadValue as error:
+        return _each_once([*gone, (quarantine, _quarantine(record, error.reason))])
+    referenced = [(each.subject, each.version) for each in content.references]
+    metadata = _metadata(content)
+    new = _index(place, content.schema_id, content.md5, record.offset, referenced)
+    if layout.is_encoded(metadata, md5_stored=content.md5_stored):
+        new.append((ENCODED + place.context + place.end, b""))
+    new.append((row_key, _row(place, content, record, metadata)))
+    return _each_once(gone + new) if gone or referenced else new
+
+
+def _each_once(changes: list[Change]) -> list[Change]:
+    return list(dict(changes).items())
+
+
+def _metadata(content: SchemaContent) -> bytes:
+    said = content.metadata
+    return b',"metadata":' + dumps(msgspec.to_builtins(said)) if said is not None else b""
+
+
+def _row(place: _Place, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
+    schema_id, md5, md5_stored, kind, references, _, rule_set, schema, deleted = content
+    guid = hexlify(md5, b"-", 2)
+    return layout.pack_version(
+        schema_id, deleted, deleted, record.offset, record.ts, md5,
+        place.head,
+        b',"guid":"%b%b%b%b","schemaType":%b' % (
+            guid[:4], guid[5:29], guid[30:34], guid[35:], _KINDS.get(kind) or dumps(kind)
+        ),
+        b',"schema":' + dumps(schema),
+        b',"references":' + dumps(msgspec.to_builtins(references)) if references else b"",
+        metadata,
+        b',"ruleSet":' + dumps(msgspec.to_builtins(rule_set)) if rule_set is not None else b"",
+        md5_stored,
+    )  # fmt: skip
+
+
+def _index(
+    place: _Place, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
+) -> list[Change]:
+    """The index rows of a version: by content, by id, and one for each version it refers to."""
+    context_name, context, end, _ = place
+    packed = number(schema_id)
+    index: list[Change] = [
+        (b"".join((GUID, context, md5, end)), packed),
+        (b"".join((ID, context, packed, offset.to_bytes(8, "big"), end)), b""),
+    ]
+    for subject, version in referenced:
+        prefix = layout.referrer_prefix(Subject.within(context_name, subject), version)
+        index.append((prefix + context + end, b""))
+    return index
+
+
+def _index_of(place: _Place, row: VersionRow) -> list[Change]:
+    listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
+    referenced = [(each["subject"], each["version"]) for each in listed]
+    index = _index(place, row.schema_id, row.md5, row.offset, referenced)
+    if layout.is_encoded(row.metadata, md5_stored=row.md5_stored):
+        index.append((ENCODED + place.context + place.end, b""))
+    return index
+
+
+def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
+    def mark(value: bytes) -> bytes:
+        return _MARK.pack(record.offset, values.read_delete_mark(value))
+
+    row_key = layout.scope_key(layout.DELETE_MARK, key.subject)
+    marked = view.get(row_key) is not None
+    changes = _single(view, record, row_key, mark)
+    new = dict(changes).get(row_key)
+    if new is not None:
+        _, upto = read_mark(new)
+        changes += _deleted_upto(view, key.subject, upto)
+    elif marked:
+        changes += _deleted_by_themselves(view, key.subject)
+    return changes
+
+
+def read_mark(value: bytes) -> tuple[int, int]:
+    """Offset and highest version of a delete mark's row."""
+    offset, upto = _MARK.unpack(value)
+    return offset, upto
+
+
+def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:
+    # All rows here are older than the mark, because records come in order.
+    last = layout.version_key(subject, upto)
+    for key, value in layout.scan(view, layout.scope_key(layout.VERSION, subject)):
+        if key > last:
+            return
+        if not layout.is_deleted(value):
+            yield key, layout.with_deleted(value, True)
+
+
+def _deleted_by_themselves(view: View, subject: Subject) -> Iterator[Change]:
+    for key, value in layout.scan(view, layout.scope_key(layout.VERSION, subject)):
+        if layout.is_deleted(value) and not layout.is_own_deleted(value):
+            yield key, layout.with_deleted(value, False)
+
+
+def _clear_subject(view: View, key: ClearSubjectKey, record: Record) -> list[Change]:
+    def row(value: bytes) -> bytes:
+        values.read_object(value)
+        return record.offset.to_bytes(8, "big")
+
+    return _single(view, record, layout.scope_key(layout.CLEAR, key.subject), row)
+
+
+def _config(view: View, key: ConfigKey, record: Record) -> list[Change]:
+    row_key = layout.scope_key(layout.CONFIG, key.subject)
+    return _single(view, record, row_key, lambda value: values.read_config(key.subject, value))
+
+
+def _mode(view: View, key: ModeKey, record: Record) -> list[Change]:
+    row_key = layout.scope_key(layout.MODE, key.subject)
+    return _single(view, record, row_key, lambda value: layout.mode_row(key.subject, values.read_mode(value)))
+
+
+def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
+    def row(value: bytes) -> bytes:
+        values.read_object(value)
+        return layout.context_row(key.context)
+
+    return _single(view, record, layout.context_key(layout.CONTEXT, key.context), row)
+
+
+def _association(view: View, key: AssociationKey, record: Record) -> list[Change]:
+    row_key = layout.association_key(key.subject, canonical_key(key))
+    old = view.get(row_key)
+    changes = _single(view, record, row_key, lambda value: values.read_association(key, value, record.ts))
+    before = _resource_rows(key, row_key, old)
+    after = _resource_rows(key, row_key, dict(changes).get(row_key))
+    changes += [(each, None) for each in before if each not in after]
+    return changes + [(each, b"") for each in after if each not in before]
+
+
+def _resource_rows(key: AssociationKey, row_key: bytes, row: bytes | None) -> list[bytes]:
+    """The keys of the rows that lead from a resource to the row of its association."""
+    if row is None:
+        return []
+    found = [layout.resource_name_prefix(key.resource_name or "", key.resource_namespace or "") + row_key[1:]]
+    resource_id = orjson.loads(row).get("resourceId")
+    return [*found, layout.resource_id_prefix(resource_id) + row_key[1:]] if resource_id else found
+
+
+def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
+    def cluster_row(value: bytes) -> bytes:
+        return dumps(values.read_object(value) | {"offset": record.offset, "ts": record.ts})
+
+    if key.context is not None:
+        row_key = layout.context_key(layout.RESERVATION, key.context)
+        return _single(view, record, row_key, lambda value: number(values.read_reservation(value)))
+    if key.registrar in (BARRIER, SNAPSHOT, RESEED):
+        return _single(view, record, layout.cluster_key(key.registrar), cluster_row)
+    return []  # other writers' no-ops say nothing, whatever their value
+
+
+def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], bytes]) -> list[Change]:
+    """The changes of a record that makes one row: its value is what ``read`` gives for the record's."""
+    quarantine = layout.quarantine_key(row_key)
+    if record.value is None:
+        return _deletes(view, row_key, quarantine)
+    try:
+        row = read(record.value)
+    except BadValue as error:
+        return [*_deletes(view, row_key), (quarantine, _quarantine(record, error.reason))]
+    return [(row_key, row), *_deletes(view, quarantine)]
+
+
+def _deletes(view: View, *keys: bytes) -> list[Change]:
+    return [(key, None) for key in keys if view.get(key) is not None]
+
+
+def _quarantine(record: Record, reason: str) -> bytes:
+    key = None if record.key is None else record.key[:_KEY_SHOWN_MAX].decode(errors="backslashreplace")
+    return orjson.dumps({"offset": record.offset, "ts": record.ts, "reason": reason, "key": key})
+
+
+_FOLDS: dict[type, Callable[[View, Any, Record], list[Change]]] = {
+    SchemaKey: _schema,
+    ConfigKey: _config,
+    ModeKey: _mode,
+    DeleteSubjectKey: _delete_subject,
+    ClearSubjectKey: _clear_subject,
+    ContextKey: _context,
+    AssociationKey: _association,
+    NoopKey: _noop,
+}

@@ -1,0 +1,60 @@
+"""Tombstones, and the bytes of the keys that they must repeat.
+
+Compaction goes by the bytes of keys. A key that another writer put otherwise than this registry would (older
+magic, other order of members) therefore needs a tombstone of its own: under our bytes alone the old record
+would stay, and speak again once our tombstone has been compacted away. So the fold keeps such bytes in rows
+of their own for as long as the log's last record under them is no tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from registry.domain.log_format.records import (
+    AssociationKey,
+    ConfigKey,
+    ContextKey,
+    Entry,
+    Key,
+    ModeKey,
+    SchemaKey,
+    canonical_key,
+)
+from registry.domain.model import Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import Change, View
+
+_ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
+    SchemaKey: lambda key: layout.version_key(key.subject, key.version),
+    ConfigKey: lambda key: layout.scope_key(layout.CONFIG, key.subject),
+    ModeKey: lambda key: layout.scope_key(layout.MODE, key.subject),
+    ContextKey: lambda key: layout.context_key(layout.CONTEXT, key.context),
+    AssociationKey: lambda key: layout.association_key(key.subject, canonical_key(key)),
+}
+"""The kinds of keys for which this registry writes tombstones."""
+
+
+def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
+    """What a record changes in the rows that keep the foreign bytes of its key; ``gone`` for a tombstone."""
+    row_key_of = _ROW_KEYS.get(type(key))
+    if row_key_of is None or raw == canonical_key(key):
+        return []
+    row_key = layout.foreign_key(row_key_of(key), raw)
+    if not gone:
+        return [(row_key, raw)]
+    return [] if view.get(row_key) is None else [(row_key, None)]
+
+
+def tombstones(view: View, key: Key) -> list[Entry]:
+    """The tombstones that take away what ``key`` says, under whatever bytes it was written."""
+    foreign = layout.scan(view, layout.FOREIGN + _ROW_KEYS[type(key)](key))
+    return [*(Entry(raw, None) for _, raw in foreign), Entry(canonical_key(key), None)]
+
+
+def tombstones_of_versions(view: View, subject: Subject, numbers: Iterable[int]) -> list[Entry]:
+    """Return the tombstones of versions of one subject, in their order."""
+    keys = (SchemaKey(subject, number) for number in numbers)
+    if next(layout.scan(view, layout.FOREIGN + layout.scope_key(layout.VERSION, subject)), None) is None:
+        return [Entry(canonical_key(key), None) for key in keys]
+    return [null for key in keys for null in tombstones(view, key)]

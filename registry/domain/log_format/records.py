@@ -1,0 +1,296 @@
+"""Records of the log: their keys and values, byte for byte as Confluent's Schema Registry writes them.
+
+Keys are here, values in :mod:`.values`. Both are compact JSON with a fixed order of members; a key never
+holds nulls or empty texts, so a subject that is empty is left out. Key bytes decide compaction: keys of the
+same meaning but other bytes (other order, older magic) are read alike, and *canonical* bytes are those
+written here.
+
+Our own records are ``NOOP`` keys with a further member: other readers skip every ``NOOP`` of magic 0, and a
+bare one, which they write at each start, must not replace ours in compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import orjson
+
+from registry.domain.model import TOP, VERSION_MAX, Subject
+
+from .jackson import dumps
+
+
+class Record(NamedTuple):
+    """One entry of the log as it was read."""
+
+    offset: int
+    ts: int
+    """Time of the append, ms since the epoch."""
+    key: bytes | None
+    value: bytes | None
+
+
+class Entry(NamedTuple):
+    """A key and value to append; a value of ``None`` is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+class SchemaKey(NamedTuple):
+    """A version of a subject."""
+
+    subject: Subject
+    version: int
+
+
+class ConfigKey(NamedTuple):
+    """The config of a subject, a context or the top level."""
+
+    subject: Subject
+
+
+class ModeKey(NamedTuple):
+    """The mode of a subject, a context or the top level."""
+
+    subject: Subject
+
+
+class DeleteSubjectKey(NamedTuple):
+    """The soft delete of all versions of a subject up to one."""
+
+    subject: Subject
+
+
+class ClearSubjectKey(NamedTuple):
+    """The point from which soft-deleted versions of a subject, a context or everything are forgotten."""
+
+    subject: Subject
+
+
+class ContextKey(NamedTuple):
+    """The existence of a context."""
+
+    context: str
+
+
+class AssociationKey(NamedTuple):
+    """An association of a resource with a subject; ``None`` where a member is absent."""
+
+    subject: Subject
+    resource_name: str | None
+    resource_namespace: str | None
+    resource_type: str | None
+    association_type: str | None
+
+
+class NoopKey(NamedTuple):
+    """A bare no-op, or one of our own records, named by ``registrar``; ``context`` only for ``ids``."""
+
+    registrar: str | None
+    context: str | None
+
+
+Key = (
+    SchemaKey
+    | ConfigKey
+    | ModeKey
+    | DeleteSubjectKey
+    | ClearSubjectKey
+    | ContextKey
+    | AssociationKey
+    | NoopKey
+)
+
+
+class UnreadableKey(Exception):
+    """A key that is no key of this log: broken, or of a type or magic that is not known."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+BARRIER, IDS, SNAPSHOT, RESEED = "barrier", "ids", "snapshot", "reseed"
+"""The names of our own records: begin of an epoch, reservation of ids in a context, marker of a snapshot, end
+of the records that continue another log (:mod:`.reseed`)."""
+
+TENANT = "default"
+"""The only tenant that the open server knows; records of another one are no concern of this registry."""
+
+
+def decode_key(raw: bytes | None) -> Key:
+    """The key that ``raw`` means, whatever the order of its members and with unknown ones ignored.
+
+    An absent subject is the top level. Raises :class:`UnreadableKey`, and nothing else, for all other bytes.
+    """
+    fields = _members(raw)
+    keytype = fields.get("keytype")
+    if type(keytype) is not str:
+        raise UnreadableKey("the key has no keytype")
+    read = _READERS.get(keytype)
+    if read is None:
+        raise UnreadableKey(f"unknown keytype {keytype[:60]!r}")
+    magic = fields.get("magic", 0)
+    if type(magic) is not int or (magic != 0 and not (magic == 1 and keytype == "SCHEMA")):
+        raise UnreadableKey(f"unknown magic of a {keytype} key")
+    return read(fields)
+
+
+def _members(raw: bytes | None) -> dict[str, Any]:
+    if raw is None:
+        raise UnreadableKey("no key")
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise UnreadableKey("the key is not JSON") from None
+    if type(fields) is not dict:
+        raise UnreadableKey("the key is not a JSON object")
+    return fields
+
+
+def _text(fields: dict[str, Any], name: str) -> str | None:
+    """A member's text; ``None`` where it is absent or empty, which is the same in a key."""
+    value = fields.get(name)
+    if value is None or type(value) is str:
+        return value or None
+    raise UnreadableKey(f"the key's {name} is not a text")
+
+
+def _subject(fields: dict[str, Any]) -> Subject:
+    text = _text(fields, "subject")
+    return TOP if text is None else Subject.parse(text)
+
+
+def _read_schema(fields: dict[str, Any]) -> Key:
+    version = fields.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION_MAX:
+        raise UnreadableKey("the key's version is not a version number")
+    return SchemaKey(_subject(fields), version)
+
+
+def _read_context(fields: dict[str, Any]) -> Key:
+    return ContextKey(_context_name(_of_our_tenant(fields)))
+
+
+def _context_name(fields: dict[str, Any]) -> str:
+    context = _text(fields, "context")
+    if context is None or not context.startswith(".") or ":" in context:
+        raise UnreadableKey("the key's context is not the name of a context")
+    return context
+
+
+def _of_our_tenant(fields: dict[str, Any]) -> dict[str, Any]:
+    if (_text(fields, "tenant") or TENANT) != TENANT:
+        raise UnreadableKey("the key belongs to another tenant")
+    return fields
+
+
+def _read_association(fields: dict[str, Any]) -> Key:
+    names = ("resourceName", "resourceNamespace", "resourceType", "associationType")
+    name, namespace, kind, association = (_text(_of_our_tenant(fields), each) for each in names)
+    return AssociationKey(_subject(fields), name, namespace, kind, association)
+
+
+def _read_noop(fields: dict[str, Any]) -> Key:
+    registrar = _text(fields, "registrar")
+    return NoopKey(registrar, _context_name(fields) if registrar == IDS else None)
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Key]] = {
+    "SCHEMA": _read_schema,
+    "CONFIG": lambda fields: ConfigKey(_subject(fields)),
+    "MODE": lambda fields: ModeKey(_subject(fields)),
+    "DELETE_SUBJECT": lambda fields: DeleteSubjectKey(_subject(fields)),
+    "CLEAR_SUBJECT": lambda fields: ClearSubjectKey(_subject(fields)),
+    "CONTEXT": _read_context,
+    "ASSOC": _read_association,
+    "NOOP": _read_noop,
+}
+
+
+def schema_key(subject: Subject, version: int) -> bytes:
+    """The key of a version."""
+    return b'{"keytype":"SCHEMA"%s,"version":%d,"magic":1}' % (_subject_member(subject), version)
+
+
+def config_key(subject: Subject) -> bytes:
+    """The key of a config."""
+    return b'{"keytype":"CONFIG"%s,"magic":0}' % _subject_member(subject)
+
+
+def mode_key(subject: Subject) -> bytes:
+    """The key of a mode."""
+    return b'{"keytype":"MODE"%s,"magic":0}' % _subject_member(subject)
+
+
+def delete_subject_key(subject: Subject) -> bytes:
+    """The key of a subject's soft delete."""
+    return b'{"keytype":"DELETE_SUBJECT"%s,"magic":0}' % _subject_member(subject)
+
+
+def clear_subject_key(subject: Subject) -> bytes:
+    """The key of a clear."""
+    return b'{"keytype":"CLEAR_SUBJECT"%s,"magic":0}' % _subject_member(subject)
+
+
+def context_key(context: str) -> bytes:
+    """The key of a context's existence."""
+    return b'{"keytype":"CONTEXT","tenant":"default","context":%s,"magic":0}' % dumps(context)
+
+
+def association_key(key: AssociationKey) -> bytes:
+    """The key of an association."""
+    members = {
+        "keytype": "ASSOC",
+        "tenant": TENANT,
+        "resourceName": key.resource_name,
+        "resourceNamespace": key.resource_namespace,
+        "resourceType": key.resource_type,
+        "associationType": key.association_type,
+        "subject": key.subject.qualified,
+    }
+    return dumps({name: value for name, value in members.items() if value} | {"magic": 0})
+
+
+NOOP_KEY = b'{"keytype":"NOOP","magic":0}'
+BARRIER_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"barrier"}'
+SNAPSHOT_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"snapshot"}'
+RESEED_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"reseed"}'
+
+
+def reservation_key(context: str) -> bytes:
+    """The key of the highest reserved id of a context."""
+    return b'{"keytype":"NOOP","magic":0,"registrar":"ids","context":%s}' % dumps(context)
+
+
+def noop_key(key: NoopKey) -> bytes:
+    """The key of a no-op, bare or of our own."""
+    if key.registrar is None:
+        return NOOP_KEY
+    if key.context is not None:
+        return reservation_key(key.context)
+    return b'{"keytype":"NOOP","magic":0,"registrar":%s}' % dumps(key.registrar)
+
+
+def canonical_key(key: Key) -> bytes:
+    """The bytes under which this registry writes ``key``; :func:`decode_key` of them gives ``key`` again."""
+    return _WRITERS[type(key)](key)
+
+
+def _subject_member(subject: Subject) -> bytes:
+    text = subject.qualified
+    return b',"subject":' + dumps(text) if text else b""
+
+
+_WRITERS: dict[type, Callable[[Any], bytes]] = {
+    SchemaKey: lambda key: schema_key(key.subject, key.version),
+    ConfigKey: lambda key: config_key(key.subject),
+    ModeKey: lambda key: mode_key(key.subject),
+    DeleteSubjectKey: lambda key: delete_subject_key(key.subject),
+    ClearSubjectKey: lambda key: clear_subject_key(key.subject),
+    ContextKey: lambda key: context_key(key.context),
+    AssociationKey: association_key,
+    NoopKey: noop_key,
+}

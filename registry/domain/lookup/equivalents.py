@@ -1,0 +1,226 @@
+"""Versions that may say what a content says, found without looking at each version of the subject.
+
+The tolerant comparison (:func:`.find.equivalent`) decides; what is found here are all versions for which it
+can say yes, and few others. Versions are known by keys, made of what it compares: type, rules, metadata,
+references, and fingerprints in the place of texts. A key is computed once for each version, and remembered
+together with those of its subject (:mod:`.version_index`). It takes parsing, so only versions that have the
+outline of what is sought are given their keys (:meth:`.schemas.Format.outline`). What was registered since is
+taken in first, which is little: subjects grow at the top, and :meth:`.layout.View.revision` says when
+anything else happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from registry.domain.errors import RegistryError
+from registry.domain.model import VERSION_MAX, Metadata, Reference, RuleSet, Subject
+from registry.domain.parsing.parser import Parser, TooMuchText, characters_of, together
+from registry.domain.parsing.schema_queries import PAUSE
+from registry.domain.parsing.version_index import VersionIndex
+from registry.domain.queries import entities
+from registry.domain.queries.versions import Registered, get
+from registry.domain.rows import layout
+from registry.domain.rows.layout import VersionRow, View
+from registry.domain.schemas import FORMATS, Fingerprints, InvalidSchema, digest
+
+from .metadata import VERSION_PROPERTY, property_of, without_version
+from .registration import Content
+
+# Versions that are read at once where an index is made: so many characters, as Avro counts them.
+CHARACTERS_AT_ONCE: Final = 128 * 1024
+# What is taken in at once without parsing: some 20 ms.
+ROWS_AT_ONCE: Final = 500
+ROW_BYTES_AT_ONCE: Final = 256 * 1024
+
+# The outline of versions that have none.
+_NO_OUTLINE: Final = b""
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Unread(TooMuchText):
+    """More of a subject's versions have to be taken in than is done at once; nothing need be parsed."""
+
+    def __init__(self) -> None:
+        super().__init__(PAUSE)
+
+
+def candidates(
+    view: View, parser: Parser, subject: Subject, content: Content, *, deleted: bool = False
+) -> Iterator[Registered]:
+    """Return the versions that may be equivalent, the newest first; soft-deleted ones only where ``deleted``.
+
+    Raises :class:`.parser.TooMuchText`, again and again, until all versions are known.
+    """
+    for version in _named(view, parser, subject, content):
+        row = get(view, subject, version)
+        if row is not None and (deleted or not row.deleted):
+            yield Registered(subject, version, row)
+
+
+def _named(view: View, parser: Parser, subject: Subject, content: Content) -> list[int]:
+    index = _up_to_date(view, parser, subject)
+    if not index:
+        return []
+    _settle(view, parser, subject, index, _outlines_sought(content))
+    parser.indexes.put(subject, index)
+    try:
+        said = content.parsed(parser).fingerprints()
+    except InvalidSchema:
+        return []
+    named = index.named(_sought(content, said))
+    repeated = property_of(content.metadata, VERSION_PROPERTY)
+    if repeated is not None and repeated.isascii() and repeated.isdigit() and len(repeated) <= 10:
+        # A version whose number the content's metadata repeats need not repeat it itself.
+        number = int(repeated)
+        if 0 < number <= VERSION_MAX and number not in named:
+            named = sorted([*named, number], reverse=True)
+    return named
+
+
+def _up_to_date(view: View, parser: Parser, subject: Subject) -> VersionIndex:
+    index = parser.indexes.of(subject)
+    prefix = layout.scope_key(layout.VERSION, subject)
+    try:
+        _drop_changed(view, prefix, index)
+        _take_in(view, parser, subject, prefix, index)
+    finally:
+        parser.indexes.put(subject, index)
+    return index
+
+
+def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
+    """Keep what was taken in only as far as the rows are still the same."""
+    revision = view.revision()
+    if revision is not None and revision == index.revision:
+        kept = len(index)
+        while kept:
+            version, state = index.at(kept - 1)
+            value = view.get(prefix + layout.number(version))
+            if value is not None and layout.state_of(value) == state:
+                break
+            kept -= 1
+        if kept < len(index):
+            index.keep(kept)
+        return
+    # What a name in a schema stands for may be something else when what it refers to was changed.
+    if index and index.refers:
+        index.clear()
+    kept = 0
+    for (key, value), place in zip(layout.scan(view, prefix), range(len(index)), strict=False):
+        if index.at(place) != (layout.unnumber(key[-4:]), layout.state_of(value)):
+            break
+        kept += 1
+    if kept < len(index):
+        index.keep(kept)
+    index.revision = revision
+
+
+def _take_in(view: View, parser: Parser, subject: Subject, prefix: bytes, index: VersionIndex) -> None:
+    last = index.last
+    start = prefix if last is None else prefix + layout.number(last[0]) + b"\0"
+    taken = 0
+    for count, (key, value) in enumerate(layout.scan(view, prefix, start)):
+        taken += len(value)
+        if parser.is_limited and count and (count == ROWS_AT_ONCE or taken > ROW_BYTES_AT_ONCE):
+            raise Unread
+        row = VersionRow.unpack(value)
+        index.refers = index.refers or bool(row.references)
+        index.add(layout.unnumber(key[-4:]), layout.state_of(value), _outline(row))
+
+
+def _outline(row: VersionRow) -> bytes | None:
+    """Return what a version is taken in by; ``None``: nothing is equivalent to it."""
+    schema_type = entities.schema_type(row)
+    served = FORMATS.get(schema_type)
+    if served is None:
+        return None
+    said = served.outline(entities.text(row))
+    if said is None:
+        return _NO_OUTLINE
+    return b"outer" + said.outer if row.references else b"own" + said.own
+
+
+def _outlines_sought(content: Content) -> list[bytes] | None:
+    said = FORMATS[content.schema_type].outline(content.text)
+    if said is None:
+        return None
+    # Without references, what a version refers to may stand inline.
+    own = [] if content.references else [b"own" + said.own]
+    return [*own, b"outer" + said.outer, _NO_OUTLINE]
+
+
+def _settle(
+    view: View, parser: Parser, subject: Subject, index: VersionIndex, outlines: Sequence[bytes] | None
+) -> None:
+    """Give the versions with these outlines their keys, as many as may be parsed together."""
+    asked: list[TooMuchText] = []
+    characters = 0
+    for count, version in enumerate(index.unsettled(outlines)):
+        if count == ROWS_AT_ONCE and parser.is_limited and not asked:
+            raise Unread
+        value = view.get(layout.version_key(subject, version))
+        if value is None:
+            index.settle(version, ())
+            continue
+        each = Registered(subject, version, VersionRow.unpack(value))
+        try:
+            index.settle(version, _keys(view, parser, each))
+        except TooMuchText as too_much:
+            asked.append(too_much)
+            characters += characters_of(too_much.question) * FORMATS[entities.schema_type(each.row)].weight
+            if characters > CHARACTERS_AT_ONCE:
+                break
+    if asked:
+        raise together(asked)
+
+
+def _keys(view: View, parser: Parser, stored: Registered) -> Sequence[bytes] | None:
+    """Return what a version is found by; nothing: it is equivalent to none; ``None``: that may change."""
+    row = stored.row
+    schema_type = entities.schema_type(row)
+    if schema_type not in FORMATS:
+        return ()
+    listed = entities.references(row)
+    try:
+        said = parser.stored(view, stored).fingerprints()
+    except InvalidSchema:
+        return None if listed else ()
+    except RegistryError:
+        return ()  # nobody can read this text, which must not keep others from being found
+    meta, rules = entities.metadata(row), entities.rule_set(row)
+    metas = [without_version(meta)]
+    if meta is not None and property_of(meta, VERSION_PROPERTY) is not None:
+        metas.append(meta)
+    texts = _texts_with(said, listed) if listed else [_own(said)]
+    return [_key(text, schema_type, each, rules) for text in texts for each in metas]
+
+
+def _sought(content: Content, said: Fingerprints) -> list[bytes]:
+    meta = content.metadata
+    if meta is None or property_of(meta, VERSION_PROPERTY) is None:
+        meta = without_version(meta)
+    # Without references, what a version refers to may stand inline.
+    listed = content.references
+    texts = _texts_with(said, listed)[:1] if listed else [_own(said), _outer(said)]
+    return [_key(each, content.schema_type, meta, content.rules) for each in texts]
+
+
+def _own(said: Fingerprints) -> str:
+    return f"own {said.own.hex()}"
+
+
+def _outer(said: Fingerprints) -> str:
+    return f"outer {said.outer.hex()}"
+
+
+def _texts_with(said: Fingerprints, references: list[Reference]) -> list[str]:
+    return [f"own {said.own.hex()} {_encode(references).decode()}", _outer(said)]
+
+
+def _key(text: str, schema_type: str, meta: Metadata, rules: RuleSet | None) -> bytes:
+    return digest((text, schema_type, _encode(meta).decode(), _encode(rules).decode()))

@@ -1,0 +1,252 @@
+"""Whether a schema is registered under a subject already, and the answer that needs no write."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from registry.domain import errors
+from registry.domain.commands import Register
+from registry.domain.errors import RegistryError
+from registry.domain.model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
+from registry.domain.parsing.parser import Parser, TooMuchText, with_next
+from registry.domain.queries import entities, versions
+from registry.domain.queries.scope import (
+    TAKES_IDS,
+    Config,
+    Defaults,
+    config_in_scope,
+    mode_in_scope,
+    validates_fields,
+)
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.layout import View
+from registry.domain.schemas import InvalidSchema
+
+from . import registration
+from .equivalents import Unread, candidates
+from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
+from .registration import Content
+
+
+class Found(NamedTuple):
+    """A version that says what a client sent."""
+
+    registered: Registered
+    exact: bool
+    """Found by its content: then the answer shows no times."""
+
+
+def find(
+    view: View,
+    parser: Parser,
+    subject: Subject,
+    content: Content,
+    *,
+    deleted: bool = False,
+    latest_only: bool = False,
+) -> Found | None:
+    """The version under ``subject`` that is the same: by content, else the newest that is equivalent."""
+    if not latest_only:
+        same = of_same_content(view, subject, content)
+        if same and (deleted or not same[-1].row.deleted):
+            return Found(same[-1], exact=True)
+    if latest_only:
+        latest = versions.latest(view, subject)
+        same_text = latest is not None and equivalent(view, parser, content, latest)
+        return Found(latest, exact=False) if latest is not None and same_text else None
+    row = candidates(view, parser, subject, content, deleted=deleted)
+    for each in row:
+        try:
+            same_text = equivalent(view, parser, content, each)
+        except TooMuchText as too_much:
+            ask = partial(equivalent, view, parser, content)
+            raise with_next(too_much, row, ask, parser.given) from None
+        if same_text:
+            return Found(each, exact=False)
+    return None
+
+
+def of_same_content(view: View, subject: Subject, content: Content) -> list[Registered]:
+    """The versions under ``subject`` with exactly this content and type; the one recorded last comes last."""
+    found = versions.of_content_in(view, subject, content.md5)
+    found = [each for each in found if entities.schema_type(each.row) == content.schema_type]
+    return sorted(found, key=lambda each: each.row.offset)
+
+
+def equivalent(view: View, parser: Parser, content: Content, stored: Registered) -> bool:
+    """The tolerant comparison (Confluent 8.x).
+
+    The texts must say the same, metadata and rules be equal (but for a version repeated in the metadata), and
+    the references be equal, or all be inlined by the client.
+    """
+    row = stored.row
+    if entities.schema_type(row) != content.schema_type:
+        return False
+    listed = entities.references(row)
+    if content.references != listed and (content.references or not listed):
+        return False
+    if content.rules != entities.rule_set(row):
+        return False
+    if not _same_metadata(content.metadata, entities.metadata(row), stored.version):
+        return False
+    if content.references == listed and entities.text(row) == content.text:
+        return True
+    try:
+        return content.parsed(parser).equivalent(parser.stored(view, stored))
+    except InvalidSchema:
+        return False
+
+
+def _same_metadata(sent: Metadata | None, stored: Metadata | None, version: int) -> bool:
+    sent_version, stored_version = property_of(sent, VERSION_PROPERTY), property_of(stored, VERSION_PROPERTY)
+    if (sent_version is None) == (stored_version is None):
+        return sent == stored
+    if stored_version is None and sent_version != str(version):
+        return False
+    return without_version(sent) == without_version(stored)
+
+
+def normalizes(view: View, subject: Subject, request: Register, config: Config) -> bool:
+    """Whether the text of a request is stored in its normal form: the request or the config says so."""
+    return bool(request.normalize or config.normalize) and mode_in_scope(view, subject) not in TAKES_IDS
+
+
+def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaults) -> bool:
+    """Return whether ``validateFields`` holds for what is read for a subject, be it a repeat or a lookup."""
+    return validates_fields(config, defaults) and mode_in_scope(view, subject) not in TAKES_IDS
+
+
+def lookup(
+    view: View, parser: Parser, request: Register, defaults: Defaults, *, deleted: bool = False
+) -> bytes:
+    """The answer of ``POST /subjects/{subject}``: a ``Schema``. Raises 42201, 40401, 40403.
+
+    An unqualified subject is sought in the other contexts too, where refusals are swallowed.
+    """
+    subject = Subject.parse(request.subject)
+    found = lookup_in(view, parser, subject, request, defaults, deleted)
+    if found is None and subject.context == DEFAULT_CONTEXT:
+        found = _lookup_elsewhere(view, parser, subject.name, request, defaults, deleted)
+    if found is None:
+        if not versions.exists(view, subject, deleted=deleted):
+            raise errors.SUBJECT_NOT_FOUND(subject.qualified)
+        raise errors.SCHEMA_NOT_FOUND()
+    row = parser.formatted(view, found.registered, request.format)
+    return entities.schema_entity(row, times=not found.exact)
+
+
+def _lookup_elsewhere(
+    view: View, parser: Parser, name: str, request: Register, defaults: Defaults, deleted: bool
+) -> Found | None:
+    for context in versions.contexts_known(view):
+        try:
+            found = lookup_in(view, parser, Subject(context, name), request, defaults, deleted)
+        except RegistryError:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def lookup_in(
+    view: View,
+    parser: Parser,
+    subject: Subject,
+    request: Register,
+    defaults: Defaults,
+    deleted: bool = False,
+) -> Found | None:
+    """Look a request's schema up in exactly this subject. Raises 42201."""
+    if not request.schema.strip():
+        # Confluent 8.x: no text is not found, rather than refused.
+        return None
+    config = config_in_scope(view, subject, defaults)
+    latest = versions.latest(view, subject)
+    normalize = normalizes(view, subject, request, config)
+    fields = checks_fields(view, subject, config, defaults)
+    content = registration.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
+    found = find(view, parser, subject, content, deleted=deleted)
+    if found is None and mode_in_scope(view, subject) not in TAKES_IDS:
+        _check(parser, content, request)
+    if found is not None or latest is None:
+        return found
+    sent = (content.metadata, content.rules)
+    given = inherited(config, sent, (entities.metadata(latest.row), entities.rule_set(latest.row)))
+    if given == sent:
+        return None
+    return find(view, parser, subject, content.given(*given), deleted=deleted)
+
+
+def _check(parser: Parser, content: Content, request: Register) -> None:
+    """Refuse what makes no sense as a schema (42201), rather than say that it is not there."""
+    try:
+        content.parsed(parser).check()
+    except InvalidSchema as error:
+        raise registration.invalid(request, error) from None
+
+
+def of_latest(request: Register, latest: Registered) -> Register:
+    """A request without text as one with the latest version's text, type and references."""
+    return msgspec.structs.replace(
+        request,
+        schema=entities.text(latest.row),
+        schema_type=entities.schema_type(latest.row),
+        references=entities.references(latest.row),
+    )
+
+
+def already_registered(view: View, parser: Parser, request: Register, defaults: Defaults) -> bytes | None:
+    """The reply to a registration that needs no write, or ``None``, also if that takes long to find out.
+
+    Raises 42201.
+
+    It holds on any node and in any mode (Confluent 8.x). Not so under a config that adds metadata or rules.
+    """
+    if not request.schema.strip():
+        return None
+    subject = Subject.parse(request.subject)
+    config = config_in_scope(view, subject, defaults)
+    if config.adds:
+        return None
+    normalize = normalizes(view, subject, request, config)
+    fields = checks_fields(view, subject, config, defaults)
+    content = registration.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
+    try:
+        return shortcut(view, parser, subject, content, request)
+    except Unread:
+        return None  # the primary has to know the versions anyway
+
+
+def shortcut(
+    view: View, parser: Parser, subject: Subject, content: Content, request: Register
+) -> bytes | None:
+    """The reply where the version that is there is the one the request asks for."""
+    found = find(view, parser, subject, content, latest_only=request.version == LATEST)
+    if found is None:
+        return None
+    answer = _as_asked(view, found, request)
+    if answer is None:
+        return None
+    row = parser.formatted(view, answer.registered, request.format)
+    return entities.registered(row, answer.registered.version, times=not answer.exact)
+
+
+def _as_asked(view: View, found: Found, request: Register) -> Found | None:
+    subject, version, row = found.registered
+    same_id = request.schema_id == row.schema_id
+    if request.version in (0, LATEST):
+        return found if same_id or request.schema_id < 0 else None
+    if request.version == version:
+        return found if same_id else None
+    other = versions.get(view, subject, request.version)
+    if (
+        not same_id
+        or other is None
+        or other.deleted
+        or (other.schema_id, other.md5) != (row.schema_id, row.md5)
+    ):
+        return None
+    return Found(Registered(subject, request.version, other), found.exact)

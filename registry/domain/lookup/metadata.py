@@ -1,0 +1,158 @@
+"""Metadata and rule sets: what a registration inherits, how they merge, and which rule sets are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from registry.domain import errors, model
+from registry.domain.model import Metadata, Rule, RuleSet
+from registry.domain.queries.scope import Config
+
+VERSION_PROPERTY = "confluent:version"
+RESERVED_PROPERTY = "confluent:reserved"
+
+_MIGRATION_MODES = ("UPGRADE", "DOWNGRADE", "UPDOWN")
+_DOMAIN_MODES = ("WRITE", "READ", "WRITEREAD")
+_KINDS = frozenset({"TRANSFORM", "CONDITION"})
+
+
+def property_of(meta: Metadata | None, name: str) -> str | None:
+    """One property."""
+    return (meta.properties or {}).get(name) if meta is not None else None
+
+
+def without_version(meta: Metadata | None) -> Metadata:
+    """``meta`` without the property that repeats the version; no metadata counts as empty."""
+    if meta is None:
+        return Metadata()
+    properties = {name: value for name, value in (meta.properties or {}).items() if name != VERSION_PROPERTY}
+    return Metadata(meta.tags, properties or None, meta.sensitive)
+
+
+def with_version(meta: Metadata | None, version: int) -> Metadata:
+    """``meta`` with the property that repeats the version."""
+    repeated = Metadata(properties={VERSION_PROPERTY: str(version)})
+    return repeated if meta is None else _merge_two(meta, repeated)
+
+
+def inherited(
+    config: Config,
+    sent: tuple[Metadata | None, RuleSet | None],
+    latest: tuple[Metadata | None, RuleSet | None],
+) -> tuple[Metadata | None, RuleSet | None]:
+    """Metadata and rules of a registration, merged.
+
+    The config's defaults, then those sent or else the latest version's, then the config's overrides.
+    """
+    specific = sent[0] if sent[0] is not None else latest[0]
+    rules = sent[1] if sent[1] is not None else latest[1]
+    return (
+        merge(config.default_metadata, specific, config.override_metadata),
+        merge_rules(config.default_rule_set, rules, config.override_rule_set),
+    )
+
+
+def merge(*parts: Metadata | None) -> Metadata | None:
+    """Later properties and tags replace earlier ones of the same name; sensitive names are united."""
+    merged: Metadata | None = None
+    for part in parts:
+        if part is not None:
+            merged = part if merged is None else _merge_two(merged, part)
+    return merged
+
+
+def _merge_two(old: Metadata, new: Metadata) -> Metadata:
+    return model.metadata(
+        {
+            "tags": (old.tags or {}) | (new.tags or {}),
+            "properties": (old.properties or {}) | (new.properties or {}),
+            "sensitive": [*(old.sensitive or ()), *(new.sensitive or ())],
+        }
+    )
+
+
+def merge_rules(*parts: RuleSet | None) -> RuleSet | None:
+    """A later rule replaces an earlier one of its name and moves to the end; a later ``enableAt`` wins."""
+    merged: RuleSet | None = None
+    for part in parts:
+        if part is not None:
+            merged = part if merged is None else _merge_two_rule_sets(merged, part)
+    return merged
+
+
+def _merge_two_rule_sets(old: RuleSet, new: RuleSet) -> RuleSet:
+    return RuleSet(
+        _merge_group(old.migration_rules, new.migration_rules),
+        _merge_group(old.domain_rules, new.domain_rules),
+        _merge_group(old.encoding_rules, new.encoding_rules),
+        new.enable_at or old.enable_at,
+    )
+
+
+def _merge_group(old: list[Rule] | None, new: list[Rule] | None) -> list[Rule] | None:
+    names = {rule.name for rule in new or ()}
+    return [*(rule for rule in old or () if rule.name not in names), *(new or ())] or None
+
+
+def without_rules(rules: RuleSet | None, names: Collection[str]) -> RuleSet | None:
+    """``rules`` without those of these names."""
+    if rules is None or not names:
+        return rules
+
+    def kept(group: list[Rule] | None) -> list[Rule] | None:
+        return [rule for rule in group or () if rule.name not in names] or None
+
+    return RuleSet(
+        kept(rules.migration_rules), kept(rules.domain_rules), kept(rules.encoding_rules), rules.enable_at
+    )
+
+
+def tidy_metadata(meta: Metadata | None) -> Metadata | None:
+    """Sorted, without empty parts, as it is stored."""
+    return None if meta is None else model.metadata(msgspec.to_builtins(meta))
+
+
+def tidy_rules(rules: RuleSet | None) -> RuleSet | None:
+    """With the defaults of kind and mode, sorted, without empty parts, as it is stored. Raises 42210."""
+    if rules is None:
+        return None
+    members: dict[str, Any] = msgspec.to_builtins(rules)
+    groups = (
+        (rules.migration_rules, "Migration rules", _MIGRATION_MODES),
+        (rules.domain_rules, "Domain rules", _DOMAIN_MODES),
+        (rules.encoding_rules, "Encoding rules", _DOMAIN_MODES),
+    )
+    names: set[str | None] = set()
+    for group, called, modes in groups:
+        for rule in group or ():
+            if rule.name is not None and rule.name in names:
+                raise errors.INVALID_RULE_SET(f"Found rule with duplicate name '{rule.name}'")
+            names.add(rule.name)
+            reason = _fault(rule)
+            if reason is None and (rule.mode or "WRITEREAD") not in modes:
+                reason = f"{called} can only be {', '.join(modes)}"
+            if reason is not None:
+                raise errors.INVALID_RULE_SET(reason)
+    return model.rule_set(members)
+
+
+def _fault(rule: Rule) -> str | None:
+    """Return the fault of one rule, in the words and the order of Confluent 8.3.1."""
+    name = rule.name
+    if not name:
+        return "Missing rule name" if name is None else "Empty rule name"
+    if not (name[0].isalpha() or name[0] == "_"):
+        return f"Illegal initial character in rule name: {name}"
+    if not all(letter.isalnum() or letter in "_-" for letter in name):
+        return f"Illegal character in rule name: {name}"
+    if not rule.type:
+        return "Missing rule type"
+    several = any("," in (action or "") for action in (rule.on_success, rule.on_failure))
+    if several and rule.mode not in (None, "WRITEREAD", "UPDOWN"):
+        return "Multiple actions only valid with WRITEREAD and UPDOWN"
+    if (rule.kind or "TRANSFORM") not in _KINDS:
+        return f"Unknown rule kind: {rule.kind}"
+    return None

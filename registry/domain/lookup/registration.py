@@ -1,0 +1,130 @@
+"""The content of a registration as it would be stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from registry.domain import errors
+from registry.domain.commands import Register
+from registry.domain.errors import RegistryError
+from registry.domain.model import Metadata, Reference, RuleSet, Subject, guid_text, identity
+from registry.domain.parsing import references
+from registry.domain.parsing.parser import Parser, Read
+from registry.domain.queries import entities
+from registry.domain.rows.layout import View
+from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
+
+_TEXT_SHOWN_MAX = 10_240
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a client wants stored: everything that makes up a schema's identity, and its type."""
+
+    schema_type: str
+    text: str
+    """Canonical, or normalised where that was wanted."""
+    references: list[Reference]
+    """As the client wrote them, but with the number in the place of -1."""
+    dependencies: list[Dependency]
+    metadata: Metadata | None
+    rules: RuleSet | None
+    md5: bytes = field(init=False)
+    """The guid."""
+
+    def __post_init__(self) -> None:
+        md5 = identity(self.text, self.references, self.metadata, self.rules)
+        object.__setattr__(self, "md5", md5)
+
+    def given(self, metadata: Metadata | None, rules: RuleSet | None) -> Content:
+        """The same schema with other metadata and rules."""
+        if metadata == self.metadata and rules == self.rules:
+            return self
+        return Content(self.schema_type, self.text, self.references, self.dependencies, metadata, rules)
+
+    def parsed(self, parser: Parser) -> Read:
+        """The schema itself."""
+        return parser.parse(self.schema_type, self.text, self.dependencies)
+
+
+def read(
+    view: View,
+    parser: Parser,
+    subject: Subject,
+    request: Register,
+    *,
+    new: bool,
+    normalize: bool,
+    fields: bool = False,
+) -> Content:
+    """The content of a request whose text is not blank. Raises 42201.
+
+    ``new``: hold names, namespaces and defaults to the rules, and do not see soft-deleted references.
+    ``fields``: and field names to what ``validateFields`` demands.
+    """
+    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    if schema_type not in FORMATS:
+        raise errors.INVALID_SCHEMA(f"Invalid schema type {schema_type}")
+    if request.canonical and not normalize and not request.references and not fields:
+        return Content(schema_type, request.schema, [], [], request.metadata, request.rule_set)
+    try:
+        listed, dependencies = references.resolve(view, subject, request.references or (), deleted=not new)
+        schema = parser.parse(schema_type, request.schema, dependencies, new=new)
+        if fields:
+            schema.check_fields()
+        text = schema.normalized if normalize else schema.canonical
+    except InvalidSchema as error:
+        raise invalid(request, error) from None
+    if normalize:
+        listed = sorted(set(listed), key=lambda each: (each.name, each.subject, each.version))
+    return Content(schema_type, text, listed, dependencies, request.metadata, request.rule_set)
+
+
+def invalid(request: Register, error: InvalidSchema) -> RegistryError:
+    """Return the refusal of a schema (42201) in the words of Confluent 8.3.1."""
+    listed = ", ".join(shown_reference(*msgspec.structs.astuple(each)) for each in request.references or ())
+    return _invalid(request, listed, error)
+
+
+def incomplete_reference(request: Register, listed: str, reference: str) -> RegistryError:
+    """Return the refusal of a request one of whose references is incomplete; both texts as they are shown."""
+    return _invalid(request, listed, Unreadable(f"Invalid reference: {reference}"))
+
+
+def shown_reference(name: str | None, subject: str | None, version: int | None) -> str:
+    """Return a reference as messages show it."""
+    number = "null" if version is None else version
+    return f"{{name='{name or 'null'}', subject='{subject or 'null'}', version={number}}}"
+
+
+def _invalid(request: Register, listed: str, error: InvalidSchema) -> RegistryError:
+    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    if not isinstance(error, Unreadable):
+        shown = _shown(request, listed, f"version={request.version},id={request.schema_id}")
+        return errors.INVALID_SCHEMA(f"Invalid schema {shown}, details: {error}")
+    front = f"Invalid schema of type {schema_type}, details: "
+    match schema_type:
+        case "AVRO":
+            shown = _shown(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
+            cause = f"Invalid schema {shown} with refs [{listed}] of type AVRO, details: {error}"
+        case _:
+            cause = f"Invalid schema of type {schema_type}, details: {error}"
+    return errors.INVALID_SCHEMA(front + cause)
+
+
+def _shown_id(request: Register) -> str:
+    return "null" if request.schema_id < 0 else str(request.schema_id)
+
+
+def _shown(request: Register, listed: str, numbers: str) -> str:
+    text = request.schema
+    shown = text if len(text) <= _TEXT_SHOWN_MAX else f"<truncated> {text[:_TEXT_SHOWN_MAX]}..."
+    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    md5 = identity(text, request.references or (), request.metadata, request.rule_set)
+    return (
+        f"{{subject={request.subject},{numbers},guid={guid_text(md5)},schemaType={schema_type},"
+        f"references=[{listed}],metadata={entities.shown(request.metadata)},"
+        f"ruleSet={entities.shown(request.rule_set)},schema={shown},schemaTags=null,ts=null,deleted=null}}"
+    )

@@ -1,0 +1,80 @@
+"""References between schemas: what a schema uses, and who uses a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from registry.domain.model import Reference, Subject
+from registry.domain.queries import entities, versions
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+from registry.domain.schemas import Dependency, InvalidSchema, Unreadable
+
+DEPENDENCIES_MAX = 10_000
+"""Schemas that one may use, directly or not: they are looked up at once."""
+
+
+def resolve(
+    view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool
+) -> tuple[list[Reference], list[Dependency]]:
+    """The references with a number for -1, and everything that they use in turn, dependencies first.
+
+    A subject without context lies in that of the schema that names it. Of several schemas with one name the
+    first one reached counts (Confluent 8.x). ``deleted``: soft-deleted versions are seen.
+    Raises :class:`InvalidSchema` for what is not there.
+    """
+    if not references:
+        return [], []
+    numbered = [
+        Reference(each.name, each.subject, _target(view, subject, each, deleted).version)
+        for each in references
+    ]
+    return numbered, _closure(view, subject, numbered, deleted)
+
+
+def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -> Registered:
+    target = Subject.within(subject.context, reference.subject)
+    found = versions.named(view, target, reference.version)
+    if found is None or (found.row.deleted and not deleted):
+        wanted = f'subject "{reference.subject}" and version {reference.version}'
+        raise Unreadable(f"No schema reference found for {wanted}")
+    return found
+
+
+def _closure(
+    view: View, subject: Subject, references: Sequence[Reference], deleted: bool
+) -> list[Dependency]:
+    # A stack of our own: chains of references are as long as their users made them.
+    seen: set[str] = set()
+    closure: list[Dependency] = []
+    stack: list[tuple[Iterator[Reference], Subject, Dependency | None]] = [(iter(references), subject, None)]
+    while stack:
+        pending, user, dependency = stack[-1]
+        reference = next((each for each in pending if each.name not in seen), None)
+        if reference is None:
+            stack.pop()
+            if dependency is not None:
+                closure.append(dependency)
+            continue
+        seen.add(reference.name)
+        if len(seen) > DEPENDENCIES_MAX:
+            raise InvalidSchema(f"The schema uses more than {DEPENDENCIES_MAX} other schemas")
+        found = _target(view, user, reference, deleted)
+        used = Dependency(reference.name, entities.text(found.row))
+        stack.append((iter(entities.references(found.row)), found.subject, used))
+    return closure
+
+
+def referrers(view: View, subject: Subject, version: int, *, deleted: bool = True) -> Iterator[Registered]:
+    """The versions that refer to this one; soft-deleted ones only where ``deleted``."""
+    prefix = layout.referrer_prefix(subject, version)
+    for key, _ in layout.scan(view, prefix):
+        found = versions.at(view, layout.VERSION + key[len(prefix) :])
+        if found is not None and (deleted or not found.row.deleted):
+            yield found
+
+
+def is_referred_to(view: View, subject: Subject) -> bool:
+    """Return whether anything registered refers to a version of a subject."""
+    return next(layout.scan(view, layout.scope_key(layout.REFERRER, subject)), None) is not None

@@ -1,0 +1,164 @@
+"""Questions about schemas whose answers follow from texts alone, however long they take.
+
+What would keep a process from answering others is done elsewhere: the question goes there as data, its answer
+comes back, and whoever asked begins anew with what is known by then. So it makes no difference to a verdict
+where it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, NamedTuple
+
+from registry.domain.errors import UNEXPECTED
+from registry.domain.schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
+
+What = Literal[
+    "canonical",
+    "normalized",
+    "check",
+    "check_fields",
+    "field_names",
+    "formatted",
+    "equivalent",
+    "fingerprints",
+    "differences",
+    "changes",
+    "tags",
+    "retagged",
+    "normal_texts",
+    "several",
+    "pause",
+]
+
+
+class Source(NamedTuple):
+    """All that a schema is read from; see :meth:`.schemas.Format.parse`."""
+
+    schema_type: str
+    text: str
+    dependencies: tuple[Dependency, ...] = ()
+    new: bool = False
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that stand for it, whether or not it is new."""
+        used = (text for each in self.dependencies for text in (each.name, each.text))
+        return digest((self.schema_type, self.text, *used))
+
+    @property
+    def characters(self) -> int:
+        """How much there is to read."""
+        return len(self.text) + sum(len(each.text) for each in self.dependencies)
+
+
+class Question(NamedTuple):
+    """What is wanted of ``source``, by the name that :class:`.schemas.Schema` has for it.
+
+    ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
+    writer as ``other``. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
+    ``None`` for those that are no schemas. ``several`` are questions among the details, see :func:`several`.
+    """
+
+    what: What
+    source: Source
+    other: Source | None = None
+    details: tuple[tuple[str, Any], ...] = ()
+    """The other arguments, by their names."""
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """What is asked, question by question."""
+        if self.what != "several":
+            return (self,)
+        parts: tuple[Question, ...] = dict(self.details)["questions"]
+        return parts
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the answer is worth remembering for whoever asks again."""
+        return self.what != "normal_texts"
+
+    @property
+    def characters(self) -> int:
+        """How much there is to read for it."""
+        return self.source.characters + (0 if self.other is None else self.other.characters)
+
+
+class Known(NamedTuple):
+    """An answer: a value of the type that the question has, or why a schema is none."""
+
+    value: Any
+    invalid: str | None = None
+    unreadable: bool = False
+    failure: str | None = None  # the traceback, where answering raised what nothing here raises on purpose
+
+    @property
+    def characters(self) -> int:
+        """How long it is, about."""
+        said = self.value
+        if type(said) is list:
+            return sum(len(str(each)) for each in said)
+        return len(said) if type(said) is str else 0
+
+    def told(self) -> Any:
+        """The value. Raises :class:`InvalidSchema`, and 500 where answering failed."""
+        if self.failure is not None:
+            raise UNEXPECTED()
+        if self.invalid is not None:
+            raise (Unreadable if self.unreadable else InvalidSchema)(self.invalid)
+        return self.value
+
+
+# Asked where there is more to do than is done at once, but nothing to read: other requests come first.
+PAUSE: Final = Question("pause", Source("", ""))
+
+
+def several(questions: Iterable[Question]) -> Question:
+    """Many questions as one, so that they need one way there and back; what they say lasts."""
+    parts = tuple(dict.fromkeys(part for each in questions for part in each.parts))
+    if len(parts) == 1:
+        return parts[0]
+    return Question("several", parts[0].source, None, (("questions", parts),))
+
+
+def facts(question: Question, known: Known) -> dict[Question, Known]:
+    """An answer, and what else follows from it: a canonical text is its own."""
+    if question.what == "several":
+        pairs = zip(question.parts, known.value, strict=False)  # there may not have been time for all
+        return {key: value for part, each in pairs for key, value in facts(part, each).items()}
+    found = {question: known}
+    schema_type, text, dependencies, _ = question.source
+    if question.what == "canonical" and type(known.value) is str and known.value != text:
+        found[Question("canonical", Source(schema_type, known.value, dependencies))] = known
+    return found
+
+
+def answer(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Known:
+    """Answer one question with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
+    try:
+        return Known(_value(question, read, budget))
+    except InvalidSchema as error:
+        return Known(None, str(error), isinstance(error, Unreadable))
+
+
+def _value(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Any:
+    what, source, other, details = question
+    if what == "normal_texts":
+        return [_normal_text(each, read) for each in dict(details)["sources"]]
+    schema = read(source)
+    if other is None:
+        said = getattr(schema, what)
+        return said(**dict(details)) if callable(said) else said
+    if what == "equivalent":
+        return schema.equivalent(read(other))
+    compare = getattr(FORMATS[source.schema_type], what)
+    return compare(schema, read(other), budget=budget, **dict(details))
+
+
+def _normal_text(source: Source, read: Callable[[Source], Schema]) -> str | None:
+    # Whatever one text makes a reader do, the search over all of them goes on.
+    try:
+        return read(source).normalized
+    except Exception:
+        return None

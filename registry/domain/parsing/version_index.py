@@ -1,0 +1,143 @@
+"""What is remembered of subjects' versions, so that few are parsed or compared: see :mod:`.equivalents`."""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+from registry.domain.model import Subject
+
+# What a version and an entry of an index take in memory, generously, and an index besides.
+_VERSION_BYTES: Final = 24
+_PLACE_BYTES: Final = 200
+_INDEX_BYTES: Final = 2_000
+# Entries of versions that are gone, per version, beyond which an index is made again.
+_STALE_MAX: Final = 4
+
+
+class VersionIndex:
+    """The versions of one subject by keys that stand for what they say.
+
+    A version is taken in by an outline, which costs little and which others may share. It is given its keys
+    when its outline is sought for the first time. The index may name versions that are gone by now, and
+    others than those that a key stands for.
+    """
+
+    def __init__(self) -> None:
+        self.revision: Hashable | None = None
+        """That of the rows for which the versions were taken in."""
+        self.refers = False
+        """Whether any version has references."""
+        self._versions = array("q")
+        self._states = array("q")
+        self._places: dict[bytes, int | list[int]] = {}
+        self._unsure: set[int] = set()
+        self._outlined: dict[bytes, list[int]] = {}
+        self._without_keys: set[int] = set()
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """The highest version taken in and its state."""
+        return (self._versions[-1], self._states[-1]) if self._versions else None
+
+    def at(self, place: int) -> tuple[int, int]:
+        """The version taken in at a place, ascending from 0, and its state."""
+        return self._versions[place], self._states[place]
+
+    def add(self, version: int, state: int, outline: bytes | None) -> None:
+        """Take in a version above all others; ``None``: it is equivalent to nothing."""
+        self._versions.append(version)
+        self._states.append(state)
+        if outline is not None:
+            self._outlined.setdefault(outline, []).append(version)
+            self._without_keys.add(version)
+            self._entries += 1
+
+    def unsettled(self, outlines: Iterable[bytes] | None) -> list[int]:
+        """Return the versions with one of the outlines (``None``: any) that have no keys yet."""
+        found: list[int] = []
+        for outline in list(self._outlined) if outlines is None else outlines:
+            if outline in self._outlined:
+                left = [each for each in self._outlined.pop(outline) if each in self._without_keys]
+                if left:
+                    self._outlined[outline] = left
+                    found += left
+        return found
+
+    def settle(self, version: int, keys: Iterable[bytes] | None) -> None:
+        """Give a version its keys; with ``None`` it is named whatever is sought."""
+        self._without_keys.discard(version)
+        if keys is None:
+            self._unsure.add(version)
+            self._entries += 1
+        for key in keys or ():
+            self._entries += 1
+            place = self._places.setdefault(key, version)
+            if isinstance(place, list):
+                place.append(version)
+            elif place != version:
+                self._places[key] = [place, version]
+
+    def keep(self, count: int) -> None:
+        """Forget that versions but the lowest were taken in; keys go on naming them for a while."""
+        if count == 0 or self._entries > _STALE_MAX * count + _STALE_MAX:
+            self.clear()
+        else:
+            # A version that comes again with another content may stand under its former outline, too.
+            self._without_keys.difference_update(self._versions[count:])
+            del self._versions[count:], self._states[count:]
+
+    def clear(self) -> None:
+        """Forget everything but the revision."""
+        del self._versions[:], self._states[:]
+        self._places.clear()
+        self._unsure.clear()
+        self._outlined.clear()
+        self._without_keys.clear()
+        self._entries, self.refers = 0, False
+
+    def named(self, keys: Iterable[bytes]) -> list[int]:
+        """The versions for any of the keys, the newest first."""
+        found = set(self._unsure)
+        for key in keys:
+            place = self._places.get(key)
+            if isinstance(place, list):
+                found.update(place)
+            elif place is not None:
+                found.add(place)
+        return sorted(found, reverse=True)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory, about."""
+        return _INDEX_BYTES + _VERSION_BYTES * len(self._versions) + _PLACE_BYTES * self._entries
+
+
+class VersionIndexes:
+    """The indexes used last, as many as ``bytes_max`` allows for, and at least one."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._kept: OrderedDict[Subject, tuple[VersionIndex, int]] = OrderedDict()
+
+    def of(self, subject: Subject) -> VersionIndex:
+        """The index of a subject, perhaps an empty one."""
+        kept = self._kept.get(subject)
+        return VersionIndex() if kept is None else kept[0]
+
+    def put(self, subject: Subject, index: VersionIndex) -> None:
+        """Keep an index that was used."""
+        before = self._kept.pop(subject, None)
+        weight = index.bytes
+        self._bytes += weight - (0 if before is None else before[1])
+        self._kept[subject] = index, weight
+        while self._bytes > self._bytes_max and len(self._kept) > 1:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._bytes -= dropped

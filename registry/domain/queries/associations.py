@@ -1,0 +1,305 @@
+"""Associations of resources with subjects: those that are stored, found, chosen and printed.
+
+A resource (a Kafka topic) uses a subject for its keys or its values. A *strong* association owns its subject:
+no other association has it, and it can be deleted along. A *weak* one shares a subject that exists already. A
+*frozen* association cannot be changed, only deleted with its subject (Confluent 8.2.2 to 8.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from registry.domain.log_format import association_guids
+from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.records import TENANT, AssociationKey, Entry, association_key
+from registry.domain.model import Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+
+from . import entities, versions
+from .association_rules import AssociationRules
+from .sorting import ordered
+
+STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
+"""Lifecycles; ``NONE`` only in filters: subjects without associations."""
+RESOURCE_TYPE = "topic"
+"""The only kind of resource (Confluent 8.x)."""
+ASSOCIATION_TYPES = ("key", "value")
+ONE_RESOURCE = (
+    "All associations must have the same resourceName, resourceNamespace, resourceId, and resourceType."
+)
+# More associations than a subject has that a strong one owns.
+_FEW = len(ASSOCIATION_TYPES) + 1
+# In the place of a resource's namespace, and in paths of its name: any.
+ANY = "-"
+
+
+class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A stored association, its members in the order of ``Association`` (Confluent 8.x)."""
+
+    subject: str = ""
+    """Qualified."""
+    guid: str | None = None
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+    resource_id: str | None = None
+    resource_type: str | None = None
+    association_type: str | None = None
+    lifecycle: str | None = None
+    frozen: bool | None = None
+    create_ts: int = 0
+    """ms since the epoch."""
+    update_ts: int = 0
+
+    @property
+    def strong(self) -> bool:
+        """True if it owns its subject; without a lifecycle it does not."""
+        return self.lifecycle == STRONG
+
+    @property
+    def is_frozen(self) -> bool:
+        """True if it may not be changed; without the member it may (Confluent 8.3.1)."""
+        return bool(self.frozen)
+
+    @property
+    def created(self) -> int:
+        """The time of creation, ms since 1970: what the GUID says, else the time of the newest record."""
+        said = association_guids.time_of(self.guid or "")
+        return self.create_ts if said is None else min(said, self.create_ts)
+
+    @property
+    def key(self) -> AssociationKey:
+        """What its records are about."""
+        named = (self.resource_name, self.resource_namespace, self.resource_type, self.association_type)
+        return AssociationKey(Subject.parse(self.subject), *(each or None for each in named))
+
+    def entry(self) -> Entry:
+        """Return its record, in Confluent's bytes: ``frozen`` always, ``createTs`` never."""
+        key = self.key
+        members = {
+            "guid": self.guid,
+            "tenant": TENANT,
+            "resourceName": key.resource_name,
+            "resourceNamespace": key.resource_namespace,
+            "resourceId": self.resource_id,
+            "resourceType": key.resource_type,
+            "associationType": key.association_type,
+            "subject": self.subject,
+            "lifecycle": self.lifecycle,
+            "frozen": self.is_frozen,
+        }
+        value = dumps({name: value for name, value in members.items() if value is not None and value != ""})
+        return Entry(association_key(key), value)
+
+
+_decode = msgspec.json.Decoder(Association).decode
+
+
+class Filter(NamedTuple):
+    """Criteria for associations; those that are ``None`` or empty admit all."""
+
+    resource_type: str | None = None
+    association_types: tuple[str, ...] = ()
+    lifecycles: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """True if there is any criterion; an empty resource type is one, which nothing meets."""
+        return self.resource_type is not None or bool(self.association_types or self.lifecycles)
+
+    def admits(self, found: Association) -> bool:
+        """Check one association."""
+        lifecycle = STRONG if found.strong else WEAK
+        return self._admits_kind(found) and (not self.lifecycles or lifecycle in self.lifecycles)
+
+    def _admits_kind(self, found: Association) -> bool:
+        kind = found.association_type or ""
+        return (self.resource_type is None or found.resource_type == self.resource_type) and (
+            not self.association_types or kind in self.association_types
+        )
+
+    def chosen(self, found: Iterable[Association]) -> list[Association]:
+        """Return the admitted ones."""
+        return list(filter(self.admits, found))
+
+    def of_subject(self, view: View, subject: Subject) -> list[Association] | None:
+        """Return the admitted associations of a subject; ``None`` if the subject itself is not admitted.
+
+        ``NONE`` among the lifecycles admits subjects without an association of the wanted kind (Confluent
+        8.3.1).
+        """
+        if not self.given:
+            return []
+        kind = [each for each in of_subject(view, subject) if self._admits_kind(each)]
+        if not kind:
+            return [] if NONE in self.lifecycles else None
+        return self.chosen(kind) or None
+
+
+Place = tuple[str, str, str, str, str]  # resource's name, namespace and type, type, subject
+
+
+def place_of(found: Association) -> Place:
+    """Return what associations are sorted by: resource, type and subject (Confluent 8.x)."""
+    return (
+        found.resource_name or "",
+        found.resource_namespace or "",
+        found.resource_type or "",
+        found.association_type or "",
+        found.subject,
+    )
+
+
+def of_subject(view: View, subject: Subject) -> list[Association]:
+    """All associations of a subject, in order."""
+    return sorted(walk_of_subject(view, subject), key=place_of)
+
+
+def walk_of_subject(view: View, subject: Subject) -> Iterator[Association]:
+    """Yield all associations of a subject, in any order."""
+    return (_decode(value) for _, value in layout.scan(view, layout.scope_key(layout.ASSOCIATION, subject)))
+
+
+def some_of_subject(view: View, subject: Subject) -> list[Association]:
+    """Return associations of a subject: all, if one of them is strong, else a few of any number.
+
+    A strong one has no other beside it but the key's or value's of the same resource, so a few tell.
+    """
+    return list(islice(walk_of_subject(view, subject), _FEW))
+
+
+def with_key(view: View, key: AssociationKey) -> Association | None:
+    """Return the association whose records have this key."""
+    value = view.get(layout.association_key(key.subject, association_key(key)))
+    return None if value is None else _decode(value)
+
+
+def of_resource_id(view: View, resource_id: str) -> list[Association]:
+    """All associations of the resource with this id, in order."""
+    return sorted(_led_to(view, layout.resource_id_prefix(resource_id)), key=place_of)
+
+
+def newest_of_resource(view: View, name: str, namespace: str) -> list[Association]:
+    """Return the associations of the resources so named: of each type the one that changed last.
+
+    Several resources share a name after a topic was deleted and created again.
+    """
+    newest: dict[str | None, Association] = {}
+    for each in _led_to(view, layout.resource_name_prefix(name, namespace)):
+        other = newest.get(each.association_type)
+        if other is None or each.update_ts >= other.update_ts:
+            newest[each.association_type] = each
+    return list(newest.values())
+
+
+def list_of_subject(
+    view: View, subject: Subject, wanted: Filter, after: Place | None = None
+) -> Iterator[Association | None]:
+    """Walk the admitted associations of a subject, in order, from behind ``after`` on."""
+    return _listed(lambda: walk_of_subject(view, subject), wanted, after)
+
+
+def list_of_resource_id(
+    view: View, resource_id: str, wanted: Filter, after: Place | None = None
+) -> Iterator[Association | None]:
+    """Walk the admitted associations of the resource with this id, in order."""
+    return _listed(lambda: _led_to(view, layout.resource_id_prefix(resource_id)), wanted, after)
+
+
+def list_named(
+    view: View, name: str, namespace: str, wanted: Filter, after: Place | None = None
+) -> Iterator[Association | None]:
+    """Walk the admitted associations of the resources so named, in order; ``-``: any name, or namespace.
+
+    Without a name the keys of all associations are looked at. Names that are alike in their first 84 bytes
+    come in any order, but always in the same.
+    """
+    if name == ANY:
+        prefix = layout.RESOURCE_NAME
+    else:
+        prefix = layout.resource_name_prefix(name, None if namespace == ANY else namespace)
+    packed = None if namespace == ANY else layout.part(namespace)
+    begun = None if after is None else layout.resource_name_prefix(after[0], after[1])
+    row = view.seek(prefix if begun is None else max(prefix, begun))
+    while row is not None and row[0].startswith(prefix):
+        same = layout.resource_of(row[0])
+        if packed is None or layout.namespace_of(row[0]) == packed:
+            begin = after if same == begun else None
+            yield from _listed(partial(_led_to, view, same), wanted, begin)
+        else:
+            yield None
+        row = view.seek(layout.after(same))
+
+
+def _listed(
+    walk: Callable[[], Iterator[Association]], wanted: Filter, after: Place | None
+) -> Iterator[Association | None]:
+    def admitted() -> Iterator[Association | None]:
+        return (each if wanted.admits(each) else None for each in walk())
+
+    return ordered(admitted, place_of, after)
+
+
+def _led_to(view: View, prefix: bytes) -> Iterator[Association]:
+    for key, _ in layout.scan(view, prefix):
+        value = view.get(layout.association_of(key))
+        if value is not None:
+            yield _decode(value)
+
+
+def entity(found: Association, rules: AssociationRules) -> dict[str, Any]:
+    """Return the ``Association`` as the API shows it."""
+    implied = rules.omits_implied_frozen and found.is_frozen == found.strong
+    shown = msgspec.structs.replace(
+        found,
+        lifecycle=STRONG if found.strong else WEAK,
+        frozen=None if implied else found.is_frozen,
+        create_ts=found.created,
+    )
+    return {"subject": shown.subject, **msgspec.to_builtins(shown)}
+
+
+def tail_of(found: list[Association], rules: AssociationRules) -> bytes:
+    """Return the member of ``ExtendedSchema`` for associations, a comma before it, if there are any."""
+    return b',"associations":' + dumps([entity(each, rules) for each in found]) if found else b""
+
+
+def info(found: Association, schema: bytes | None = None) -> dict[str, Any]:
+    """An association in the answer about its resource; ``schema``: the JSON of the ``Schema`` beside it."""
+    members = {
+        "subject": found.subject,
+        "associationType": found.association_type,
+        "lifecycle": STRONG if found.strong else WEAK,
+        "frozen": found.is_frozen,
+        "schema": None if schema is None else msgspec.Raw(schema),
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def response(
+    name: str | None,
+    namespace: str | None,
+    resource_id: str | None,
+    resource_type: str | None,
+    infos: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """``AssociationResponse``: what is absent or empty is left out (Confluent 8.x)."""
+    members = {
+        "resourceName": name,
+        "resourceNamespace": namespace,
+        "resourceId": resource_id,
+        "resourceType": resource_type,
+        "associations": infos,
+    }
+    return {name: value for name, value in members.items() if value}
+
+
+def latest_schema(view: View, subject: Subject) -> bytes | None:
+    """The ``Schema`` of the latest version of a subject, where there is one."""
+    found = versions.latest(view, subject)
+    return None if found is None else entities.schema_entity(found.row)

@@ -1,0 +1,141 @@
+"""JSON bodies of the API, spliced from the ready pieces of version rows: nothing is parsed or printed again.
+
+Members come in Confluent's order; absent ones are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from registry.domain.model import DEFAULT_CONTEXT, Metadata, Reference, RuleSet, Subject, guid_text
+from registry.domain.rows.layout import VersionRow
+
+from .scope import Config
+
+_SCHEMA = len(b',"schema":')
+_REFERENCES = len(b',"references":')
+_METADATA = len(b',"metadata":')
+_RULES = len(b',"ruleSet":')
+_TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
+
+_references = msgspec.json.Decoder(list[Reference]).decode
+_metadata = msgspec.json.Decoder(Metadata).decode
+_rule_set = msgspec.json.Decoder(RuleSet).decode
+
+
+def schema_entity(
+    row: VersionRow, *, times: bool = True, schema_tags: bytes = b"", tail: bytes = b""
+) -> bytes:
+    """``Schema``: answers by subject and version, and lookups.
+
+    ``times``: with ``ts`` and ``deleted``.
+    ``schema_tags``, ``tail``: further members, each with its leading comma, before ``ts`` and ``ruleSet``.
+    """
+    schema_id, ts = b',"id":%d' % row.schema_id, row.tail[:-1] if times else b""
+    front = (row.head, schema_id, row.kind, row.references, row.metadata, row.schema)
+    return b"".join((*front, schema_tags, ts, tail, row.rules, b"}"))
+
+
+def schema_string(row: VersionRow, *, tail: bytes = b"", named: bool = True) -> bytes:
+    """``SchemaString``: answers by id, and by guid where not ``named``.
+
+    ``tail``: further members, each with its leading comma, that stand before ``ts``.
+    """
+    start = row.head + row.kind if named else b"{" + row.kind[1:]
+    return b"".join((start, row.schema, row.references, row.metadata, row.rules, tail, row.tail))
+
+
+def registered(row: VersionRow, version: int, *, times: bool = False) -> bytes:
+    """``RegisterSchemaResponse``: what a registration answers; ``times``: with ``ts`` and ``deleted``."""
+    ts = row.tail[:-1] if times else b""
+    start = b'{"id":%d,"version":%d' % (row.schema_id, version)
+    return b"".join((start, row.kind, row.references, row.metadata, row.rules, row.schema, ts, b"}"))
+
+
+def text(row: VersionRow) -> str:
+    """The stored schema text."""
+    return str(orjson.loads(row.schema[_SCHEMA:]))
+
+
+def schema_type(row: VersionRow) -> str:
+    """``AVRO``, ``JSON`` or ``PROTOBUF``, or what another writer put there."""
+    return str(orjson.loads(row.kind[_TYPE:]))
+
+
+def references(row: VersionRow) -> list[Reference]:
+    """The references as the client wrote them."""
+    return _references(row.references[_REFERENCES:]) if row.references else []
+
+
+def metadata(row: VersionRow) -> Metadata | None:
+    """The stored metadata."""
+    return _metadata(row.metadata[_METADATA:]) if row.metadata else None
+
+
+def rule_set(row: VersionRow) -> RuleSet | None:
+    """The stored rule set."""
+    return _rule_set(row.rules[_RULES:]) if row.rules else None
+
+
+def with_text(row: VersionRow, schema: str) -> VersionRow:
+    """The row with another form of its schema; everything else, the guid too, stays."""
+    return row._replace(schema=b',"schema":' + orjson.dumps(schema))
+
+
+def with_qualified_references(row: VersionRow, context: str) -> VersionRow:
+    """The row with its references' subjects qualified by ``context`` (``referenceFormat=qualified``)."""
+    if context == DEFAULT_CONTEXT or not row.references:
+        return row
+    listed = [
+        Reference(each.name, Subject.within(context, each.subject).qualified, each.version)
+        for each in references(row)
+    ]
+    return row._replace(references=b',"references":' + msgspec.json.encode(listed))
+
+
+def config_entity(config: Config) -> bytes:
+    """``Config``: the answer of GET and DELETE, with the level as ``compatibilityLevel``."""
+    return msgspec.json.encode(config)
+
+
+def config_update(config: Config) -> bytes:
+    """``ConfigUpdateRequest``: the answer of PUT, with the level as ``compatibility``."""
+    members: dict[str, Any] = msgspec.to_builtins(config)
+    renamed = {"compatibilityLevel": "compatibility"}
+    return orjson.dumps({renamed.get(name, name): value for name, value in members.items()})
+
+
+def mode_entity(mode: str | None) -> bytes:
+    """``Mode``; an absent mode is left out."""
+    return b"{}" if mode is None else orjson.dumps({"mode": mode})
+
+
+def shown(value: Metadata | RuleSet | None) -> str:
+    """Metadata or rules in a message."""
+    return "null" if value is None else msgspec.json.encode(value).decode()
+
+
+def registered_anew(
+    schema_id: int,
+    version: int,
+    md5: bytes,
+    schema_type: str,
+    schema: str,
+    listed: Sequence[Reference],
+    meta: Metadata | None,
+    rules: RuleSet | None,
+) -> bytes:
+    """``RegisterSchemaResponse`` of a version that has no row yet; so without ``ts`` and ``deleted``."""
+    front = b'{"id":%d,"version":%d,"guid":"%s"' % (schema_id, version, guid_text(md5).encode())
+    parts = [front, b',"schemaType":', orjson.dumps(schema_type)]
+    if listed:
+        parts += (b',"references":', msgspec.json.encode(listed))
+    if meta is not None:
+        parts += (b',"metadata":', msgspec.json.encode(meta))
+    if rules is not None:
+        parts += (b',"ruleSet":', msgspec.json.encode(rules))
+    return b"".join((*parts, b',"schema":', orjson.dumps(schema), b"}"))

@@ -1,0 +1,247 @@
+"""Lists of the API as walks: from behind any item on, in the order in which clients see them.
+
+A walk (see :mod:`.sorting`) keeps no position in the view, only keys. So the view may be another one whenever
+it is resumed, and what does not change meanwhile is listed exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+from registry.domain.model import Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import VersionRow, View
+
+from . import entities, scope, subject_order, versions
+from .associations import Association, Filter
+from .sorting import ordered, sorted_names
+from .subject_order import Found, Prefix
+from .versions import Registered
+
+_NO_FILTER = Filter()
+
+
+def subjects(
+    view: View,
+    prefix: str,
+    after: Subject | None = None,
+    *,
+    deleted: bool = False,
+    deleted_only: bool = False,
+) -> Iterator[Subject | None]:
+    """Walk the subjects under a prefix; one counts as deleted when all its versions are."""
+    for found in subject_order.subjects(view, Prefix.parse(prefix), after):
+        if found is None:
+            yield None
+            continue
+        live = yield from _live(view, found)
+        shown = live is not None and (not deleted_only if live else deleted or deleted_only)
+        yield found[0] if shown else None
+
+
+def _live(view: View, found: Found) -> Generator[None, None, bool | None]:
+    """Return true if a version of the subject is not soft-deleted; None if all are forgotten."""
+    subject, first = found
+    if not layout.is_deleted(first):
+        return True
+    there = None
+    for _, value in layout.scan_back(view, layout.scope_key(layout.VERSION, subject)):
+        if not layout.is_deleted(value):
+            return True
+        if there is None and not versions.cleared(view, subject, VersionRow.unpack(value)):
+            there = False
+        yield None
+    return there
+
+
+class Listed(NamedTuple):
+    """A version in the list of schemas."""
+
+    found: Registered
+    aliases: list[str]
+    associations: list[Association]
+
+
+class Schemas(NamedTuple):
+    """What the list of schemas is asked for; ``latest_only`` applies before ``rule_type`` does."""
+
+    prefix: str
+    deleted: bool = False
+    latest_only: bool = False
+    rule_type: str = ""
+    with_aliases: bool = False
+    wanted: Filter = _NO_FILTER
+
+    def walk(self, view: View, after: tuple[Subject, int] | None = None) -> Iterator[Listed | None]:
+        """Walk the versions by subject and version."""
+        aliases: dict[Subject, list[str]] = {}
+        if self.with_aliases:
+            for pair in _aliases_under(view, self.prefix):
+                if pair is not None:
+                    aliases.setdefault(pair[1], []).append(pair[0])
+                yield None
+        last = None if after is None else after[0]
+        if after is not None and not self.latest_only:
+            yield from self._of_subject(view, after[0], aliases, after[1])
+        walk = subject_order.subjects(view, Prefix.parse(self.prefix), last)
+        for subject in _with_targets(walk, [*aliases], last):
+            if subject is None:
+                yield None
+            else:
+                yield from self._of_subject(view, subject, aliases, None)
+
+    def _of_subject(
+        self, view: View, subject: Subject, aliases: dict[Subject, list[str]], after: int | None
+    ) -> Iterator[Listed | None]:
+        names = sorted(aliases.get(subject, ()))
+        chosen: list[Association] | None = None
+        for each in _versions(view, subject, after, deleted=self.deleted, latest_only=self.latest_only):
+            if each is None or (self.rule_type and not _has_rule(each, self.rule_type)):
+                yield None
+                continue
+            if chosen is None:
+                chosen = self.wanted.of_subject(view, subject)
+                if chosen is None:
+                    return
+            yield Listed(each, names, chosen)
+
+
+def _versions(
+    view: View, subject: Subject, after: int | None, *, deleted: bool, latest_only: bool
+) -> Iterator[Registered | None]:
+    prefix = layout.scope_key(layout.VERSION, subject)
+    if latest_only:
+        found = layout.scan_back(view, prefix)
+    else:
+        found = layout.scan(view, prefix, None if after is None else prefix + layout.number(after) + b"\0")
+    for key, value in found:
+        if layout.is_deleted(value) and not deleted:
+            yield None
+            continue
+        row = VersionRow.unpack(value)
+        if versions.cleared(view, subject, row):
+            yield None
+            continue
+        yield Registered(subject, layout.unnumber(key[-4:]), row)
+        if latest_only:
+            return
+
+
+def _has_rule(registered: Registered, rule_type: str) -> bool:
+    rules = entities.rule_set(registered.row)
+    groups = (rules.migration_rules, rules.domain_rules, rules.encoding_rules) if rules else ()
+    return any(rule.type == rule_type for group in groups for rule in group or ())
+
+
+def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None]:
+    """Walk the aliases under a prefix with the subjects that they lead to."""
+    prefix = Prefix.parse(text)
+    start = layout.CONFIG
+    if prefix.whole:
+        start = layout.context_key(layout.CONFIG, prefix.context) + layout.part_prefix(prefix.name)
+    for key, value in layout.scan(view, start):
+        alias = layout.scope_of(key, value)
+        target = scope.aliased(view, alias) if prefix.admits(alias) else alias
+        yield None if target == alias else (alias.qualified, target)
+
+
+def _with_targets(
+    walk: Iterator[Found | None], targets: list[Subject], after: Subject | None
+) -> Iterator[Subject | None]:
+    """Merge further subjects into a walk over subjects; those that come twice are there once."""
+    rank = subject_order.rank
+    coming = targets if after is None else [each for each in targets if rank(each) > rank(after)]
+    waiting = sorted(coming, key=rank, reverse=True)
+    for found in walk:
+        if found is None:
+            yield None
+            continue
+        subject = found[0]
+        while waiting and rank(waiting[-1]) < rank(subject):
+            yield waiting.pop()
+        if waiting and waiting[-1] == subject:
+            waiting.pop()
+        yield subject
+    yield from reversed(waiting)
+
+
+def version_numbers(
+    view: View,
+    subject: Subject,
+    after: int | None = None,
+    *,
+    deleted: bool = False,
+    deleted_only: bool = False,
+    deleted_as_negative: bool = False,
+) -> Iterator[int | None]:
+    """Walk a subject's versions, ascending; soft-deleted ones negative with ``deleted_as_negative``.
+
+    That wins over the other two.
+    """
+    seen = deleted or deleted_only or deleted_as_negative
+    for each in _versions(view, subject, after, deleted=seen, latest_only=False):
+        if each is None or (deleted_only and not deleted_as_negative and not each.row.deleted):
+            yield None
+        else:
+            yield -each.version if deleted_as_negative and each.row.deleted else each.version
+
+
+class PlacedVersion(NamedTuple):
+    """A version that holds an id, and its place among those that do."""
+
+    place: bytes
+    found: Registered
+
+
+def versions_of_id(
+    view: View, context: str, schema_id: int, after: bytes = b"", *, deleted: bool = False
+) -> Iterator[PlacedVersion | None]:
+    """Walk the subjects of an id, each with its version recorded last, in the order of those records.
+
+    ``after`` is the place behind which to begin.
+    """
+    prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
+    for key, _ in layout.scan(view, prefix, prefix + after + b"\0" if after else None):
+        found = versions.at(view, layout.version_key_of_id(key, prefix, packed))
+        last = found is not None and (yield from _is_last(view, found, schema_id))
+        shown = found is not None and last and (deleted or not found.row.deleted)
+        yield PlacedVersion(key[len(prefix) :], found) if found is not None and shown else None
+
+
+def subjects_of_id(view: View, context: str, schema_id: int) -> Iterator[str | None]:
+    """Walk the names of an id's subjects, sorted."""
+    found = versions_of_id(view, context, schema_id)
+    return sorted_names(each.found.subject.qualified if each else None for each in found)
+
+
+def _is_last(view: View, found: Registered, schema_id: int) -> Generator[None, None, bool]:
+    """Return true if no version of the subject has the id by a later record."""
+    subject, version, row = found
+    for key, value in layout.scan(view, layout.scope_key(layout.VERSION, subject)):
+        if layout.unnumber(key[-4:]) != version:
+            other = layout.id_of(value) == schema_id and layout.offset_of(value) > row.offset
+            if other and not versions.cleared(view, subject, VersionRow.unpack(value)):
+                return False
+            yield None
+    return True
+
+
+def referrer_ids(
+    view: View,
+    subject: Subject,
+    version: int,
+    after: tuple[str, int] | None = None,
+    *,
+    deleted: bool = False,
+) -> Iterator[tuple[str, int] | None]:
+    """Walk the context and id of each schema that refers to a version, by context and id."""
+    prefix = layout.referrer_prefix(subject, version)
+
+    def using() -> Iterator[tuple[str, int] | None]:
+        for key, _ in layout.scan(view, prefix):
+            found = versions.at(view, layout.VERSION + key[len(prefix) :])
+            shown = found is not None and (deleted or not found.row.deleted)
+            yield (found.subject.context, found.row.schema_id) if found is not None and shown else None
+
+    return ordered(using, lambda each: each, after)

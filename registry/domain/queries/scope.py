@@ -1,0 +1,182 @@
+"""Config and mode: what is stored for a scope, and what holds for a subject.
+
+A scope is a subject, a context (``Subject(".ctx", "")``), the default context, which is also the top level
+(``TOP``), or the default of all contexts (``EVERYWHERE``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+
+from .association_rules import RELEASED, AssociationRules
+
+READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE"})
+TAKES_IDS = frozenset({"IMPORT", "FORWARD"})
+"""Modes in which a registration brings its own id, and nothing is validated or compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the server's settings say where nothing is stored."""
+
+    compatibility: str = "BACKWARD"
+    validate_fields: bool = False
+    validate_new_schemas: bool = True
+    mode_mutability: bool = True
+    reject_empty_subject: bool = False
+    association_rules: AssociationRules = RELEASED
+
+
+class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A config; absent members are ``None``. Names and order are those of the log and of ``GET /config``."""
+
+    alias: str | None = None
+    alias_for_deks: str | None = None
+    normalize: bool | None = None
+    validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
+    validate_rules: bool | None = None
+    compatibility_level: str | None = None
+    compatibility_policy: str | None = None
+    compatibility_group: str | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
+
+    @property
+    def adds(self) -> bool:
+        """Whether registrations under it may get metadata or rules that the client did not send."""
+        return not (
+            self.default_metadata is None
+            and self.override_metadata is None
+            and self.default_rule_set is None
+            and self.override_rule_set is None
+        )
+
+
+_decode = msgspec.json.Decoder(Config).decode
+_INHERITED = (
+    "normalize", "validate_fields", "validate_new_schemas", "validate_rules",
+    "compatibility_policy", "compatibility_group",
+)  # fmt: skip
+
+
+_TOP_CONFIG, _EVERYWHERE_CONFIG = (layout.scope_key(layout.CONFIG, scope) for scope in (TOP, EVERYWHERE))
+_TOP_MODE, _EVERYWHERE_MODE = (layout.scope_key(layout.MODE, scope) for scope in (TOP, EVERYWHERE))
+
+
+def stored_config(view: View, scope: Subject) -> Config | None:
+    """The config stored for exactly this scope."""
+    return _config_at(view, layout.scope_key(layout.CONFIG, scope))
+
+
+def _config_at(view: View, key: bytes) -> Config | None:
+    value = view.get(key)
+    return None if value is None else _decode(value)
+
+
+def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
+    """The config that holds for a subject, always with a level (Confluent 8.x).
+
+    A config of its own counts as a whole but for six members, which fall back to the top level's, whatever
+    the subject's context; its missing level is the server's default, not the top level's. Without one: the
+    context's as a whole, else that of all contexts, else the server's default. The top level stands for the
+    default context only.
+    """
+    own = stored_config(view, subject)
+    if own is not None:
+        top = None if subject == TOP else _config_at(view, _TOP_CONFIG)
+        return _with_level(own if top is None else _inherit(own, top), defaults)
+    config = (
+        None if subject.is_context else _config_at(view, _context_key(layout.CONFIG, subject, _TOP_CONFIG))
+    )
+    if config is None and subject != EVERYWHERE:
+        config = _config_at(view, _EVERYWHERE_CONFIG)
+    return _with_level(config or Config(), defaults)
+
+
+def _inherit(own: Config, top: Config) -> Config:
+    missing = {
+        name: value
+        for name in _INHERITED
+        if getattr(own, name) is None and (value := getattr(top, name)) is not None
+    }
+    return msgspec.structs.replace(own, **missing) if missing else own
+
+
+def _with_level(config: Config, defaults: Defaults) -> Config:
+    if config.compatibility_level is not None:
+        return config
+    return msgspec.structs.replace(config, compatibility_level=defaults.compatibility)
+
+
+def exact_config(view: View, scope: Subject, defaults: Defaults) -> Config | None:
+    """The config of exactly this scope as ``GET /config`` shows it, with a level; some always have one."""
+    stored = stored_config(view, scope)
+    if stored is None and _always_has_one(scope):
+        stored = Config()
+    return None if stored is None else _with_level(stored, defaults)
+
+
+def stored_mode(view: View, scope: Subject) -> str | None:
+    """The mode stored for exactly this scope."""
+    value = view.get(layout.scope_key(layout.MODE, scope))
+    return None if value is None else layout.mode_of(value)
+
+
+def mode_in_scope(view: View, subject: Subject) -> str:
+    """The mode that holds for a subject: its own, its context's, that of all contexts, else ``READWRITE``."""
+    own = layout.scope_key(layout.MODE, subject)
+    for key in (own, _context_key(layout.MODE, subject, _TOP_MODE), _EVERYWHERE_MODE):
+        value = view.get(key)
+        if value is not None:
+            return layout.mode_of(value)
+    return "READWRITE"
+
+
+def _context_key(table: bytes, subject: Subject, top: bytes) -> bytes:
+    return (
+        top if subject.context == DEFAULT_CONTEXT else layout.scope_key(table, Subject(subject.context, ""))
+    )
+
+
+def validates_fields(config: Config, defaults: Defaults) -> bool:
+    """Whether reserved fields are checked under a config in scope."""
+    return defaults.validate_fields if config.validate_fields is None else config.validate_fields
+
+
+def validates_new_schemas(config: Config, defaults: Defaults) -> bool:
+    """Whether new schemas are parsed strictly under a config in scope."""
+    stored = config.validate_new_schemas
+    return defaults.validate_new_schemas if stored is None else stored
+
+
+def context_label(subject: Subject) -> str:
+    """A subject's context as Confluent's messages print it: empty for the default one (two blanks result)."""
+    return "" if subject.context == DEFAULT_CONTEXT else f":{subject.context}:"
+
+
+def aliased(view: View, subject: Subject) -> Subject:
+    """The subject that the own config of ``subject`` names as its alias, else itself; one step only."""
+    config = stored_config(view, subject)
+    if config is None or not config.alias or subject.is_context:
+        return subject
+    return Subject.within(subject.context, config.alias)
+
+
+def exact_mode(view: View, scope: Subject) -> str | None:
+    """The mode of exactly this scope as ``GET /mode`` shows it; some scopes always have one."""
+    stored = stored_mode(view, scope)
+    return "READWRITE" if stored is None and _always_has_one(scope) else stored
+
+
+def _always_has_one(scope: Subject) -> bool:
+    """Return whether a scope shows the server's defaults where nothing is stored (Confluent 8.3.1)."""
+    return scope == TOP or scope.context == ALL_CONTEXTS

@@ -1,0 +1,46 @@
+"""The marker of a snapshot: a record of the log at whose place a snapshot was asked for.
+
+The snapshot is the fold of all records up to the marker, itself included. Only the newest marker has a row.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from registry.domain.log_format.records import SNAPSHOT, SNAPSHOT_KEY, Entry
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """A marker, as its row holds it."""
+
+    request: str
+    """Random hexadecimal digits, which tell requests apart."""
+    offset: int = -1
+    """The record's own."""
+    ts: int = 0
+    """When it was appended, ms since the epoch."""
+
+    @property
+    def end(self) -> int:
+        """The offset of the snapshot: of the next record to apply."""
+        return self.offset + 1
+
+
+_decode = msgspec.json.Decoder(Marker).decode
+_ROW = layout.cluster_key(SNAPSHOT)
+
+
+def newest_marker(view: View) -> Marker | None:
+    """The newest marker that was applied; ``None`` too when it holds something else than ours do."""
+    row = view.get(_ROW)
+    try:
+        return None if row is None else _decode(row)
+    except msgspec.MsgspecError:
+        return None
+
+
+def marker_record(request: str) -> Entry:
+    """The record that asks for a snapshot."""
+    return Entry(SNAPSHOT_KEY, msgspec.json.encode({"request": request}))

@@ -1,0 +1,202 @@
+"""Subjects in the order of their qualified names, from any subject on.
+
+Version rows lie in the order of context and name. Lists are in the order of qualified names, which differs in
+three ways: the default context's names stand bare among those that begin with ``:.``; a context ends with a
+colon, so that ``.a-b`` comes before ``.a``; and names of more than :data:`.layout.PART_MAX` bytes are cut in
+keys. A subject's neighbour is found by a few seeks, so a list can begin anywhere.
+
+Contexts whose names are that long come where their first bytes place them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+
+from . import versions
+from .sorting import ordered
+
+_DEFAULT = DEFAULT_CONTEXT.encode()
+_QUALIFIED = b":."  # bare names before it, qualified names that begin with it, and bare names from _BEYOND on
+_BEYOND = b":/"
+_COLON = ord(":")  # ends a context in a qualified name; no context holds one
+
+Found = tuple[Subject, bytes]
+"""A subject and the value of its first version row."""
+
+
+class Prefix(NamedTuple):
+    """The subjects that a ``subjectPrefix`` admits."""
+
+    context: str
+    whole: bool  # ``context`` is all of the context's name, not its beginning
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Prefix:
+        """Read a prefix (Confluent 8.x).
+
+        ``:*:`` everything; ``:*:foo`` in every context; ``:.ctx:foo`` in one; ``:.c`` in the contexts that
+        begin so; anything else in the default context.
+        """
+        if text.startswith(":*:"):
+            return cls("", False, text[3:])
+        if text.startswith(":.") and ":" not in text[1:]:
+            return cls(text[1:], False, "")
+        return cls(*_whole(Subject.parse(text)))
+
+    def admits(self, subject: Subject) -> bool:
+        """Return true if the subject is under the prefix."""
+        context = subject.context
+        return subject.name.startswith(self.name) and (
+            context == self.context if self.whole else context.startswith(self.context)
+        )
+
+
+def _whole(subject: Subject) -> tuple[str, bool, str]:
+    return subject.context, True, subject.name
+
+
+class _Span(NamedTuple):
+    """The names of one context from ``start`` on and before ``end``, as raw parts of keys."""
+
+    context: bytes
+    start: bytes = b""
+    end: bytes | None = None
+
+
+def rank(subject: Subject) -> bytes:
+    """Return what subjects are sorted by here: the qualified name, with the context as keys hold it."""
+    context, name = _raw(subject.context), subject.name.encode()
+    if context == _DEFAULT and not name.startswith(_QUALIFIED):
+        return name
+    return b":%b:%b" % (context, name)
+
+
+def subjects(view: View, prefix: Prefix, after: Subject | None = None) -> Iterator[Found | None]:
+    """Yield the subjects under a prefix that have version rows, from behind ``after`` on."""
+    for span in _spans(view, prefix, after):
+        begin = after if after is not None and _raw(after.context) == span.context else None
+        for found in _in_span(view, span, prefix.name, begin):
+            yield found if found is not None and prefix.admits(found[0]) else None
+
+
+def _spans(view: View, prefix: Prefix, after: Subject | None) -> Iterator[_Span]:
+    if prefix.whole:
+        yield _Span(_raw(prefix.context))
+        return
+    default = DEFAULT_CONTEXT.startswith(prefix.context)
+    name = b"" if after is None or after.context != DEFAULT_CONTEXT else after.name.encode()
+    bare = after is not None and after.context == DEFAULT_CONTEXT and not name.startswith(_QUALIFIED)
+    if default and (after is None or (bare and name < _QUALIFIED)):
+        yield _Span(_DEFAULT, b"", _QUALIFIED)
+        after = None
+    if after is None or not bare:
+        yield from _contexts(view, layout.part_prefix(prefix.context), after)
+    if default:
+        yield _Span(_DEFAULT, _BEYOND)
+
+
+def _contexts(view: View, beginning: bytes, after: Subject | None) -> Iterator[_Span]:
+    """Yield the spans of all contexts that begin so, the default one's being its names like ``:.x``."""
+    context = _first_from(view, beginning, beginning) if after is None else _raw(after.context)
+    while context is not None:
+        yield _Span(_DEFAULT, _QUALIFIED, _BEYOND) if context == _DEFAULT else _Span(context)
+        context = _next(view, context, beginning)
+
+
+def _next(view: View, context: bytes, beginning: bytes) -> bytes | None:
+    """Return the context behind ``context``, both ended by a colon, of those that begin so."""
+    found = _first_from(view, context + b":", beginning)
+    for length in range(len(context) - 1, max(len(beginning), 1) - 1, -1):
+        # What ``context`` goes on with sorts before a colon: its own beginning, as a context, comes later.
+        if context[length] < _COLON and _exists(view, context[:length]):
+            shorter = context[:length]
+            earlier = found is not None and found.startswith(shorter) and found[length] < _COLON
+            return found if earlier else shorter
+    return found
+
+
+def _first_from(view: View, start: bytes, beginning: bytes) -> bytes | None:
+    """Return the first context from ``start`` on; of those that begin alike, the one that sorts first."""
+    found = _context_at(view, start)
+    if found is None or not found.startswith(beginning):
+        return None
+    while True:
+        further = _context_at(view, found + b"\x01")
+        if further is None or not further.startswith(found) or further[len(found)] > _COLON:
+            return found
+        found = further
+
+
+def _context_at(view: View, start: bytes) -> bytes | None:
+    row = view.seek(layout.VERSION + start)
+    return row[0][1 : row[0].index(b"\0")] if row is not None and row[0].startswith(layout.VERSION) else None
+
+
+def _exists(view: View, context: bytes) -> bool:
+    if context == _DEFAULT:
+        return True
+    prefix = layout.VERSION + context + b"\0"
+    row = view.seek(prefix)
+    return row is not None and row[0].startswith(prefix)
+
+
+def _in_span(view: View, span: _Span, name: str, after: Subject | None) -> Iterator[Found | None]:
+    base = layout.VERSION + span.context + b"\0"
+    raw = layout.part_prefix(name)
+    end = layout.after(base + raw)
+    if span.end is not None:
+        end = min(end, base + span.end)
+    start = max(base + raw, base + span.start)
+    if after is not None:
+        last = base + _raw(after.name)
+        group = last[: len(base) + layout.PART_CUT]
+        if last == group or not (layout.is_cut(last) or _has_cut(view, group)):
+            start = max(start, last + b"\x01")
+        elif start <= group < end:
+            yield from _group(view, group, after.name)
+            start = layout.after(group)
+    context = layout.unpart(span.context)
+    row = view.seek(start)
+    while row is not None and row[0] < end:
+        key, value = row
+        ended = key.index(b"\0", len(base))
+        group = key[: len(base) + layout.PART_CUT]
+        if ended > len(group) and _has_cut(view, group):
+            yield from _group(view, group, None)
+            row = view.seek(layout.after(group))
+        else:
+            raw = key[len(base) : ended]
+            if context is None or b"\x01" in raw:
+                yield versions.subject_at(key, value), value
+            else:
+                yield Subject(context, raw.decode()), value
+            row = view.seek(key[:ended] + b"\x01")
+
+
+def _has_cut(view: View, group: bytes) -> bool:
+    """Return true if some names with this beginning are cut, so that keys do not tell their order."""
+    row = view.seek(group + layout.CUT_MARK)
+    return row is not None and row[0].startswith(group + layout.CUT_MARK)
+
+
+def _group(view: View, group: bytes, after: str | None) -> Iterator[Found | None]:
+    """Yield the subjects whose names go on behind a beginning of as many bytes as cut ones keep."""
+
+    def members() -> Iterator[Found | None]:
+        row = view.seek(group + b"\x01")
+        while row is not None and row[0].startswith(group):
+            key, value = row
+            yield versions.subject_at(key, value), value
+            row = view.seek(key[: key.index(b"\0", len(group))] + b"\x01")
+
+    return ordered(members, lambda found: found[0].name, after)
+
+
+def _raw(text: str) -> bytes:
+    return layout.part(text)[:-1]

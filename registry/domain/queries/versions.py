@@ -1,0 +1,272 @@
+"""Registered versions: found by subject, by id and by content.
+
+A soft-deleted version that a later ``CLEAR_SUBJECT`` forgot is absent everywhere in this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import orjson
+
+from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
+from registry.domain.rows import layout
+from registry.domain.rows.layout import VersionRow, View
+
+from .sorting import Search, finished, first
+
+SHARED_ROWS_MAX = 64
+"""How many rows of one content are looked at, so that text shared by many subjects stays cheap."""
+
+
+class Registered(NamedTuple):
+    """A registered version and where it stands."""
+
+    subject: Subject
+    version: int
+    row: VersionRow
+
+
+def cleared(view: View, subject: Subject, row: VersionRow) -> bool:
+    """Whether a soft-deleted version is older than the last clear of its subject, context or everything."""
+    return row.deleted and _cleared_at(view, subject) > row.offset
+
+
+def _cleared_at(view: View, subject: Subject) -> int:
+    """Return the offset of the last clear that concerns a subject; -1 where there was none."""
+    scopes = (subject, Subject(subject.context, ""), Subject(DEFAULT_CONTEXT, ""))
+    clears = (view.get(layout.scope_key(layout.CLEAR, scope)) for scope in scopes)
+    return max((int.from_bytes(clear, "big") for clear in clears if clear is not None), default=-1)
+
+
+def get(view: View, subject: Subject, version: int) -> VersionRow | None:
+    """One version, soft-deleted or not."""
+    value = view.get(layout.version_key(subject, version))
+    if value is None:
+        return None
+    row = VersionRow.unpack(value)
+    return None if row.deleted and cleared(view, subject, row) else row
+
+
+def versions(
+    view: View,
+    subject: Subject,
+    *,
+    deleted: bool = False,
+    newest_first: bool = False,
+    leave_out: Callable[[bytes], bool] | None = None,
+) -> Iterator[Registered]:
+    """The versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``.
+
+    ``leave_out`` is asked about the values of rows, before they are unpacked.
+    """
+    found = walk(view, subject, deleted=deleted, newest_first=newest_first, leave_out=leave_out)
+    return (each for each in found if each is not None)
+
+
+def walk(
+    view: View,
+    subject: Subject,
+    *,
+    deleted: bool = False,
+    newest_first: bool = False,
+    leave_out: Callable[[bytes], bool] | None = None,
+) -> Iterator[Registered | None]:
+    """Walk the versions that :func:`versions` gives."""
+    prefix = layout.scope_key(layout.VERSION, subject)
+    seen = layout.scan_back(view, prefix) if newest_first else layout.scan(view, prefix)
+    cleared_at: int | None = None
+    for key, value in seen:
+        if layout.is_deleted(value):
+            if not deleted:
+                yield None
+                continue
+            if cleared_at is None:
+                cleared_at = _cleared_at(view, subject)
+            if cleared_at > layout.offset_of(value):
+                yield None
+                continue
+        left_out = leave_out is not None and leave_out(value)
+        yield None if left_out else Registered(subject, layout.unnumber(key[-4:]), VersionRow.unpack(value))
+
+
+def latest(view: View, subject: Subject) -> Registered | None:
+    """The newest version that is not soft-deleted."""
+    return next(versions(view, subject, newest_first=True), None)
+
+
+def named(view: View, subject: Subject, number: int) -> Registered | None:
+    """The version that a number names: exactly that one, or the latest, which is never soft-deleted."""
+    return finished(find_named(view, subject, number))
+
+
+def find_named(view: View, subject: Subject, number: int) -> Search[Registered | None]:
+    """Search for the version that :func:`named` returns."""
+    if number == LATEST:
+        return (yield from first(walk(view, subject, newest_first=True)))
+    row = get(view, subject, number)
+    return None if row is None else Registered(subject, number, row)
+
+
+def newest(view: View, subject: Subject) -> Registered | None:
+    """The highest version, soft-deleted or not: the next one is one above it."""
+    return next(versions(view, subject, deleted=True, newest_first=True), None)
+
+
+def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
+    """Whether the subject has any version in this visibility."""
+    return finished(find_any(view, subject, deleted=deleted))
+
+
+def find_any(view: View, subject: Subject, *, deleted: bool = False) -> Search[bool]:
+    """Search for a version of the subject in this visibility."""
+    found = yield from first(walk(view, subject, deleted=deleted, newest_first=True))
+    return found is not None
+
+
+def at(view: View, key: bytes) -> Registered | None:
+    """The version whose row has this key, with its subject; None where it is absent."""
+    value = view.get(key)
+    return None if value is None else _registered(view, key, value)
+
+
+def _registered(view: View, key: bytes, value: bytes) -> Registered | None:
+    row = VersionRow.unpack(value)
+    subject = subject_at(key, value)
+    if row.deleted and cleared(view, subject, row):
+        return None
+    return Registered(subject, layout.unnumber(key[-4:]), row)
+
+
+def subject_at(key: bytes, value: bytes) -> Subject:
+    """The subject of a version row; a name too long for a key is read from the row."""
+    context, _, rest = key[1:-4].partition(b"\0")
+    context_text, name_text = layout.unpart(context), layout.unpart(rest[:-1])
+    if context_text is None or name_text is None:
+        head = VersionRow.unpack(value).head
+        return Subject.parse(orjson.loads(head + b"}").get("subject", ""))
+    return Subject(context_text, name_text)
+
+
+def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
+    """All versions with this id in a context, the oldest record first."""
+    prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
+    for key, _ in layout.scan(view, prefix):
+        found = at(view, layout.version_key_of_id(key, prefix, packed))
+        if found is not None:
+            yield found
+
+
+def by_id(view: View, context: str, schema_id: int) -> Registered | None:
+    """The version that answers for an id of a context: the one of the lowest offset."""
+    return next(of_id(view, context, schema_id), None)
+
+
+def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered | None]:
+    """Search for the version that answers for an id under the query parameter ``subject`` (Confluent 8.x).
+
+    Nothing: the default context. ``:.ctx:``: that context. ``:.ctx:name``: that pair only. ``name``: the pair
+    in the default context, then in each other one, then the id in the default context whatever its subject.
+    """
+    subject = Subject.parse(scope)
+    if subject.is_context:
+        return by_id(view, subject.context, schema_id)
+    if subject.context != DEFAULT_CONTEXT:
+        return of_id_in(view, subject, schema_id)
+    for context in contexts(view):
+        yield
+        found = of_id_in(view, Subject(context, subject.name), schema_id) if context is not None else None
+        if found is not None:
+            return found
+    return by_id(view, DEFAULT_CONTEXT, schema_id)
+
+
+def of_id_in(view: View, subject: Subject, schema_id: int) -> Registered | None:
+    """The version of a subject that was recorded last with this id."""
+    first = by_id(view, subject.context, schema_id)
+    if first is None:
+        return None
+    held = [each for each in of_content_in(view, subject, first.row.md5) if each.row.schema_id == schema_id]
+    return max(held or _clashing(view, subject, schema_id), key=lambda each: each.row.offset, default=None)
+
+
+def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
+    # Other writers can bind an id to two contents: then the first row's content need not be the subject's.
+    prefix = layout.id_prefix(subject.context, schema_id)
+    packed, name = layout.part(subject.context), layout.part(subject.name)
+    keys = islice((key for key, _ in layout.scan(view, prefix)), SHARED_ROWS_MAX)
+    own = [key for key in keys if key[len(prefix) + 8 : -4] == name]
+    found = (at(view, layout.version_key_of_id(key, prefix, packed)) for key in own)
+    return [each for each in found if each is not None]
+
+
+def id_in_use(view: View, context: str, schema_id: int) -> bool:
+    """Whether any version, soft-deleted and forgotten ones included, has this id."""
+    prefix = layout.id_prefix(context, schema_id)
+    row = view.seek(prefix)
+    return row is not None and row[0].startswith(prefix)
+
+
+def id_max(view: View, context: str) -> int:
+    """The highest id any version of the context has; 0 where it has none."""
+    prefix = layout.context_key(layout.ID, context)
+    row = view.seek_back(layout.after(prefix))
+    if row is None or not row[0].startswith(prefix):
+        return 0
+    return max(0, layout.unnumber(row[0][len(prefix) : len(prefix) + 4]))
+
+
+def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
+    """The versions of one content in a context, at most :data:`SHARED_ROWS_MAX` rows, by subject."""
+    prefix, packed = layout.guid_prefix(context, md5), layout.part(context)
+    for count, (key, _) in enumerate(layout.scan(view, prefix)):
+        if count == SHARED_ROWS_MAX:
+            return
+        found = at(view, layout.VERSION + packed + key[len(prefix) :])
+        if found is not None:
+            yield found
+
+
+def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
+    """The versions of one content under one subject, ascending, soft-deleted ones included."""
+    prefix = layout.guid_prefix(subject.context, md5) + layout.part(subject.name)
+    numbers = [layout.unnumber(key[-4:]) for key, _ in layout.scan(view, prefix)]
+    found = ((number, get(view, subject, number)) for number in numbers)
+    return [Registered(subject, number, row) for number, row in found if row is not None]
+
+
+def by_guid(view: View, md5: bytes) -> Search[Registered | None]:
+    """Search for this content: in the default context, else in the first other one that has it."""
+    for context in contexts(view):
+        yield
+        found = next(of_content(view, context, md5), None) if context is not None else None
+        if found is not None:
+            return found
+    return None
+
+
+def contexts(view: View, prefix: str = "", after: str | None = None) -> Iterator[str | None]:
+    """Walk the contexts whose name begins with ``prefix``: the default one first, then by code points."""
+    if after is None:
+        yield DEFAULT_CONTEXT if DEFAULT_CONTEXT.startswith(prefix) else None
+    beginning = layout.CONTEXT + layout.part_prefix(prefix)
+    start = (
+        None if after in (None, DEFAULT_CONTEXT) else layout.context_key(layout.CONTEXT, after or "") + b"\0"
+    )
+    for key, value in layout.scan(view, beginning, start and max(start, beginning)):
+        name = context_at(key, value)
+        yield name if name != DEFAULT_CONTEXT and name.startswith(prefix) else None
+
+
+def contexts_known(view: View) -> list[str]:
+    """The contexts that the log names, in code-point order, without the default one."""
+    names = (context_at(key, value) for key, value in layout.scan(view, layout.CONTEXT))
+    return sorted(name for name in names if name != DEFAULT_CONTEXT)
+
+
+def context_at(key: bytes, value: bytes) -> str:
+    """Return the context whose row this is; a name too long for a key is read from the row."""
+    name = layout.unpart(key[1:-1])
+    return value.decode() if name is None else name

@@ -1,0 +1,470 @@
+"""Rows: the tables of the store, the order of their keys, and the bytes of a version row.
+
+Every row is one key and one value in a single ordered key space; a key begins with the letter of its table.
+
+====== ==================================== ==================================================
+table  key after the letter                 value
+====== ==================================== ==================================================
+``A``  context subject hash(record key)     association: the record's JSON
+``B``  registrar name                       our cluster records (barrier …): JSON with offset, ts
+``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
+``D``  context subject                      last delete mark: offset and version, see :mod:`.fold`
+``E``  context subject version              empty; the version's sensitive metadata is encrypted
+``F``  context subject                      config: the record's JSON
+``G``  context md5 subject version          id
+``I``  context id offset subject version    empty; the first row of an id is the one that reads see
+``K``  key of the row it stands for         its record key, where others wrote it in other bytes than ours
+``M``  context subject                      mode, upper case; where the key is cut, a blank and the full name
+``N``  context                              highest reserved id
+``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
+``Q``  ``?`` hash(record key)               the same for a key that cannot be read
+``R``  context subject version (referenced) empty; then context subject version of the referrer
+``S``  resource's name, namespace           empty; then the rest of the key of the association's row
+``U``  resource's id                        empty; then the rest of the key of the association's row
+``V``  context subject version              version row, below
+``X``  context                              the context exists; its full name where the key is cut, else empty
+====== ==================================== ==================================================
+
+A key names its owner, so no two owners share a row. Text in keys keeps its order and ends with a zero byte; a
+part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at 511 bytes, and
+the full name is then read from the row's value. Ids and versions are packed by :func:`number`, offsets are 8
+bytes, all big-endian.
+
+A version row is a fixed header and the ready body of ``GET /schemas/ids/{id}``, cut into pieces from which
+every other schema entity is spliced without parsing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from registry.domain.model import Subject
+
+Change = tuple[bytes, bytes | None]
+"""A put (key, value) or, with ``None``, a delete of one row."""
+
+PART_MAX = 120
+PART_CUT = 84  # bytes that are kept of a longer one
+CUT_MARK = b"\x01\xff"
+
+ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
+GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N", b"Q"
+REFERRER, VERSION, CONTEXT, ENCODED = b"R", b"V", b"X", b"E"
+RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
+_UNREADABLE = b"?"
+# The property of metadata whose sensitive properties are encrypted, and how it stands in records and rows.
+ENCODED_PROPERTY = "__enc__"
+ENCODED_MARK = b'"__enc__":"true"'
+_METADATA = len(b',"metadata":')
+
+
+class View(Protocol):
+    """Read-only access to the rows at one moment."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        ...
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        ...
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        ...
+
+    def revision(self) -> Hashable | None:
+        """Another value once a version was put elsewhere than on top of its subject, or got other content.
+
+        While it stays the same, a subject whose version N is as it was has no other versions below N than it
+        had. ``None``: not known.
+        """
+        ...
+
+
+def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+    """The rows whose key begins with ``prefix``, ascending, from ``start`` on."""
+    row = view.seek(prefix if start is None else start)
+    while row is not None and row[0].startswith(prefix):
+        yield row
+        row = view.seek(row[0] + b"\0")
+
+
+def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The rows whose key begins with ``prefix``, descending."""
+    row = view.seek_back(after(prefix))
+    while row is not None and row[0].startswith(prefix):
+        yield row
+        row = view.seek_back(row[0])
+
+
+def after(prefix: bytes) -> bytes:
+    """The least key greater than every key that begins with ``prefix``."""
+    start = prefix.rstrip(b"\xff")
+    return start[:-1] + bytes((start[-1] + 1,))
+
+
+def part(text: str) -> bytes:
+    """``text`` as a part of a key: order kept, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
+    raw = text.encode()
+    if b"\0" in raw or b"\x01" in raw:
+        raw = raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
+    if len(raw) > PART_MAX:
+        raw = raw[:PART_CUT] + CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
+    return raw + b"\0"
+
+
+def part_prefix(text: str) -> bytes:
+    """What the parts of all texts that begin with ``text`` begin with; so do those of some others."""
+    return part(text)[:-1][:PART_CUT]
+
+
+def is_cut(key: bytes) -> bool:
+    """Return true if a key holds a part that was cut."""
+    return CUT_MARK in key
+
+
+def unpart(raw: bytes) -> str | None:
+    """The text of a part without its terminator, or ``None`` when it was cut."""
+    if CUT_MARK in raw:
+        return None
+    return raw.replace(b"\x01\x01", b"\0").replace(b"\x01\x02", b"\x01").decode()
+
+
+def number(value: int) -> bytes:
+    """A signed 32-bit integer as four bytes that sort like it."""
+    return ((value + 0x80000000) & 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def unnumber(raw: bytes) -> int:
+    """The integer that :func:`number` packed."""
+    return int.from_bytes(raw, "big") - 0x80000000
+
+
+def scope_key(table: bytes, subject: Subject) -> bytes:
+    """The key of a row that a subject or a context owns alone (tables C, D, F, M), or their prefix (A, V)."""
+    return table + part(subject.context) + part(subject.name)
+
+
+def context_key(table: bytes, context: str) -> bytes:
+    """The key of a context's row (tables N and X), or the prefix of a context's rows in any other."""
+    return table + part(context)
+
+
+def cluster_key(registrar: str) -> bytes:
+    """The key of one of our own records that concern the whole cluster."""
+    return CLUSTER + part(registrar)
+
+
+def context_row(context: str) -> bytes:
+    """The value of a context's row."""
+    return context.encode() if CUT_MARK in part(context) else b""
+
+
+def version_key(subject: Subject, version: int) -> bytes:
+    """The key of a version row."""
+    return scope_key(VERSION, subject) + number(version)
+
+
+def id_prefix(context: str, schema_id: int) -> bytes:
+    """The prefix of all rows of one id."""
+    return ID + part(context) + number(schema_id)
+
+
+def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes:
+    """The key of an id row."""
+    return (
+        id_prefix(subject.context, schema_id)
+        + offset.to_bytes(8, "big")
+        + part(subject.name)
+        + number(version)
+    )
+
+
+def without_offset(key: bytes) -> bytes:
+    """The key of an id row without the offset in it."""
+    after_id = key.index(b"\0") + 5
+    return key[:after_id] + key[after_id + 8 :]
+
+
+def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
+    """The key of the version row to which an id row points; ``context`` is the packed part."""
+    return VERSION + context + key[len(prefix) + 8 :]
+
+
+def guid_prefix(context: str, md5: bytes) -> bytes:
+    """The prefix of all rows of one content in a context."""
+    return GUID + part(context) + md5
+
+
+def guid_key(subject: Subject, version: int, md5: bytes) -> bytes:
+    """The key of a content row."""
+    return guid_prefix(subject.context, md5) + part(subject.name) + number(version)
+
+
+def referrer_prefix(subject: Subject, version: int) -> bytes:
+    """The prefix of the rows of all who refer to one version."""
+    return REFERRER + part(subject.context) + part(subject.name) + number(version)
+
+
+def referrer_key(referenced: Subject, referenced_version: int, subject: Subject, version: int) -> bytes:
+    """The key of a referrer row."""
+    owner = part(subject.context) + part(subject.name) + number(version)
+    return referrer_prefix(referenced, referenced_version) + owner
+
+
+def quarantine_key(key: bytes) -> bytes:
+    """The key of the quarantine row that stands for the row ``key``, whose record has a value that is bad."""
+    return QUARANTINE + key
+
+
+def foreign_key(key: bytes, record_key: bytes) -> bytes:
+    """The key of the row that keeps the bytes of a record key which means the row ``key``."""
+    return FOREIGN + key + hashlib.blake2b(record_key, digest_size=16).digest()
+
+
+def unreadable_key(record_key: bytes | None) -> bytes:
+    """The key of the quarantine row of a record whose key cannot be read."""
+    if record_key is None:
+        return QUARANTINE + _UNREADABLE
+    return QUARANTINE + _UNREADABLE + hashlib.blake2b(record_key, digest_size=16).digest()
+
+
+def association_key(subject: Subject, record_key: bytes) -> bytes:
+    """The key of an association's row; ``record_key`` is canonical."""
+    return scope_key(ASSOCIATION, subject) + hashlib.blake2b(record_key, digest_size=16).digest()
+
+
+def resource_name_prefix(name: str, namespace: str | None = None) -> bytes:
+    """The prefix of the rows of a resource's associations by its name, in any namespace without one."""
+    return RESOURCE_NAME + part(name) + (b"" if namespace is None else part(namespace))
+
+
+def resource_id_prefix(resource_id: str) -> bytes:
+    """The prefix of the rows of a resource's associations by its id."""
+    return RESOURCE_ID + part(resource_id)
+
+
+def namespace_of(key: bytes) -> bytes:
+    """The packed namespace in a row of table S."""
+    return key.split(b"\0", 2)[1] + b"\0"
+
+
+def resource_of(key: bytes) -> bytes:
+    """Return the prefix of all rows of table S with the resource name and namespace of this one."""
+    name, namespace, _ = key.split(b"\0", 2)
+    return name + b"\0" + namespace + b"\0"
+
+
+def association_of(key: bytes) -> bytes:
+    """The key of the association's row to which a row of table S or U points."""
+    named = 2 if key.startswith(RESOURCE_NAME) else 1
+    return ASSOCIATION + key.split(b"\0", named)[named]
+
+
+def owner_of(key: bytes) -> bytes:
+    """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster."""
+    table, rest = key[:1], key[1:]
+    if table in (QUARANTINE, FOREIGN):
+        return owner_of(rest)
+    if table in (CLUSTER, _UNREADABLE):
+        return b""
+    context, _, after_context = rest.partition(b"\0")
+    if table in (RESERVATION, CONTEXT):
+        return context + b"\0\0"
+    if table in (ID, GUID):
+        return context + b"\0" + after_context[12 if table == ID else 16 : -4]
+    if table in (RESOURCE_NAME, RESOURCE_ID):
+        return owner_of(association_of(key))
+    name, _, after_name = after_context.partition(b"\0")
+    return after_name[4:-4] if table == REFERRER else context + b"\0" + name + b"\0"
+
+
+def mode_row(subject: Subject, mode: str) -> bytes:
+    """The value of a mode row."""
+    cut = CUT_MARK in scope_key(MODE, subject)
+    return f"{mode} {subject.qualified}".encode() if cut else mode.encode()
+
+
+def mode_of(value: bytes) -> str:
+    """The mode that a mode row holds."""
+    return value.partition(b" ")[0].decode()
+
+
+def scope_of(key: bytes, value: bytes) -> Subject:
+    """The subject or context whose config or mode row this is."""
+    context, name = (unpart(each) for each in key[1:-1].split(b"\0"))
+    if context is not None and name is not None:
+        return Subject(context, name)
+    if key.startswith(MODE):
+        return Subject.parse(value.partition(b" ")[2].decode())
+    return Subject.parse(orjson.loads(value).get("subject", ""))
+
+
+_HEADER = struct.Struct(">iBqq16s6I")
+BODY = _HEADER.size
+"""Where the ready body begins in a version row."""
+
+DELETED, OWN_DELETED, _MD5_STORED = 1, 2, 4
+pack_header = _HEADER.pack
+"""A version row's header: id, flags, offset, time, MD5, and where each of the six pieces ends."""
+_FLAGS = 4
+"""Where the byte of flags stands in a version row, behind the id."""
+# Where the MD5 begins: behind the id, the flags, the offset and the time.
+_CONTENT = 21
+_PLACES = struct.Struct(">4I")  # the first four of the six ends
+_TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
+
+
+def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
+    """Return whether the metadata of a version row is encrypted.
+
+    Confluent's encoder always stores the ``md5``: without it, ``__enc__`` is a property that a client sent.
+    """
+    if not md5_stored or ENCODED_MARK not in metadata:
+        return False
+    said = orjson.loads(metadata[_METADATA:])
+    return bool(said.get("sensitive")) and said.get("properties", {}).get(ENCODED_PROPERTY) == "true"
+
+
+def id_of(value: bytes) -> int:
+    """Return the id in the version row with this value; nothing else is unpacked."""
+    return int.from_bytes(value[:_FLAGS], "big", signed=True)
+
+
+def offset_of(value: bytes) -> int:
+    """The offset of the record that the version row with this value is from; nothing else is unpacked."""
+    return int.from_bytes(value[_FLAGS + 1 : _FLAGS + 9], "big")
+
+
+def is_deleted(value: bytes) -> bool:
+    """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
+    return bool(value[_FLAGS] & DELETED)
+
+
+def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
+    """Return type, as JSON, and MD5 of the version row with this value; nothing else is unpacked.
+
+    None for one with references, or whose record brought its MD5, which may then say more than the text.
+    """
+    head, kind, schema, references = _PLACES.unpack_from(value, _CONTENT + 16)
+    if value[_FLAGS] & _MD5_STORED or references > schema:
+        return None
+    return value[BODY + head + _TYPE : BODY + kind], value[_CONTENT : _CONTENT + 16]
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Return whether two version rows hold the same schema, whatever their ids, offsets and times."""
+    end = BODY + int.from_bytes(one[BODY - 4 : BODY], "big")
+    return one[_CONTENT:end] == other[_CONTENT:end]
+
+
+def state_of(value: bytes) -> int:
+    """Return 64 bits that stand for what a version row holds and for the record it is from."""
+    end = BODY + int.from_bytes(value[BODY - 4 : BODY], "big")
+    return hash((value[_FLAGS + 1 : _FLAGS + 9], value[_CONTENT:end]))
+
+
+def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
+    """Return whether a change of a row, which was ``old``, gives the rows another :meth:`View.revision`."""
+    if value is None or not key.startswith(VERSION):
+        return False
+    if old is not None:
+        return not same_content(old, value)
+    following = view.seek(key + b"\0")
+    return following is not None and following[0].startswith(key[:-4])
+
+
+def with_deleted(value: bytes, deleted: bool) -> bytes:
+    """A version row's value as readers see it after a delete mark came or went."""
+    flags = value[_FLAGS] | DELETED if deleted else value[_FLAGS] & ~DELETED
+    ready, _, _ = value.rpartition(b":")
+    end = b":true}" if deleted else b":false}"
+    return b"".join((ready[:_FLAGS], bytes((flags,)), ready[_FLAGS + 1 :], end))
+
+
+def is_own_deleted(value: bytes) -> bool:
+    """Whether a version row's own record says that it is soft-deleted."""
+    return bool(value[_FLAGS] & OWN_DELETED)
+
+
+def pack_version(
+    schema_id: int,
+    deleted: bool,
+    own_deleted: bool,
+    offset: int,
+    ts: int,
+    md5: bytes,
+    head: bytes,
+    kind: bytes,
+    schema: bytes,
+    references: bytes,
+    metadata: bytes,
+    rules: bytes,
+    md5_stored: bool,
+) -> bytes:
+    """The value of a version row, from the members of :class:`VersionRow`."""
+    a = len(head)
+    b = a + len(kind)
+    c = b + len(schema)
+    d = c + len(references)
+    e = d + len(metadata)
+    f = e + len(rules)
+    flags = deleted * DELETED | own_deleted * OWN_DELETED | md5_stored * _MD5_STORED
+    return b'%b%b%b%b%b%b%b,"ts":%d,"deleted":%b}' % (
+        pack_header(schema_id, flags, offset, ts, md5, a, b, c, d, e, f),
+        head, kind, schema, references, metadata, rules, ts, b"true" if deleted else b"false",
+    )  # fmt: skip
+
+
+class VersionRow(NamedTuple):
+    """A registered version. JSON pieces keep their leading comma and name: entities are joins of them."""
+
+    schema_id: int
+    deleted: bool
+    """As readers see it: by the record itself or by a later delete mark."""
+    own_deleted: bool
+    """As the version's own record says."""
+    offset: int
+    ts: int
+    """Time of the record, ms since the epoch."""
+    md5: bytes
+    head: bytes
+    """``{"subject":…,"version":…``"""
+    kind: bytes
+    """``,"guid":…,"schemaType":…``"""
+    schema: bytes
+    """``,"schema":…``"""
+    references: bytes
+    """``,"references":[…]`` or empty."""
+    metadata: bytes
+    """``,"metadata":{…}`` or empty."""
+    rules: bytes
+    """``,"ruleSet":{…}`` or empty."""
+    md5_stored: bool = False
+    """Whether the record brought its ``md5``, so that one that says it again must bring it too."""
+
+    def pack(self) -> bytes:
+        """The row's value."""
+        return pack_version(*self)
+
+    @property
+    def tail(self) -> bytes:
+        """``,"ts":…,"deleted":…}``."""
+        return b',"ts":%d,"deleted":%s}' % (self.ts, b"true" if self.deleted else b"false")
+
+    @classmethod
+    def unpack(cls, value: bytes) -> VersionRow:
+        """The row whose value is ``value``."""
+        schema_id, flags, offset, ts, md5, *ends = _HEADER.unpack_from(value)
+        a, b, c, d, e, f = (BODY + end for end in ends)
+        return cls(
+            schema_id, bool(flags & DELETED), bool(flags & OWN_DELETED), offset, ts, md5,
+            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
+            bool(flags & _MD5_STORED),
+        )  # fmt: skip

@@ -1,0 +1,185 @@
+"""Views in memory: rows in a dict, and changes laid over another view."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import count, islice
+
+from .layout import VERSION, Change, View, disturbs
+
+_numbers = count()
+
+
+class _SortedKeys:
+    """The keys of a dict in order, brought up to date only when they are asked for.
+
+    A dict remembers the order of insertion, so what is new stands at its end, and sorting it in is one merge
+    of two runs. Rests on this: keys are only ever added to the dict.
+    """
+
+    def __init__(self, source: dict[bytes, bytes | None]) -> None:
+        self._source = source
+        self._keys: list[bytes] = []
+
+    def get(self) -> list[bytes]:
+        """The keys, ascending; good until the dict changes."""
+        source, keys = self._source, self._keys
+        if len(keys) != len(source):
+            keys.extend(islice(reversed(source), len(source) - len(keys)))
+            keys.sort()
+        return keys
+
+
+class DictView:
+    """Rows in memory: a whole small store, for tests and for the rows of one owner."""
+
+    def __init__(self, rows: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        self._rows: dict[bytes, bytes | None] = dict(rows)
+        self._keys = _SortedKeys(self._rows)
+        self._dead = 0
+
+    def revision(self) -> None:
+        """Not known: whoever asks looks at all rows."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        return self._rows.get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        keys = self._keys.get()
+        for index in range(bisect_left(keys, key), len(keys)):
+            value = self._rows[keys[index]]
+            if value is not None:
+                return keys[index], value
+        return None
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        keys = self._keys.get()
+        for index in range(bisect_left(keys, key) - 1, -1, -1):
+            value = self._rows[keys[index]]
+            if value is not None:
+                return keys[index], value
+        return None
+
+    def commit(self, changes: Iterable[Change]) -> None:
+        """Put and delete rows."""
+        for key, value in changes:
+            if value is None:
+                if self._rows.get(key) is not None:
+                    self._rows[key] = None
+                    self._dead += 1
+            else:
+                if key in self._rows and self._rows[key] is None:
+                    self._dead -= 1
+                self._rows[key] = value
+        if self._dead > 64 and self._dead * 2 > len(self._rows):
+            self._bury()
+
+    def _bury(self) -> None:
+        # Deleted rows stay as None so that the order of keys holds; half of them being dead is too many.
+        self._rows = dict(self.rows())
+        self._keys = _SortedKeys(self._rows)
+        self._dead = 0
+
+    def rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """All rows, ascending."""
+        for key in self._keys.get():
+            value = self._rows[key]
+            if value is not None:
+                yield key, value
+
+
+class MovingView:
+    """Whichever view is shown to it, for walks that outlive a view."""
+
+    __slots__ = ("get", "seek", "seek_back")
+
+    get: Callable[[bytes], bytes | None]
+    seek: Callable[[bytes], tuple[bytes, bytes] | None]
+    seek_back: Callable[[bytes], tuple[bytes, bytes] | None]
+
+    def __init__(self) -> None:
+        self.show(_NOTHING)
+
+    def show(self, view: View) -> None:
+        """Read from ``view`` from now on."""
+        self.get, self.seek, self.seek_back = view.get, view.seek, view.seek_back
+
+    def revision(self) -> Hashable | None:
+        """Not known: rows of another moment may be shown next."""
+        return None
+
+    def hide(self) -> None:
+        """Let go of the view: there are no rows until another one is shown."""
+        self.show(_NOTHING)
+
+
+_NOTHING = DictView()
+
+
+class OverlayView:
+    """Changes laid over a view: a batch sees its own earlier changes before they are committed.
+
+    ``changes`` stays the caller's and may grow between reads, but only :meth:`clear` may take anything out.
+    """
+
+    def __init__(self, base: View, changes: dict[bytes, bytes | None] | None = None) -> None:
+        self.base = base
+        self.changes: dict[bytes, bytes | None] = {} if changes is None else changes
+        self._keys = _SortedKeys(self.changes)
+        self._disturbed = 0
+
+    def commit(self, changes: Iterable[Change]) -> None:
+        """Lay further changes over the view."""
+        new = list(changes)
+        if any(disturbs(self, key, value, self.get(key)) for key, value in new if key[:1] == VERSION):
+            self._disturbed = next(_numbers) + 1
+        self.changes.update(new)
+
+    def clear(self) -> None:
+        """Take all changes away, for the next batch."""
+        self.changes.clear()
+        self._keys = _SortedKeys(self.changes)
+        self._disturbed = 0
+
+    def revision(self) -> Hashable | None:
+        """That of the view below, unless changes were committed here that give another one."""
+        base = self.base.revision()
+        return (base, self._disturbed) if base is not None and self._disturbed else base
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        if key in self.changes:
+            return self.changes[key]
+        return self.base.get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first row whose key is ``key`` or greater."""
+        keys, under = self._keys.get(), self.base.seek(key)
+        for index in range(bisect_left(keys, key), len(keys)):
+            above = keys[index]
+            if under is not None and under[0] < above:
+                return under
+            if under is not None and under[0] == above:
+                under = self.base.seek(above + b"\0")
+            value = self.changes[above]
+            if value is not None:
+                return above, value
+        return under
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The last row whose key is less than ``key``."""
+        keys, under = self._keys.get(), self.base.seek_back(key)
+        for index in range(bisect_left(keys, key) - 1, -1, -1):
+            above = keys[index]
+            if under is not None and under[0] > above:
+                return under
+            if under is not None and under[0] == above:
+                under = self.base.seek_back(above)
+            value = self.changes[above]
+            if value is not None:
+                return above, value
+        return under

@@ -1,0 +1,85 @@
+"""The topic of encoder keysets: compacted, one partition, one record for each tenant (Confluent 8.x).
+
+Nobody is fenced here. Only the primary writes, after it has read the topic to its end; keysets that two
+writers add at the same time are united afterwards, so no key is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+
+from registry.domain.log_format.records import TENANT, Entry
+from registry.log.contract import LogError, OutcomeUnknown
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import NoTopic
+
+_ASK_S = 5.0
+_WAIT_S = 0.5
+_TRIES = 3
+_AT_ONCE, _BYTES_AT_ONCE = 1000, 4 << 20
+KEY = TENANT.encode()
+
+
+class KeysetTopic:
+    """A topic that keeps the keyset, see :class:`.keyset_storage.Place`.
+
+    ``open_log`` opens the topic for a moment, and creates it if its argument is true.
+    """
+
+    def __init__(self, topic: str, open_log: Callable[[bool], KafkaLog]) -> None:
+        self._topic = topic
+        self._open_log = open_log
+        self._next = 0
+        self._last: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """See :attr:`.keyset_storage.Place.name`."""
+        return f"the topic {self._topic}"
+
+    def make(self) -> None:
+        """See :meth:`.keyset_storage.Place.make`."""
+        self._open_log(True).close()
+
+    def read(self) -> bytes | None:
+        """See :meth:`.keyset_storage.Place.read`; the topic is read to its end."""
+        # From its beginning: it is tiny, and may have been made again since.
+        self._next, self._last = 0, None
+        with suppress(NoTopic), closing(self._open_log(False)) as log:
+            self._news(log, log.ask_end(_ASK_S))
+        return self._last
+
+    def write(self, data: bytes) -> list[bytes]:
+        """See :meth:`.keyset_storage.Place.write`."""
+        with closing(self._open_log(True)) as log:
+            for _ in range(_TRIES - 1):
+                try:
+                    return self._append(log, data)
+                except OutcomeUnknown:
+                    found = self._news(log, log.ask_end(_ASK_S))
+                    if data in found:
+                        return [each for each in found if each != data]
+            return self._append(log, data)
+
+    def _append(self, log: KafkaLog, data: bytes) -> list[bytes]:
+        log.claim()
+        offset = log.append([Entry(KEY, data)])
+        return [each for each in self._news(log, offset + 1) if each != data]
+
+    def _news(self, log: KafkaLog, end: int) -> list[bytes]:
+        """Return the keysets from where reading ended up to ``end``."""
+        found: list[bytes] = []
+        deadline = time.monotonic() + _ASK_S
+        while self._next < end:
+            fetched = log.read(self._next, _AT_ONCE, _BYTES_AT_ONCE)
+            for record in fetched.records:
+                if record.key == KEY:
+                    self._last = record.value
+                    found += [record.value] if record.value else []
+            if fetched.next > self._next:
+                self._next, deadline = fetched.next, time.monotonic() + _ASK_S
+            elif not log.wait(self._next, _WAIT_S) and time.monotonic() > deadline:
+                raise LogError(f"{self.name} ends at {end}, but cannot be read from {self._next} on")
+        return found

@@ -1,0 +1,218 @@
+"""Writing through a primary that is no node of this project, but Confluent's: plain HTTP on its public URL.
+
+As its own followers do it (Confluent 8.x): the request as a client would make it, marked ``X-Forward: true``.
+Blocking calls in threads, because this lasts as long as a migration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import re
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+import msgspec
+import orjson
+
+from election.contract import Identity
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Command,
+    DeleteConfig,
+    DeleteContext,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    Dissociate,
+    Done,
+    NotPrimary,
+    Outcome,
+    PutConfig,
+    PutMode,
+    Refused,
+    Register,
+    RequestSnapshot,
+    TagVersion,
+    Unknown,
+    refused,
+    repeatable,
+)
+from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE
+from registry.domain.model import DEFAULT_CONTEXT, Subject
+
+from .confluent_bodies import association_body, registration, tag_body
+from .messages import Wanted
+from .node_port import Host
+from .primary_client import Reply, Unsent
+
+CALLS_MAX = 32
+_KIND = "application/vnd.schemaregistry.v1+json"
+_DONE = (200, 204, 207)
+_CODE_TAIL = re.compile(r"; error code: \d+$")
+_UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
+_NO_SNAPSHOTS = "The primary is no node of this project; run registrar snapshot build, which needs none"
+
+
+class PlainRequest(NamedTuple):
+    """A command as a client of Confluent's would send it."""
+
+    method: str
+    target: str
+    """Path and query, percent-encoded."""
+    body: bytes
+
+
+class PlainPrimary:
+    """Stands where a :class:`.primary_client.Line` stands for the nodes of this project."""
+
+    def __init__(self, identity: Identity, host: Host) -> None:
+        self.identity = identity
+        self.trouble = ""
+        self.end = 0
+        self._host = host
+        self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
+
+    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Reply:
+        """As :meth:`.primary_client.Line.ask`; returns once the effect is in the own store, too."""
+        # Confluent's nodes know of no tickets.
+        return Reply(await self._ask(wanted, deadline, doubt=doubt), repeats=False)
+
+    async def _ask(self, wanted: Wanted, deadline: float, *, doubt: bool) -> Outcome:
+        if doubt and not repeatable(wanted.command):
+            return Unknown(f"The primary knows of no earlier try; {_UNKNOWN}")
+        if isinstance(wanted.command, RequestSnapshot):
+            return refused(UNAVAILABLE(_NO_SNAPSHOTS))
+        loop = asyncio.get_running_loop()
+        left = deadline - loop.time()
+        call = partial(_call, self.identity, plain_request(wanted.command), wanted.request_id, left)
+        try:
+            async with asyncio.timeout_at(deadline):
+                status, body = await loop.run_in_executor(self._pool, call)
+        except Unsent as error:
+            self.trouble = str(error)
+            raise
+        except TimeoutError:
+            return Unknown(f"The primary did not answer in time; {_UNKNOWN}")
+        except (OSError, http.client.HTTPException):
+            return Unknown(f"The connection to the primary was lost; {_UNKNOWN}")
+        self.trouble = ""
+        outcome = outcome_of(status, body)
+        if isinstance(outcome, Done):
+            # Its answers name no offset: the log's end, asked after it, is not before the write.
+            await self._host.confirm(max(0.0, deadline - loop.time()))
+            outcome = Done(outcome.body, self._host.applied())
+        return outcome
+
+    async def retire(self, grace_s: float) -> None:
+        """Calls under way end by themselves."""
+        self._pool.shutdown(wait=False)
+
+
+def plain_request(command: Command) -> PlainRequest:
+    """The request that asks for ``command``, which is none for a snapshot."""
+    match command:
+        case Register(subject=subject):
+            flags = {"normalize": command.normalize, "force": command.force}
+            body = msgspec.json.encode(registration(command))
+            return PlainRequest("POST", _target("subjects", subject, "versions", **flags), body)
+        case TagVersion(subject, version):
+            return PlainRequest(
+                "POST", _target("subjects", subject, "versions", str(version), "tags"), tag_body(command)
+            )
+        case DeleteSubject(subject, permanent):
+            return PlainRequest("DELETE", _target("subjects", subject, permanent=permanent), b"")
+        case DeleteVersion(subject, version, permanent):
+            target = _target("subjects", subject, "versions", str(version), permanent=permanent)
+            return PlainRequest("DELETE", target, b"")
+        case PutConfig(subject, patch):
+            wire = {
+                "compatibility" if name == "compatibilityLevel" else name: each
+                for name, each in patch.items()
+            }
+            return PlainRequest("PUT", _target("config", subject), msgspec.json.encode(wire))
+        case DeleteConfig(subject):
+            return PlainRequest("DELETE", _target("config", subject), b"")
+        case PutMode(subject, mode, echo, force):
+            body = orjson.dumps({"mode": mode if echo is None else echo})
+            return PlainRequest("PUT", _target("mode", subject, force=force), body)
+        case DeleteMode(subject, recursive):
+            return PlainRequest("DELETE", _target("mode", subject, recursive=recursive), b"")
+        case DeleteContext(context):
+            return PlainRequest("DELETE", _target("contexts", Subject(context, "").qualified), b"")
+        case Associate() | ChangeAssociations():
+            return _associating(command)
+        case Dissociate(resource_id, resource_type, types, cascade, dry_run):
+            wanted: dict[str, str | list[str]] = {"resourceType": resource_type, "associationType": types}
+            target = _target(
+                "associations", "resources", resource_id, cascadeLifecycle=cascade, dryRun=dry_run, **wanted
+            )
+            return PlainRequest("DELETE", target, b"")
+        case RequestSnapshot():
+            raise ValueError(command)
+
+
+def _associating(command: Associate | ChangeAssociations) -> PlainRequest:
+    context = "" if command.context == DEFAULT_CONTEXT else f":{command.context}:"
+    query: dict[str, str | bool] = {"context": context, "dryRun": command.dry_run}
+    body = association_body(command)
+    if isinstance(command, ChangeAssociations):
+        target = _target("associations", **query).replace("associations", "associations:batchMutate", 1)
+        return PlainRequest("POST", target, body)
+    if command.create:
+        return PlainRequest("POST", _target("associations", **query), body)
+    resource_id = command.request.resource_id
+    return PlainRequest("PUT", _target("associations", "resources", resource_id, **query), body)
+
+
+def _target(*segments: str | None, **query: bool | str | list[str]) -> str:
+    """Path and query; of the query what is neither false nor empty."""
+    path = "".join("/" + quote(each, safe="") for each in segments if each is not None)
+    given = {name: "true" if value is True else value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def outcome_of(status: int, body: bytes) -> Outcome:
+    """What an answer of Confluent's says; the offset of what was done is not in it, and is 0 here."""
+    if status in _DONE:
+        return Done(body, 0)
+    try:
+        said = orjson.loads(body)
+        code, message = int(said["error_code"]), _CODE_TAIL.sub("", str(said["message"]))
+    except (ValueError, TypeError, KeyError):
+        return Refused(
+            FORWARD_FAILED.code, f"The primary answered with status {status}, and not as a registry"
+        )
+    if code in (FORWARD_FAILED.code, NO_PRIMARY.code):
+        return NotPrimary()
+    return Unknown(message) if code == OUTCOME_UNKNOWN.code else Refused(code, message)
+
+
+def _call(identity: Identity, request: PlainRequest, request_id: str, timeout_s: float) -> tuple[int, bytes]:
+    """Ask and read the answer. Raises :class:`Unsent`, :class:`OSError`, ``HTTPException``."""
+    connection = _connection(identity, timeout_s)
+    try:
+        try:
+            connection.connect()
+        except OSError as error:
+            raise Unsent(f"the primary cannot be reached at {identity.url}: {error}") from None
+        headers = {"Content-Type": _KIND, "Accept": _KIND, "X-Forward": "true"}
+        if request_id:
+            headers["X-Request-ID"] = request_id
+        connection.request(request.method, request.target, request.body or None, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def _connection(identity: Identity, timeout_s: float) -> http.client.HTTPConnection:
+    host = identity.host.strip("[]")
+    if identity.scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, identity.port, timeout=timeout_s, context=context)
+    return http.client.HTTPConnection(host, identity.port, timeout=timeout_s)

@@ -1,0 +1,149 @@
+"""Asking one other node: a connection that knows whom it speaks to, and signs what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Self
+
+import msgspec
+
+from election.contract import Identity
+
+from .http2_connection import Connection, connect
+from .messages import COMMANDS, IDENTITY, STREAM, WATCH, Standing, decode_standing
+from .signing import ANY_TIME, Signing, clock_ms
+from .stream import Stream, open_stream
+
+_OK, _STRANGER = 200, 401
+_UNREAD = (400, _STRANGER, 404, 413)
+"""What a peer answers that has done nothing."""
+CONNECT_S = 2.0
+"""How long connecting and the first answer may take, each."""
+
+
+class NotAPeer(ConnectionError):
+    """What answers is not the node that was meant, or it does not know the secret."""
+
+
+class Doubtful(NotAPeer):
+    """The same, but the node that was meant may have got the request all the same."""
+
+
+class Peer:
+    """One connection to a node; made by :meth:`meet`."""
+
+    def __init__(self, connection: Connection, signing: Signing, standing: Standing) -> None:
+        self._connection = connection
+        self._signing = signing
+        self._stream: Stream | None = None
+        self._ahead_ms = standing.clock_ms - clock_ms()
+        self.standing = standing
+        """What the node said of itself at first."""
+        self.closed = connection.closed
+        """Done once the connection has ended."""
+
+    @classmethod
+    async def meet(cls, identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> Self:
+        """Connect to the peer endpoint of ``identity`` and see that it is that node.
+
+        Raises :class:`OSError`: ``ConnectionRefusedError`` where nobody listens, :class:`NotAPeer`, others.
+        """
+        connection = await connect(identity.peer, CONNECT_S, tls)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                body = await _ask(connection, signing, "GET", IDENTITY, b"", ANY_TIME)
+            standing = decode_standing(body)
+        except BaseException as error:
+            connection.abort()
+            if isinstance(error, msgspec.DecodeError):
+                raise NotAPeer(f"{identity.peer} is no peer endpoint") from None
+            raise
+        if identity.node and standing.node != identity.node:
+            connection.abort()
+            raise NotAPeer(f"{identity.peer} is node {standing.node}, not {identity.name}")
+        return cls(connection, signing, standing)
+
+    async def open_stream(self, address: str, tls: ssl.SSLContext | None) -> None:
+        """Have small batches go over a stream, if the node takes streams. Raises :class:`OSError`.
+
+        The stream and the connection end together.
+        """
+        if STREAM not in self.standing.features:
+            return
+        moment = clock_ms() + self._ahead_ms
+        self._stream = stream = await open_stream(address, self._signing, moment, CONNECT_S, tls)
+        stream.closed.add_done_callback(lambda _: self._connection.abort())
+        self.closed.add_done_callback(lambda _: stream.abort())
+
+    async def commands(self, batch: bytes, *, large: bool = False) -> bytes:
+        """Send a batch of commands; their outcomes. Raises as :meth:`ask`.
+
+        ``large``: it must not keep smaller ones waiting, so it is a request by itself.
+        """
+        if self._stream is None or large:
+            return await self.ask(COMMANDS, batch)
+        outcomes = await self._stream.ask(batch)
+        if not outcomes:
+            raise NotAPeer("the node does not take a batch of commands")
+        return outcomes
+
+    async def ask(self, path: str, body: bytes) -> bytes:
+        """POST ``body``; the body of the answer. Raises ``NotSent``, ``Broken``, :class:`Doubtful`.
+
+        :class:`NotAPeer` when it certainly did nothing.
+        """
+        return await _ask(self._connection, self._signing, "POST", path, body, clock_ms() + self._ahead_ms)
+
+    async def watch(self) -> None:
+        """Be told of the node's standing until the connection ends or the node ends the telling."""
+        headers, _ = self._signing.request("GET", WATCH, b"", clock_ms() + self._ahead_ms)
+        await self._connection.request("GET", WATCH, headers, heard=_unheard)
+
+    def alive(self) -> bool:
+        """Ask for a sign of life; ``False`` when the last one was not answered, or this is closed."""
+        return self._connection.ping() and (self._stream is None or self._stream.ping())
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._connection.abort()
+        if self._stream is not None:
+            self._stream.abort()
+
+
+_unheard: Callable[[bytes], None] = lambda _: None  # noqa: E731
+
+
+async def _ask(
+    connection: Connection, signing: Signing, method: str, path: str, body: bytes, time_ms: int
+) -> bytes:
+    headers, nonce = signing.request(method, path, body, time_ms)
+    answer = await connection.request(method, path, headers, body)
+    if answer.status == _STRANGER:
+        raise NotAPeer("it does not take this node for a peer: their secrets differ")
+    if not signing.answers(nonce, answer.status, answer.headers, answer.body):
+        raise Doubtful("what answers does not know the secret that peers share")
+    if answer.status != _OK:
+        kind = NotAPeer if answer.status in _UNREAD else Doubtful
+        raise kind(f"the node answered with status {answer.status}")
+    return answer.body
+
+
+async def unreachable(identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> str:
+    """Why the node cannot be reached at the peer endpoint it advertises: a sentence, or nothing when it can.
+
+    Nodes without such an endpoint are not asked. It runs on whichever event loop it is awaited on.
+    """
+    if not identity.peer:
+        return ""
+    try:
+        peer = await Peer.meet(identity, signing, tls)
+    except TimeoutError:
+        return f"{identity.name} does not answer at its peer endpoint {identity.peer}"
+    except NotAPeer as error:
+        return f"{identity.name} cannot be reached at its peer endpoint: {error}"
+    except OSError as error:
+        return f"{identity.name} cannot be reached at its peer endpoint {identity.peer}: {error}"
+    peer.abort()
+    return ""

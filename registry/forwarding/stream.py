@@ -1,0 +1,129 @@
+"""One stream to another node: batches of commands and their outcomes as frames, over a connection of its own.
+
+An HTTP/2 request for each batch costs both nodes more than deciding it. A stream begins with a signed
+greeting, like any request to a peer (:mod:`.signing`), and both nodes derive the key for its frames from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import ssl
+from typing import Any, cast
+
+import msgspec
+
+from .frames import PREFACE, BadFrame, Receiver, Sender
+from .http2_connection import Broken, NotSent, open_connection
+from .signing import Header, Signing
+
+PATH = "/peer/stream"
+METHOD = "STREAM"
+ASKING, ANSWERING = b">", b"<"
+GREETING_BYTES_MAX = 4096
+OUTCOMES_BYTES_MAX = 1 << 28
+OK = 200
+
+encode_greeting = msgspec.msgpack.Encoder().encode
+decode_greeting = msgspec.msgpack.Decoder(list[Header]).decode
+
+
+class Stream(asyncio.Protocol):
+    """The asking side; made by :func:`open_stream`, used on the event loop that made it."""
+
+    def __init__(self, signing: Signing, time_ms: int) -> None:
+        headers, self._nonce = signing.request(METHOD, PATH, b"", time_ms)
+        self._greeting = encode_greeting(headers)
+        self._signing = signing
+        self._sender = Sender(ASKING)
+        self._receiver = Receiver(ANSWERING, GREETING_BYTES_MAX)
+        self._transport = cast("asyncio.Transport", None)
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, asyncio.Future[bytes]] = {}
+        self._owes_sign = False
+        loop = asyncio.get_running_loop()
+        self.met: asyncio.Future[None] = loop.create_future()
+        """Done once the other node has shown that it knows the secret; or with an error."""
+        self.closed: asyncio.Future[None] = loop.create_future()
+        """Done once the connection has ended."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(PREFACE + self._sender.frame(0, self._greeting))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End whatever waits: it gets no answer."""
+        asked, self._asked = self._asked, {}
+        waiting: list[asyncio.Future[Any]] = [self.met, *asked.values()]
+        for each in waiting:
+            if not each.done():
+                each.set_exception(Broken("the connection was lost"))
+                each.exception()  # seen, even if nobody waits any more
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Give answers to those who wait."""
+        try:
+            for number, body in self._receiver.frames(data):
+                if not self.met.done():
+                    self._meet(body)
+                elif number:
+                    self._answer(number, body)
+                else:
+                    self._owes_sign = False
+        except (BadFrame, msgspec.DecodeError):
+            self.abort()
+
+    def _meet(self, body: bytes) -> None:
+        if not self._signing.answers(self._nonce, OK, decode_greeting(body), b""):
+            raise BadFrame("an answer to the greeting by somebody who does not know the secret")
+        key = self._signing.stream_key(self._nonce)
+        self._sender.seal(key)
+        self._receiver.seal(key, OUTCOMES_BYTES_MAX)
+        self.met.set_result(None)
+
+    def _answer(self, number: int, body: bytes) -> None:
+        answer = self._asked.pop(number, None)
+        if answer is not None and not answer.done():
+            answer.set_result(body)
+
+    async def ask(self, body: bytes) -> bytes:
+        """Send a batch; what is answered, nothing to what is no batch. Raises ``NotSent`` and ``Broken``."""
+        if self._transport.is_closing():
+            raise NotSent("the connection has ended")
+        number = next(self._numbers)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        self._transport.write(self._sender.frame(number, body))
+        try:
+            return await answer
+        finally:
+            self._asked.pop(number, None)
+
+    def ping(self) -> bool:
+        """Ask for a sign of life; ``False`` when the last one was not answered, or this is closed."""
+        if self._transport.is_closing() or self._owes_sign:
+            return False
+        self._owes_sign = True
+        self._transport.write(self._sender.frame(0, b""))
+        return True
+
+    def abort(self) -> None:
+        """End the connection now."""
+        self._transport.abort()
+
+
+async def open_stream(
+    address: str, signing: Signing, time_ms: int, timeout_s: float, tls: ssl.SSLContext | None
+) -> Stream:
+    """Open a stream to ``HOST:PORT``. ``time_ms``: on the other node's clock. Raises :class:`OSError`."""
+    stream = await open_connection(lambda: Stream(signing, time_ms), address, timeout_s, tls)
+    try:
+        async with asyncio.timeout(timeout_s):
+            await stream.met
+    except BaseException:
+        stream.abort()
+        raise
+    return stream

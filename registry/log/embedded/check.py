@@ -1,0 +1,147 @@
+"""The check of the embedded log's files before it serves.
+
+Runs in a child process (:mod:`registry.processes.lmdb_check`). A small log is read to the last record; of a
+larger one
+the tail and a sample at even distances, and the rest later by :meth:`.log.EmbeddedLog.verify_step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from registry.log.contract import LogError
+from registry.processes.lmdb_check import CannotExamine, examine, is_short, look_inside, progress, report
+
+from . import format as layout
+
+FULL_RECORDS_MAX = 50_000
+FULL_BYTES_MAX = 256 << 20
+TAIL_RECORDS = 20_000
+SAMPLES = 2_000
+_PROGRESS_EVERY = 4_096
+_NAMED_MAX = 10
+
+
+def check(path: Path) -> list[str]:
+    """What is damaged in the log at ``path``, in plain words; empty when nothing was seen.
+
+    Raises :class:`LogError` when the check itself fails.
+    """
+    try:
+        return examine("registry.log.embedded.check", path)
+    except CannotExamine as error:
+        raise LogError(str(error)) from error
+
+
+def look(path: Path) -> Iterator[str]:
+    """The findings, in the child."""
+    return look_inside(path, layout.TABLES, lambda env: _look_inside(path, env))
+
+
+def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
+    names = (layout.RECORDS, layout.KEYS, layout.GRAVES, layout.META)
+    try:
+        records, _, _, meta = (env.open_db(name, create=False) for name in names)
+    except lmdb.NotFoundError:
+        yield "its tables are missing, and with them every record"
+        return
+    with env.begin(records) as txn:
+        if (found := bytes(txn.get(layout.META_FORMAT, b"", db=meta))) != layout.FORMAT:
+            yield f"it has the format {found!r} where {layout.FORMAT!r} is known"
+            return
+        if not txn.get(layout.META_IDENTITY, db=meta):
+            yield "its identity is missing"
+        try:
+            state = layout.State.unpack(bytes(txn.get(layout.META_STATE, b"", db=meta)))
+        except ValueError as error:
+            yield str(error)
+            return
+        progress(f"its meta rows; it should hold {state.records} records up to offset {state.end - 1}")
+        yield from _look_at_counts(txn, records, state)
+        page_bytes, last_page = env.stat()["psize"], env.info()["last_pgno"]
+        small = state.records <= FULL_RECORDS_MAX and last_page * page_bytes <= FULL_BYTES_MAX
+        every = small or is_short(path, page_bytes, last_page)
+        yield from _name(_scan(txn, state) if every else _sample(txn, state))
+
+
+def _look_at_counts(txn: lmdb.Transaction[Any], records: Any, state: layout.State) -> Iterator[str]:
+    entries = txn.stat(records)["entries"]
+    if entries != state.records:
+        yield f"{state.records} records should be there, but {entries} are"
+    with txn.cursor() as cursor:
+        last = layout.unpack_offset(cursor.key()) if cursor.last() else -1
+    if last != state.end - 1:
+        yield f"the last record should have offset {state.end - 1}, but has {last}"
+
+
+def _scan(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int, int]]:
+    """Ranges (first, last) of offsets that are lost, from reading every record."""
+    expected = seen = 0
+    with txn.cursor() as cursor:
+        for raw_offset, raw in cursor:
+            offset = layout.unpack_offset(raw_offset)
+            if offset > expected and offset > state.cleaned:
+                yield max(expected, state.cleaned), offset - 1
+            if not _holds(raw_offset, raw):
+                yield offset, offset
+            expected = offset + 1
+            seen += 1
+            if seen % _PROGRESS_EVERY == 0:
+                progress(f"offset {offset}")
+
+
+def _sample(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int, int]]:
+    """Ranges of lost offsets, from reading some records over the whole length and all of the tail."""
+    with txn.cursor() as cursor:
+        for offset in range(0, state.end, max(1, state.end // SAMPLES)):
+            raw_offset = layout.pack_offset(offset)
+            if not cursor.set_range(raw_offset):
+                break
+            if cursor.key() != raw_offset and offset >= state.cleaned:
+                yield offset, offset
+            elif not _holds(cursor.key(), cursor.value()):
+                found = layout.unpack_offset(cursor.key())
+                yield found, found
+        expected = state.end - 1
+        progress("a sample of its records")
+        for raw_offset, raw in cursor.iterprev() if cursor.last() else ():
+            offset = layout.unpack_offset(raw_offset)
+            if offset < expected and expected >= state.cleaned:
+                yield max(offset + 1, state.cleaned), expected
+            if not _holds(raw_offset, raw):
+                yield offset, offset
+            expected = offset - 1
+            if offset < state.end - TAIL_RECORDS:
+                break
+
+
+def _holds(raw_offset: bytes, raw: bytes) -> bool:
+    try:
+        layout.unpack(raw_offset, raw)
+    except layout.BadRecord:
+        return False
+    return True
+
+
+def _name(ranges: Iterator[tuple[int, int]]) -> Iterator[str]:
+    """The ranges in words, the first few by name."""
+    merged: list[list[int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1][1] = max(last, merged[-1][1])
+        else:
+            merged.append([first, last])
+    if not merged:
+        return
+    lost = sum(last - first + 1 for first, last in merged)
+    names = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in merged[:_NAMED_MAX])
+    more = f" and {len(merged) - _NAMED_MAX} more places" if len(merged) > _NAMED_MAX else ""
+    yield f"{lost} records are missing or unreadable, at offsets {names}{more}"
+
+
+if __name__ == "__main__":
+    report(look)

@@ -1,0 +1,105 @@
+"""How the embedded log lies in its LMDB environment.
+
+======== ==================== =============================================================
+table    key                  value
+======== ==================== =============================================================
+records  offset               header (checksum, time, key length, tombstone?), key, value
+keys     hash(record key)     offset of the key's last record, as far as compaction has looked
+graves   offset               hash(record key) of a tombstone that compaction still has to take
+meta     ``format`` …         format, identity, the state (end, count, cleaned), and ``room``:
+                              filling, written and deleted to find out if a full disk has room again
+======== ==================== =============================================================
+
+Numbers in keys are eight bytes, big-endian. LMDB keeps no checksum of its pages, so that every record
+carries one of its own; it covers the offset, so that a record found under another's offset is seen too.
+``cleaned`` is the offset up to which compaction has looked: from there on offsets have no holes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import NamedTuple
+from zlib import crc32
+
+from registry.domain.log_format.records import Entry, Record
+
+FORMAT = b"registrar-log 1"
+RECORDS, KEYS, GRAVES, META = b"records", b"keys", b"graves", b"meta"
+TABLES = 4
+META_FORMAT, META_IDENTITY, META_STATE, META_ROOM = b"format", b"identity", b"state", b"room"
+
+_HEAD = struct.Struct(">IqI")
+_HEAD_BYTES = _HEAD.size
+_REST = struct.Struct(">qI")
+_TOMBSTONE = 1 << 31
+_STATE = struct.Struct(">QQQ")
+_OFFSET = struct.Struct(">Q")
+
+pack_offset = _OFFSET.pack
+
+
+class BadRecord(Exception):
+    """A record's bytes are not those that were written."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.offset = offset
+
+
+class State(NamedTuple):
+    """What the log knows of itself, written with every change."""
+
+    end: int
+    """The offset that the next record will get."""
+    records: int
+    """Records that are there."""
+    cleaned: int
+    """Compaction has looked at all records below; holes are only there."""
+
+    def pack(self) -> bytes:
+        """The row's value."""
+        raw = _STATE.pack(*self)
+        return raw + crc32(raw).to_bytes(4, "big")
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> State:
+        """The state in ``raw``; :class:`ValueError` when it is damaged."""
+        if len(raw) != _STATE.size + 4 or crc32(raw[:-4]) != int.from_bytes(raw[-4:], "big"):
+            raise ValueError("the state row is damaged")
+        state = cls(*_STATE.unpack_from(raw))
+        if not state.cleaned <= state.end or not state.records <= state.end:
+            raise ValueError(f"the state row contradicts itself: {state}")
+        return state
+
+
+def unpack_offset(raw: bytes) -> int:
+    """The offset in a key of table records."""
+    return int.from_bytes(raw, "big")
+
+
+def pack(raw_offset: bytes, ts: int, entry: Entry) -> bytes:
+    """The value of one row of table records; ``ts`` in ms since the epoch."""
+    key, value = entry
+    size = len(key) | (_TOMBSTONE if value is None else 0)
+    body = b"".join((_REST.pack(ts, size), key, value or b""))
+    return crc32(body, crc32(raw_offset)).to_bytes(4, "big") + body
+
+
+def unpack(raw_offset: bytes, raw: bytes) -> Record:
+    """The record of one row; :class:`BadRecord` when its checksum does not hold."""
+    offset = int.from_bytes(raw_offset, "big")
+    if len(raw) < _HEAD_BYTES or len(raw_offset) != 8:
+        raise BadRecord(offset)
+    checksum, ts, size = _HEAD.unpack_from(raw)
+    if crc32(raw[4:], crc32(raw_offset)) != checksum:
+        raise BadRecord(offset)
+    if size & _TOMBSTONE:
+        return Record(offset, ts, raw[_HEAD_BYTES:], None)
+    cut = _HEAD_BYTES + size
+    return Record(offset, ts, raw[_HEAD_BYTES:cut], raw[cut:])
+
+
+def key_hash(key: bytes) -> bytes:
+    """The name of ``key`` in table keys: LMDB's keys are short, those of records need not be."""
+    return hashlib.blake2b(key, digest_size=16).digest()

@@ -1,0 +1,124 @@
+"""Reading the embedded log in another process than the node's, while the node writes or is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import lmdb
+
+from registry.domain.log_format.lineage import Lineage
+from registry.domain.log_format.records import Record
+from registry.log.contract import DamagedLog, Fetched, ForeignLog, LogError
+
+from . import format as layout
+
+
+class EmbeddedLogReader:
+    """The log in folder ``path``, read-only. Raises :class:`.contract.LogError` when there is none.
+
+    Every call sees the log as of then; what compaction takes between two calls is gone. One thread uses it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not (path / "data.mdb").exists():
+            raise LogError(f"there is no log in {path}: name the folder of a node (data), or brokers (kafka)")
+        try:
+            self._env = lmdb.open(str(path), max_dbs=layout.TABLES, readonly=True, create=False, map_size=0)
+            self._records = self._env.open_db(layout.RECORDS, create=False)
+            self._meta = self._env.open_db(layout.META, create=False)
+            with self._env.begin(self._meta) as txn:
+                self.identity = (txn.get(layout.META_IDENTITY) or b"").decode()
+                found = txn.get(layout.META_FORMAT)
+        except lmdb.Error as error:
+            raise LogError(f"the log in {path} cannot be read: {error}") from error
+        if found != layout.FORMAT:
+            self._env.close()
+            raise LogError(f"the log in {path} has the format {found!r} where {layout.FORMAT!r} is known")
+
+    def ask_end(self, timeout_s: float) -> int:
+        """The offset that the next record will get."""
+        try:
+            with self._begin(self._meta) as txn:
+                return layout.State.unpack(txn.get(layout.META_STATE) or b"").end
+        except (lmdb.Error, ValueError) as error:
+            raise DamagedLog(f"the log in {self._path} is damaged: {error}") from error
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """See :meth:`.contract.Log.read`."""
+        try:
+            with self._begin(self._records) as txn:
+                return fetched(txn, offset, records_max, bytes_max)
+        except layout.BadRecord as bad:
+            raise DamagedLog(
+                f"the log in {self._path} is damaged: the record at offset {bad.offset} is unreadable"
+            ) from bad
+        except lmdb.Error as error:
+            raise LogError(f"the log in {self._path} cannot be read: {error}") from error
+
+    def departure(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.departure`."""
+        return departure(self, lineage)
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Whether a read from ``offset`` gets on; all that there is, is at hand."""
+        end = self.ask_end(timeout_s)
+        if end < offset:
+            raise ForeignLog(f"the log in {self._path} ends at {end}, before offset {offset}")
+        return end > offset
+
+    def _begin(self, table: Any) -> lmdb.Transaction[bytes]:
+        """Begin to read, with a larger map if a node with a larger one has written since."""
+        try:
+            return self._env.begin(table)
+        except lmdb.MapResizedError:
+            self._env.set_mapsize(0)  # allowed because the only thread has no transaction open
+            return self._env.begin(table)
+
+    def close(self) -> None:
+        """Release the log."""
+        self._env.close()
+
+
+class Readable(Protocol):
+    """A log whose records are all at hand."""
+
+    def ask_end(self, timeout_s: float) -> int:
+        """The offset that the next record will get."""
+        ...
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """The records from ``offset`` on."""
+        ...
+
+
+def departure(log: Readable, lineage: Lineage) -> int | None:
+    """See :meth:`.contract.Log.departure`."""
+    found = None
+    for trace in reversed(lineage.traces):
+        records = log.read(trace.offset, 1, 1).records
+        if records and records[0].offset == trace.offset:
+            found = records[0]
+            break
+    return lineage.departure(found, log.ask_end(0.0), None)
+
+
+def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
+    """As :meth:`.contract.Log.read`, within a transaction of LMDB on the records.
+
+    Raises :class:`.format.BadRecord`, and the errors of LMDB.
+    """
+    found: list[Record] = []
+    size = 0
+    with txn.cursor() as cursor:
+        if not cursor.set_range(layout.pack_offset(offset)):
+            return Fetched(found, offset)
+        for raw_offset, raw in cursor:
+            size += len(raw)
+            if found and size > bytes_max:
+                break
+            found.append(layout.unpack(raw_offset, raw))
+            if len(found) >= records_max:
+                break
+    return Fetched(found, found[-1].offset + 1)

@@ -1,0 +1,49 @@
+"""Open the topic that the settings name."""
+
+from __future__ import annotations
+
+from registry.config.loading import Settings
+from registry.log.kafka.connection import Security
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.topic import NoTopic, Wanted
+
+from .producer_expiration import LEAST_S
+
+_COMMAND_START_TIMEOUT_S = 30.0
+
+
+def open_topic(
+    settings: Settings, *, make: bool, append_timeout_s: float, start_timeout_s: float
+) -> KafkaLog:
+    """Open the log in the topic and create a missing topic if ``make``.
+
+    Raises :class:`.topic.NoTopic` if the topic is missing, and otherwise as :class:`KafkaLog`.
+    """
+    return KafkaLog(
+        Security(**settings.security),
+        settings.kafka,
+        settings.topic,
+        transactional_id=settings.transactional_id,
+        append_timeout_s=append_timeout_s,
+        fencing=settings.fencing == "on",
+        # The fence must outlast a hand-over.
+        fence_least_s=max(LEAST_S, 4 * settings.session_timeout_s),
+        wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
+        start_timeout_s=start_timeout_s,
+    )
+
+
+def open_topic_for_command(settings: Settings, *, make: bool) -> KafkaLog | None:
+    """Open the log for a command; return ``None`` if the topic is missing and ``make`` is not set.
+
+    Raises :class:`registry.log.contract.LogError`.
+    """
+    try:
+        return open_topic(
+            settings,
+            make=make,
+            append_timeout_s=settings.request_timeout_s,
+            start_timeout_s=_COMMAND_START_TIMEOUT_S,
+        )
+    except NoTopic:
+        return None

@@ -1,0 +1,110 @@
+"""The time after which brokers forget an idle producer, and with it that an earlier claim is fenced.
+
+A broker keeps the newest epoch of a producer for ``producer.id.expiration.ms`` (a day by default; before
+Kafka 3.4 for ``transactional.id.expiration.ms``, a week) since the time of its last record, and then takes
+any epoch. Three things keep a former primary from writing after that:
+
+- The primary appends a record at least every ``expiration / RENEWALS``, so its epoch is not forgotten.
+- Nobody sends anything under a claim that was not used for ``expiration / 2``. So a former primary that was
+  frozen is held back even where nobody is left to renew the fence. That also holds for claims of another
+  producer: ``transactional.id.expiration.ms`` decides only whether the next claim has one; the former one is
+  then fenced by a record in its own name (``Log.fence``), which nobody renews.
+- Where the expiration is shorter than renewal and hand-over need, nobody claims the log at all.
+
+What remains is a former primary that is frozen between looking at its claim and sending, for longer than the
+expiration, with no primary in all that time.
+
+The setting is per broker, and any replica may come to lead, so the least among the replicas counts. It can be
+changed while the brokers run, so it is read again before each claim and with each look at the topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from aiokafka.protocol.admin import DescribeConfigsRequest
+
+from .connection import NoAnswer
+from .partition import Partition
+from .requests import Broker, Code, code_name
+
+PRODUCER, TRANSACTIONAL = "producer.id.expiration.ms", "transactional.id.expiration.ms"
+RENEWALS = 4
+LEAST_S = 60.0
+# Kafka's default, for brokers that do not say.
+DEFAULT_S = 86_400.0
+# A broker that is down must not hold up a claim; the others answer at once.
+_ASK_S = 1.0
+_BROKER_RESOURCE = 4
+
+
+class Expiration(NamedTuple):
+    """A broker's setting."""
+
+    seconds: float = DEFAULT_S
+    # The setting's name and value, for people; empty where it could not be read.
+    setting: str = ""
+    # Why it could not be read; empty where it could.
+    unread: str = ""
+
+
+async def read(partition: Partition) -> Expiration:
+    """Return the shortest expiration among the brokers that have a replica.
+
+    Brokers that do not answer are passed over. Raises :class:`.connection.NoAnswer` if none does.
+    """
+    place = partition.cluster.place if partition.cluster else None
+    if place is None or place.broker is None:
+        raise NoAnswer(f"no broker has the partition of topic {partition.topic} at present", sent=False)
+    brokers = [place.broker, *place.others]
+    answers = await asyncio.gather(*(_ask(partition, each) for each in brokers), return_exceptions=True)
+    found = [each for each in answers if isinstance(each, Expiration)]
+    for each in answers:
+        if isinstance(each, BaseException) and not (isinstance(each, NoAnswer) and found):
+            raise each
+    return min((each for each in found if not each.unread), key=lambda each: each.seconds, default=found[0])
+
+
+async def _ask(partition: Partition, broker: Broker) -> Expiration:
+    request = DescribeConfigsRequest([(_BROKER_RESOURCE, str(broker.id), [PRODUCER, TRANSACTIONAL])])
+    answer = await partition.ask_at(broker.host, broker.port, request, _ASK_S)
+    code, message, _, _, entries = answer.resources[0]
+    if code == Code.CLUSTER_AUTHORIZATION_FAILED:
+        return Expiration(unread="this client needs DescribeConfigs on cluster")
+    if code != Code.NONE:
+        return Expiration(unread=f"{code_name(code)} {message or ''}".strip())
+    values = {name: value for name, value, *_ in entries}
+    for name in (PRODUCER, TRANSACTIONAL):
+        if (value := values.get(name)) is not None:
+            return Expiration(int(value) / 1000, f"{name}={value}")
+    return Expiration(unread="the broker does not tell it")
+
+
+def unsafe(found: Expiration, least_s: float) -> str:
+    """Return why nobody may claim the log with this setting; empty if anybody may."""
+    if found.seconds >= least_s:
+        return ""
+    return (
+        f"no node may become primary: the brokers have {found.setting}, after which they take a former "
+        f"primary's writes again; set it to {round(least_s * 1000)} or more"
+    )
+
+
+def assumed(found: Expiration) -> str:
+    """Return what stands for the setting that brokers since Kafka 3.4 have; empty if nothing has to."""
+    if found.unread:
+        return f"{PRODUCER} cannot be read and is taken to be a day"
+    if found.setting.startswith(PRODUCER):
+        return ""
+    return f"no {PRODUCER} (Kafka 3.4), so {found.setting} says how long former primaries stay fenced"
+
+
+def warning(found: Expiration) -> str:
+    """Return what people should know who run the brokers; empty if nothing."""
+    if not found.unread:
+        return ""
+    return (
+        f"the brokers' {PRODUCER} (before Kafka 3.4: {TRANSACTIONAL}) cannot be read ({found.unread}) and is "
+        "taken to be a day; if it is shorter, set it to a day, or allow this client to read it"
+    )

@@ -1,0 +1,73 @@
+"""Finding out whether the partition still has the records that were read from it.
+
+Brokers answer for one leader epoch only, and say where the records of an earlier one end (KIP-320). A
+partition that was cut has a new leader epoch, unless its broker's whole disk was restored; the records
+themselves are compared too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from registry.domain.log_format.lineage import EpochEnd, Lineage
+from registry.domain.log_format.records import Record
+
+from . import record_batches, requests
+from .connection import NoAnswer
+from .requests import Code
+
+Ask = Callable[[Any], Awaitable[Any]]
+"""Asks the broker that leads the partition. Raises :class:`.connection.NoAnswer`."""
+
+_RECORD_BYTES = 64 << 10
+_NOT_KNOWN = EpochEnd(-1, -1)
+
+
+class Looking:
+    """Compares one partition, as its leader in ``epoch`` has it, with lineages."""
+
+    def __init__(self, ask: Ask, topic: str, topic_id: bytes, epoch: int) -> None:
+        self._ask, self._topic, self._topic_id, self._epoch = ask, topic, topic_id, epoch
+
+    async def departure(self, lineage: Lineage) -> int | None:
+        """See :meth:`registry.log.contract.Log.departure`. Raises :class:`.connection.NoAnswer`."""
+        found = None
+        for trace in reversed(lineage.traces):
+            if (found := await self._record_at(trace.offset)) is not None:
+                break
+        epoch_end = await self._epoch_end(lineage.epoch) if lineage.epoch >= 0 else None
+        return lineage.departure(found, await self._end(), epoch_end)
+
+    async def _record_at(self, offset: int) -> Record | None:
+        """Return the record at ``offset``; ``None`` where compaction, or anything else, took it."""
+        request = requests.Fetch(
+            self._topic, self._topic_id, offset, epoch=self._epoch, wait_ms=0, bytes_max=_RECORD_BYTES
+        )
+        answer = requests.fetched(await self._ask(request))
+        if answer.code == Code.OFFSET_OUT_OF_RANGE:
+            return None
+        self._check(answer.code)
+        for run in record_batches.runs(answer.data, offset):
+            return run[0] if run[0].offset == offset else None
+        return None
+
+    async def _epoch_end(self, epoch: int) -> EpochEnd:
+        code, found = requests.epoch_end(await self._ask(requests.EpochEnds(self._topic, self._epoch, epoch)))
+        if code == Code.TOPIC_AUTHORIZATION_FAILED:
+            return _NOT_KNOWN
+        self._check(code)
+        return found
+
+    async def _end(self) -> int:
+        code, end = requests.listed_offset(
+            await self._ask(requests.ListOffsets(self._topic, requests.LATEST, self._epoch))
+        )
+        self._check(code)
+        return end
+
+    def _check(self, code: int) -> None:
+        if code != Code.NONE:
+            raise NoAnswer(
+                f"comparing the log with what was read from it: {requests.code_name(code)}", sent=False
+            )

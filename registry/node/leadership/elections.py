@@ -1,0 +1,46 @@
+"""Which election the settings ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from election.contract import Election, Identity, Reachable
+from election.kafka import KafkaElection
+from election.static import StaticElection
+from registry.config.loading import Settings
+from registry.log.kafka.connection import Security
+
+from .identity import identity_of
+
+
+def made_by_settings(
+    settings: Settings, own: Identity, reachable: Reachable, *, alive: Callable[[], object]
+) -> Election:
+    """To be called on the event loop on which the election will run.
+
+    ``alive`` is called there whenever Kafka's group says that this node belongs to it.
+    """
+    match settings.election:
+        case "static":
+            return StaticElection(own, identity_of(settings.primary) if settings.primary else None)
+        case "zookeeper":
+            from election.zookeeper import ZooKeeperElection  # noqa: PLC0415 (kazoo only where it is needed)
+
+            return ZooKeeperElection(
+                settings.zookeeper_hosts,
+                settings.zookeeper_chroot,
+                own,
+                reachable=reachable,
+                session_timeout_s=settings.session_timeout_s,
+                auth=settings.zookeeper_auth,
+            )
+        case _:
+            return KafkaElection(
+                settings.kafka,
+                Security(**settings.security).client_arguments(),
+                settings.group,
+                own,
+                reachable=reachable,
+                alive=alive,
+                session_timeout_s=settings.session_timeout_s,
+            )

@@ -1,0 +1,70 @@
+"""Who a node is: its id, which lives as long as its data folder, and what it advertises."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from election.contract import Identity
+from registry.config.loading import Settings
+from registry.processes import file_lock
+
+FILE = "node-id"
+ADVERTISED_FILE = "advertised"
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+def node_id(data: Path) -> str:
+    """The id kept in the folder ``data``, made when there is none. Raises :class:`OSError`."""
+    path = data / FILE
+    try:
+        kept = path.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, ValueError):
+        kept = ""
+    if _ID.fullmatch(kept):
+        return kept
+    made = secrets.token_hex(8)
+    file_lock.replace(path, f"{made}\n".encode(), path.with_suffix(".new"))
+    return made
+
+
+def advertised_since(data: Path, url: str) -> int:
+    """Return when the node of the folder ``data`` first advertised ``url``: ms since the epoch.
+
+    Raises :class:`OSError`.
+    """
+    path = data / ADVERTISED_FILE
+    try:
+        kept, _, since_ms = path.read_text(encoding="utf-8").strip().rpartition(" ")
+        if kept == url and int(since_ms) > 0:
+            return int(since_ms)
+    except (FileNotFoundError, ValueError):
+        pass
+    now_ms = time.time_ns() // 1_000_000
+    file_lock.replace(path, f"{url} {now_ms}\n".encode(), path.with_suffix(".new"))
+    return now_ms
+
+
+def identity_of(
+    url: str, *, eligible: bool = True, peer: str = "", node: str = "", since_ms: int = 0
+) -> Identity:
+    """What the node at an advertised ``url`` (scheme, host and port) is to the others."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return Identity(
+        parts.scheme, parts.hostname or "", port, eligible, peer=peer, node=node, since_ms=since_ms
+    )
+
+
+def own_identity(settings: Settings, peer: str = "") -> Identity:
+    """The own one; ``peer`` is the ``HOST:PORT`` of its peer endpoint."""
+    node = node_id(settings.data)
+    if not settings.kafka:
+        # Nobody else asks: the host's name is not looked up, which may take long.
+        return Identity("http", settings.host, settings.port, eligible=True, node=node)
+    url = settings.advertised
+    since_ms = advertised_since(settings.data, url)
+    return identity_of(url, eligible=settings.eligible, peer=peer, node=node, since_ms=since_ms)

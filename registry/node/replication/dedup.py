@@ -1,0 +1,122 @@
+"""What a node remembers of commands that were done, by the notes of their records in the log.
+
+A primary that is asked again for what it, or another before it, has done answers as at first. It knows all
+that was done from some offset on; of a command whose ticket is older than that it says so, and never decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from typing import NamedTuple
+
+from registry.domain.commands import Ticket
+from registry.domain.log_format.idempotency import read_note
+from registry.log.contract import Fetched, Log, LogError
+
+COUNT_MAX = 8_192
+BYTES_MAX = 4 << 20
+"""Of all briefs together."""
+LOOK_BACK = 2_000
+"""Records that a node reads again which becomes primary, because it may have started only just now."""
+_log = logging.getLogger(__name__)
+
+
+class Remembered(NamedTuple):
+    """A command that was done."""
+
+    brief: bytes | None
+    """See :class:`registry.domain.decide.Decision`; ``None``: what was answered is lost."""
+
+
+class Memory:
+    """Of the newest commands, bounded. One thread at a time reads; any may ask.
+
+    ``applied``: where reading begins.
+    """
+
+    def __init__(self, applied: int, *, count_max: int = COUNT_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self._begin = self._since = applied
+        self._count_max = count_max
+        self._bytes_max = bytes_max
+        self._order: deque[tuple[int, bytes]] = deque()
+        self._known: dict[bytes, Remembered] = {}
+        self._bytes = 0
+        self._looked_back = False
+        self._lock = threading.Lock()
+
+    @property
+    def since(self) -> int:
+        """All commands are known whose records stand here or later, as far as was read."""
+        return self._since
+
+    def knows(self, ticket: Ticket) -> bool:
+        """Whether, if :meth:`find` finds nothing, the command was certainly not done."""
+        return ticket.since >= self._since
+
+    def find(self, ticket: Ticket) -> Remembered | None:
+        """What came of a command that was done."""
+        return self._known.get(ticket.id)
+
+    def read(self, offset: int, fetched: Fetched) -> None:
+        """Take what was read from ``offset`` on."""
+        with self._lock:
+            if fetched.next - offset != len(fetched.records):
+                # Compaction took records, and perhaps notes with them, before this node read so far.
+                self._forget_before(_whole_from(offset, fetched))
+            for at, raw in fetched.notes:
+                self._add(at, raw)
+            self._shrink()
+
+    def look_back(self, log: Log) -> None:
+        """Read again what stood in the log before this node began to read; at the first call only."""
+        if not self._lacks_what_was_before():
+            return
+        try:
+            # Without the lock: who reads on need not wait for it.
+            since, notes = log.notes_before(self._begin, LOOK_BACK)
+        except LogError as error:
+            _log.warning("what was done before offset %d is not known: %s", self._begin, error)
+            return
+        with self._lock:
+            if not self._lacks_what_was_before():
+                return
+            self._looked_back = True
+            later, self._order = self._order, deque()
+            for at, raw in notes:
+                self._add(at, raw)
+            self._order += later
+            self._since = since
+            self._shrink()
+
+    def _lacks_what_was_before(self) -> bool:
+        return not self._looked_back and self._since == self._begin
+
+    def _add(self, offset: int, raw: bytes) -> None:
+        note = read_note(raw)
+        if note is None or note.ticket in self._known:
+            return
+        self._known[note.ticket] = Remembered(note.brief)
+        self._order.append((offset, note.ticket))
+        self._bytes += len(note.brief or b"")
+
+    def _shrink(self) -> None:
+        while len(self._order) > self._count_max or self._bytes > self._bytes_max:
+            self._forget_before(self._order[0][0] + 1)
+
+    def _forget_before(self, offset: int) -> None:
+        while self._order and self._order[0][0] < offset:
+            forgotten = self._known.pop(self._order.popleft()[1])
+            self._bytes -= len(forgotten.brief or b"")
+        self._since = max(self._since, offset)
+
+
+def _whole_from(offset: int, fetched: Fetched) -> int:
+    """The offset from which on no record of ``fetched`` is missing."""
+    expected = fetched.next
+    for record in reversed(fetched.records):
+        if record.offset + 1 != expected:
+            break
+        expected = record.offset
+    return expected

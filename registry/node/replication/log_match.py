@@ -1,0 +1,104 @@
+"""Whether a topic is the log that a store was made from, and whether the store can go on with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import RESEED_KEY, Record
+from registry.domain.log_format.retention import too_long
+from registry.log.contract import ForeignLog, Log, Unreachable
+
+from .staleness import StaleStore
+
+_RECORDS_MAX = 10_000
+_BYTES_MAX = 8 << 20
+_WAIT_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class Known(NamedTuple):
+    """What is known of the store."""
+
+    identity: str
+    """Of the log that it was made from."""
+    applied: int
+    at_end_ms: int
+    lineage: Lineage = NOTHING
+
+
+class Suiting:
+    """Looks at logs for one store; ``known`` tells how the store is now."""
+
+    def __init__(self, known: Callable[[], Known], *, margin_ms: int, now: Callable[[], int]) -> None:
+        self._known = known
+        self._margin_ms = margin_ms
+        self._now = now
+        self._searched = ("", 0)
+
+    def __call__(self, log: Log) -> None:
+        """Return when ``log`` is the store's.
+
+        Raises :class:`ForeignLog` when it is not, :class:`StaleStore` when the store has to be built anew
+        from it.
+        """
+        known = self._known()
+        if log.identity != known.identity:
+            if self._seeded_from(log, known.identity):
+                raise StaleStore(
+                    f"the log {log.identity} was seeded with the state of this store's log {known.identity}; "
+                    "the store is built anew from it"
+                )
+            raise ForeignLog(
+                f"the log is {log.identity}, but the store was made from {known.identity}; reads are "
+                "answered from the store and writes refused. Bring the former topic back, or publish the "
+                "store's state into the new one with: registrar log reseed"
+            )
+        if known.applied > log.end():
+            raise ForeignLog(
+                f"the log {log.identity} ends at offset {log.end()}, but the store holds it up to "
+                f"{known.applied}: its end was cut off; reads are answered from the store and writes refused"
+            )
+        departure = log.departure(known.lineage)
+        if departure is not None:
+            raise ForeignLog(
+                f"the log {log.identity} has lost records and grown again: from offset {departure} or "
+                f"earlier on, up to {log.end()}, it does not have those that the store holds up to "
+                f"{known.applied}; "
+                "reads are answered from the store and writes refused. To keep what the store holds, publish "
+                "it into a new topic with: registrar log reseed; to keep what the log holds, stop this node, "
+                "move its folder store away and start it again"
+            )
+        why = too_long(known.at_end_ms, self._now(), log.tombstone_retention_ms, self._margin_ms)
+        if why:
+            raise StaleStore(f"the store must be built anew: {why}")
+
+    def _seeded_from(self, log: Log, identity: str) -> bool:
+        """Whether ``log`` has the marker that ends a reseeding from ``identity``; reads what is new."""
+        searched, offset = self._searched
+        if searched != log.identity:
+            offset = 0
+        while offset < log.end():
+            fetched = log.read(offset, _RECORDS_MAX, _BYTES_MAX)
+            if fetched.next <= offset and not log.wait(offset, _WAIT_S):
+                raise Unreachable(f"the log {log.identity} does not give its records from {offset} on")
+            offset = max(offset, fetched.next)
+            if any(_origin(record) == identity for record in fetched.records):
+                return True
+        self._searched = (log.identity, offset)
+        return False
+
+
+def _origin(record: Record) -> str:
+    """The log whose state a marker says was published before it; empty for all other records."""
+    if record.key != RESEED_KEY or record.value is None:
+        return ""
+    try:
+        origin = orjson.loads(record.value)["from"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return origin if isinstance(origin, str) else ""

@@ -1,0 +1,256 @@
+"""Following: one thread keeps the store the fold of the log; others may wait for an offset, or step along."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import orjson
+
+from registry.domain.rows import layout
+from registry.log.contract import DamagedLog, ForeignLog, Log, LogError, Unreachable
+from registry.store.layout import DamagedStore, StoreError
+from registry.store.lmdb import Store
+
+from .follower import Follower
+from .staleness import Absence, Moment, StaleStore
+
+ASK_S = 2.0
+"""How long the log may take to say where it ends."""
+_PROGRESS_EVERY_S = 5.0
+_RETRY_S = 0.5
+_WAIT_S = 1.0
+_TURN_S = 0.02
+_STUCK_S = 10.0
+_QUARANTINE_SHOWN_MAX = 20
+_log = logging.getLogger(__name__)
+
+
+class Following:
+    """Drives the follower.
+
+    ``caught_up`` is called once, when the log was read up to its end as of the start; ``advanced`` after
+    every step that went on, and ``stuck`` when the store cannot be written, by the thread that made the step.
+    Without ``absence`` nobody else writes: then the
+    log's troubles are this process's end, else they are waited out.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        follower: Follower,
+        *,
+        caught_up: Callable[[], None],
+        advanced: Callable[[], None] = lambda: None,
+        stuck: Callable[[], None] = lambda: None,
+        absence: Absence | None = None,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._follower = follower
+        self._caught_up = caught_up
+        self._advanced = advanced
+        self._stuck = stuck
+        self._absence = absence
+        self._stepping = threading.Lock()
+        self._moved = threading.Condition()
+        self._stopping = threading.Event()
+        self._nudged = threading.Event()
+        self._told_at = time.monotonic()
+        self._asked_at = 0.0
+        self._seen = store.applied
+        self._store_trouble = ""
+        self._log_trouble = ""
+        self.foreign = ""
+        """Why nothing can be written for as long as the log is another than the store's."""
+        self.started = False
+        """Whether the log was read up to its end once."""
+        self.lazy = absence is None
+        """Whether the writer follows its own records, so that this thread need not look for news."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the store does not go on, while it does not."""
+        return self._store_trouble or self._log_trouble
+
+    @property
+    def store_trouble(self) -> str:
+        """Why the store cannot be written; empty again once what failed to be written was written."""
+        return self._store_trouble
+
+    def reach(self, offset: int) -> None:
+        """Return when the store holds the log up to ``offset``, which must not lie beyond its end.
+
+        Raises the errors of the log and the store, :class:`Unreachable` when the log gives nothing for long.
+        The caller's thread makes the steps itself: handing over to another and back costs more than a step.
+        """
+        at, moved_at = -1, 0.0
+        while (applied := self._store.applied) < offset:
+            now = time.monotonic()
+            if applied > at:
+                at, moved_at = applied, now
+            elif self._stopping.is_set() or now - moved_at > _STUCK_S:
+                raise Unreachable(f"the log does not give its records from {applied} on")
+            if self._stepping.acquire(blocking=False):
+                try:
+                    self._step_or_wait()
+                finally:
+                    self._stepping.release()
+            else:
+                # The other thread steps, or waits for what this one does: it may get there first.
+                with self._moved:
+                    self._moved.wait_for(lambda: self._store.applied >= offset, _TURN_S)
+
+    def _step_or_wait(self) -> None:
+        if not self._step():
+            self._log.wait(self._follower.position, _WAIT_S)
+
+    def _step(self) -> int:
+        if self._absence is not None and self._absence.too_long():
+            # While the log is out of reach, what is there is served; that it is in reach ends this node.
+            self._log.ask_end(ASK_S)
+            raise StaleStore(self._absence.too_long())
+        try:
+            went = self._follower.step()
+        except DamagedStore:
+            raise
+        except StoreError as error:
+            self._store_failed(error)
+            raise
+        if went:
+            self._store_written()
+            self._advanced()
+            with self._moved:
+                self._moved.notify_all()
+        return went
+
+    def run(self) -> None:
+        """Follow until :meth:`stop`. Raises :class:`DamagedStore`, :class:`StaleStore`, damage of the log."""
+        end = self._log.end()
+        behind = end - self._store.applied
+        if behind > 0:
+            _log.info("reading the log: %d records from offset %d", behind, self._store.applied)
+        began = time.monotonic()
+        while not self._stopping.is_set():
+            # A writer that is the only one to append follows its own records itself (:meth:`reach`): to wake
+            # this thread with every append would only have it compete with the writer.
+            resting = self.started and self.lazy and not self._nudged.is_set()
+            self._nudged.clear()
+            try:
+                with self._stepping:
+                    went = self._step()
+                    # A node that starts at the log's end has nothing to wait for.
+                    if not (went or resting) and (self.started or self._store.applied < end):
+                        self._log.wait(self._follower.position, _WAIT_S)
+                if not self.started:
+                    if self._store.applied >= end:
+                        self._start(behind, time.monotonic() - began)
+                    else:
+                        self._tell_progress()
+                if resting and not went:
+                    self._nudged.wait(_WAIT_S)
+                self._look()
+            except (DamagedStore, StaleStore, DamagedLog):
+                raise
+            except StoreError:
+                self._stopping.wait(_RETRY_S)
+            except LogError as error:
+                if self._stopping.is_set():
+                    return
+                if self._absence is None:
+                    raise
+                self.heard(error)
+                self._stopping.wait(_RETRY_S)
+
+    def nudge(self) -> None:
+        """Have the thread look at once for something new."""
+        self._nudged.set()
+
+    def _look(self) -> None:
+        """See from time to time whether the log is there, and note when the store was at its end."""
+        now = time.monotonic()
+        if self._absence is None:
+            return
+        if now - self._asked_at < self._absence.look_every_s and not self.trouble:
+            return
+        self._asked_at = now
+        asked = self._absence.moment()
+        end = self._log.ask_end(ASK_S)
+        self.heard(None)
+        if self._store.applied >= end:
+            self._mark_at_end(self._absence, asked)
+
+    def _mark_at_end(self, absence: Absence, asked: Moment) -> None:
+        """Note that the store is at the log's end; on an idle log the only write that shows a full disk."""
+        with self._stepping:
+            try:
+                absence.at_end(asked)
+            except DamagedStore:
+                raise
+            except StoreError as error:
+                self._store_failed(error)
+                raise
+            self._store_written()
+
+    def _store_failed(self, error: StoreError) -> None:
+        before, self._store_trouble = self._store_trouble, str(error)
+        if self._store_trouble != before:
+            _log.error("%s; trying again", error)
+        if not before:
+            self._stuck()
+
+    def _store_written(self) -> None:
+        if self._store_trouble:
+            self._store_trouble = ""
+            _log.info("the store can be written again")
+
+    def heard(self, error: LogError | None) -> None:
+        """Somebody has asked the log, and was answered or not."""
+        before, self._log_trouble = self._log_trouble, "" if error is None else str(error)
+        self.foreign = self._log_trouble if isinstance(error, ForeignLog) else ""
+        if error is not None and not before:
+            _log.error("%s; trying again", error)
+        elif error is None and before:
+            _log.info("the log is there again")
+
+    def _start(self, records: int, seconds: float) -> None:
+        if records > 0:
+            _log.info("the log was read: %d records in %.1f s", records, seconds)
+        self.started = True
+        self._caught_up()
+
+    def _tell_progress(self) -> None:
+        if time.monotonic() - self._told_at < _PROGRESS_EVERY_S:
+            return
+        self._told_at = time.monotonic()
+        progress = self._follower.progress()
+        eta = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
+        _log.info(
+            "reading the log: %d of %d (%.0f records/s), left: %s",
+            progress.applied, progress.end, progress.records_per_s, eta,
+        )  # fmt: skip
+
+    def quarantined(self) -> int:
+        """How many records could not be read; each is logged when it is seen for the first time."""
+        found, fresh = 0, []
+        with self._store.view() as view:
+            applied = view.applied()
+            for _, value in layout.scan(view, layout.QUARANTINE):
+                found += 1
+                entry = orjson.loads(value)
+                if entry["offset"] >= self._seen:
+                    fresh.append(entry)
+        for entry in fresh[:_QUARANTINE_SHOWN_MAX]:
+            _log.warning("the record at offset %d is quarantined: %s", entry["offset"], entry["reason"])
+        if len(fresh) > _QUARANTINE_SHOWN_MAX:
+            _log.warning("%d more records are quarantined", len(fresh) - _QUARANTINE_SHOWN_MAX)
+        self._seen = max(applied, self._seen)
+        return found
+
+    def stop(self) -> None:
+        """Make :meth:`run` return soon."""
+        self._stopping.set()
+        self._nudged.set()

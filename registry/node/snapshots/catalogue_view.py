@@ -1,0 +1,142 @@
+"""The catalogue as one node sees it: what it has read, and what it adds and takes away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from registry.config.settings import Settings
+from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
+from registry.domain.queries.snapshot_markers import Marker, newest_marker
+from registry.node.write.writer import Rows
+from registry.observe.metrics import Gauge
+from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
+from snapshots.catalogue.open import open_catalogue
+from snapshots.catalogue.retention import delete, retire, why_not_deleted
+from snapshots.format.location import BadLocation, Location
+from snapshots.format.manifest import new_id
+
+_STATES = ("requested", "building", "ready", "failed", "deleting")
+_log = logging.getLogger(__name__)
+
+
+class Entries:
+    """Used by one thread, but for what is told as last seen.
+
+    ``log`` is the identity of the log, ``now`` the wall clock, ms since the epoch. Raises
+    :class:`snapshots.catalogue.catalogue.CatalogueError` where nothing else is said.
+    """
+
+    def __init__(self, settings: Settings, store: Rows, log: str, now: Callable[[], int]) -> None:
+        self._settings = settings
+        self._store = store
+        self._now = now
+        self._warned = False
+        self.log = log
+        self.catalogue = open_catalogue(settings)
+        self.seen: dict[str, Entry] = {}
+        """As last read."""
+
+    def read(self) -> dict[str, Entry]:
+        """All entries as of now."""
+        self.seen = self.catalogue.entries()
+        return self.seen
+
+    def ours(self) -> list[Entry]:
+        """Those of this log as last seen, the newest first."""
+        return newest_first(each for each in self.seen.values() if each.log == self.log)
+
+    def newest(self) -> Entry | None:
+        """The newest snapshot of this log that is ready, as last seen."""
+        return next((each for each in self.ours() if each.state == "ready"), None)
+
+    def gauges(self) -> list[Gauge]:
+        """What there is, as last seen, for metrics."""
+        counts = dict.fromkeys(_STATES, 0)
+        for each in list(self.seen.values()):
+            counts[each.state] += 1
+        found = [
+            Gauge("registrar_snapshots", "Snapshots in the catalogue", count, labels={"state": state})
+            for state, count in counts.items()
+        ]
+        newest = self.newest()
+        if newest is not None:
+            age_s = max(0, self._now() - newest.requested_ms) / 1000
+            found.append(Gauge("registrar_snapshot_offset", "Offset of the newest snapshot", newest.offset))
+            found.append(Gauge("registrar_snapshot_age_seconds", "Age of the newest snapshot", age_s))
+        return found
+
+    # --- markers
+
+    def begun(self) -> int:
+        """The offset up to which markers do for no further request."""
+        entries = self.read()
+        marker, marked = self._marker(), self.catalogue.marked(self.log)
+        if marker is None or marker.offset > marked:
+            return -1
+        entry = entries.get(_id_of(marker))
+        return -1 if entry is not None and entry.state == "requested" else marker.offset
+
+    def publish(self) -> Entry | None:
+        """The entry of the newest marker, made if need be; ``None``: it was deleted, or there is none."""
+        marker = self._marker()
+        if marker is None:
+            return None
+        named = _id_of(marker)
+        if marker.offset > self.catalogue.marked(self.log):
+            if named not in self.read():
+                self.catalogue.put(self._requested(named, marker))
+            self.catalogue.mark(self.log, marker.offset)
+            self.read()
+        return self.seen.get(named)
+
+    def _marker(self) -> Marker | None:
+        with self._store.view() as view:
+            return newest_marker(view)
+
+    def _requested(self, id: str, marker: Marker) -> Entry:
+        try:
+            uri = Location.named(self._settings.snapshots_location)
+        except BadLocation as error:
+            raise CatalogueError(str(error)) from error
+        if self._settings.kafka and not self._settings.snapshots and not self._warned:
+            self._warned = True
+            _log.warning("snapshots are kept in %s, where other hosts do not find them: see snapshots", uri)
+        return Entry(
+            id=id, state="requested", log=self.log, offset=marker.end, uri=uri,
+            requested_ms=marker.ts, updated_ms=self._now(),
+        )  # fmt: skip
+
+    # --- deleting
+
+    def retire(self) -> None:
+        """Delete what need not be kept, and go on with what was begun."""
+        retire(self.catalogue, self._settings.snapshots_keep, self._now())
+        self.read()
+
+    def delete(self, id: str) -> Entry | None:
+        """Delete a snapshot; what is left of it while its files cannot be reached. Raises 40480, 40980."""
+        now, entries = self._now(), self.read()
+        entry = entries.get(id)
+        if entry is None:
+            raise SNAPSHOT_NOT_FOUND(id)
+        why = why_not_deleted(entries, id, now)
+        if why:
+            raise SNAPSHOT_BUSY(id, why)
+        if entry.state == "building":
+            self.catalogue.put(entry.now("failed", now, reason="its builder is not heard of"))
+        gone = delete(self.catalogue, entry, now)
+        left = self.read().get(id)
+        if gone or left is None:
+            return None
+        if left.state != "deleting":
+            raise SNAPSHOT_BUSY(id, f"it is {left.state} by now")
+        return left
+
+
+def _id_of(marker: Marker) -> str:
+    try:
+        chance = int(marker.request[:6], 16)
+    except ValueError:
+        chance = marker.offset  # other writers' markers have to be told apart too
+    return new_id(marker.end, marker.ts, chance)

@@ -1,0 +1,283 @@
+"""The node's part in snapshots: takes requests, asks by schedule, has snapshots built and deleted.
+
+One thread does all that waits for the catalogue, a location or a process. Only the primary publishes, asks,
+builds and deletes by itself. A request is a marker in the log first and an entry of the catalogue then: the
+primary looks for a marker that never became one, so that whoever is primary next goes on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, Full, Queue
+from typing import Protocol
+
+import msgspec
+
+from registry.config.schedule import Rhythm
+from registry.config.settings import Settings
+from registry.domain.commands import Done, NotPrimary, Outcome, RequestSnapshot, Ticket, Unknown, refused
+from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
+from registry.node.write.queue import Answer
+from registry.node.write.writer import Rows
+from snapshots.catalogue.builders import has_ended
+from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
+
+from .build_process import Build
+from .catalogue_view import Entries
+from .schedule import why_due
+
+CALLS_MAX = 100
+LOOK_EVERY_S = 30.0
+"""Between two looks at a catalogue in which nothing is expected to happen."""
+LOOK_SOON_S = 2.0
+"""The same while something is asked for or being built."""
+TICK_S = 0.5
+AGAIN_S = 10.0
+"""After the schedule has asked in vain."""
+_log = logging.getLogger(__name__)
+
+Listed = list[Entry] | RegistryError
+"""All entries, or why they cannot be told."""
+Deleted = Entry | None | RegistryError
+"""What is left of an entry, or why it stays."""
+Offer = Callable[[RequestSnapshot, Answer, float | None, Ticket | None], bool]
+"""Queues a command for the own writer; ``False``: too many wait."""
+
+
+class Situation(Protocol):
+    """What this part asks of its node."""
+
+    @property
+    def role(self) -> str:
+        """``primary`` while the node writes."""
+        ...
+
+    @property
+    def started(self) -> bool:
+        """Whether the log was read up to its end once."""
+        ...
+
+
+class Snapshotting:
+    """Any thread may call; ``soon`` has a function called on the event loop, where all answers are given."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Rows,
+        log: str,
+        *,
+        situation: Situation,
+        offer: Offer,
+        soon: Callable[[Callable[[], None]], None],
+        now: Callable[[], int],
+    ) -> None:
+        """``log``: the identity of the log. ``now``: the wall clock, ms since the epoch."""
+        self._settings = settings
+        self._store = store
+        self._situation = situation
+        self._offer = offer
+        self._soon = soon
+        self._now = now
+        self._rhythm = Rhythm.read(settings.snapshots_every)
+        self.entries = Entries(settings, store, log, now)
+        self._build = Build(settings)
+        self._calls: Queue[Callable[[], None] | None] = Queue(CALLS_MAX)
+        self._next_look = self._next_ask = 0.0
+        self._asked = False
+        self._stopping = False
+        self._told = ""
+
+    # --- from any thread
+
+    def request(
+        self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
+    ) -> bool:
+        """As :meth:`.writer.Writer.offer`; :class:`Done` says the entry, which the catalogue then holds."""
+        return self._call(lambda: self._request(command, answer, wait_s, ticket))
+
+    def tell(self, answer: Callable[[Listed], None]) -> bool:
+        """Tell all entries, the newest first; ``False``: too many wait."""
+        return self._call(lambda: self._tell(answer))
+
+    def delete(self, id: str, answer: Callable[[Deleted], None]) -> bool:
+        """Delete a snapshot, or mark it where its files cannot be deleted now. As :meth:`tell`."""
+        return self._call(lambda: self._delete(id, answer))
+
+    def wake(self) -> None:
+        """Look at once, because the role has changed."""
+        with suppress(Full):
+            self._calls.put_nowait(None)
+
+    def stop(self) -> None:
+        """Make :meth:`run` end."""
+        self._stopping = True
+        self.wake()
+
+    def _call(self, call: Callable[[], None]) -> bool:
+        try:
+            self._calls.put_nowait(call)
+        except Full:
+            return False
+        return True
+
+    # --- on the thread
+
+    def run(self) -> None:
+        """Serve calls and look after what was asked for, until :meth:`stop`."""
+        try:
+            while not self._stopping:
+                next_tick = time.monotonic() + TICK_S
+                while (left_s := next_tick - time.monotonic()) > 0 and not self._stopping:
+                    self._guarded(lambda: self._serve_one(left_s))
+                if not self._stopping:
+                    self._guarded(self._tick)
+        finally:
+            with suppress(CatalogueError):
+                self._build.end(self.entries.catalogue, self._now())
+            self.entries.catalogue.close()
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception:
+            # Snapshots are no reason to end a node that serves.
+            _log.exception("unexpected error while looking after snapshots")
+            self._next_look = self._next_ask = time.monotonic() + AGAIN_S
+
+    def _serve_one(self, timeout_s: float) -> None:
+        with suppress(Empty):
+            call = self._calls.get(timeout=timeout_s)
+            if call is None:
+                self._next_look = 0.0
+            else:
+                call()
+
+    @property
+    def _primary(self) -> bool:
+        return self._situation.role == "primary" and self._situation.started
+
+    def _tick(self) -> None:
+        try:
+            if self._build.look(self.entries.catalogue, self._now()):
+                self._next_look = 0.0
+            now = time.monotonic()
+            if now >= self._next_look or (now >= self._next_ask and self._primary and self._why_due()):
+                self._look()
+                self._told = ""
+        except CatalogueError as error:
+            self._next_look = self._next_ask = time.monotonic() + AGAIN_S
+            if str(error) != self._told:
+                self._told = str(error)
+                _log.warning("%s", error)
+
+    def _look(self) -> None:
+        self.entries.read()
+        if self._primary:
+            self.entries.publish()
+            self.entries.retire()
+            self._ask_if_due()
+            self._have_built()
+        elif self._build.runs:
+            self._build.end(self.entries.catalogue, self._now())
+        busy = self._asked or self._build.runs or any(
+            each.state in ("requested", "building") or (each.state == "failed" and each.is_free(self._now()))
+            for each in self.entries.seen.values()
+        )  # fmt: skip
+        self._next_look = time.monotonic() + (LOOK_SOON_S if busy else LOOK_EVERY_S)
+        if not busy:
+            self.entries.catalogue.rest()
+
+    def _request(
+        self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
+    ) -> None:
+        if self._situation.role != "primary":
+            self._soon(lambda: answer(NotPrimary()))
+            return
+        try:
+            command = msgspec.structs.replace(command, begun=self.entries.begun())
+        except CatalogueError as error:
+            why = refused(UNAVAILABLE(f"Nothing was asked for: {error}"))
+            self._soon(lambda: answer(why))
+            return
+
+        def told(outcome: Outcome) -> None:
+            if not isinstance(outcome, Done) or not self._call(lambda: self._announce(outcome, answer)):
+                answer(outcome)
+
+        if not self._offer(command, told, wait_s, ticket):
+            self._soon(lambda: answer(refused(TOO_MANY_WRITES())))
+
+    def _announce(self, done: Done, answer: Answer) -> None:
+        """A marker stands in the log; now the catalogue has to know."""
+        self._asked, self._next_look = False, 0.0
+        outcome: Outcome
+        try:
+            entry = self.entries.publish()
+            if entry is None:
+                outcome = Unknown("The snapshot that was asked for is deleted already")
+            else:
+                outcome = Done(entry.dumps(), done.offset)
+        except CatalogueError as error:
+            outcome = Unknown(
+                f"The snapshot was asked for, but is not announced yet; it is safe to repeat it ({error})"
+            )
+        self._soon(lambda: answer(outcome))
+
+    def _why_due(self) -> str:
+        if self._asked or not any(self._rhythm):
+            return ""
+        return why_due(self._rhythm, self.entries.ours(), self.entries.log, self._store.applied, self._now())
+
+    def _ask_if_due(self) -> None:
+        why = self._why_due()
+        if not why or time.monotonic() < self._next_ask:
+            return
+        _log.info("a snapshot is asked for: %s", why)
+
+        def told(outcome: Outcome) -> None:
+            self._asked = False
+            if not isinstance(outcome, Done):
+                self._next_ask = time.monotonic() + AGAIN_S
+                _log.warning("no snapshot was asked for: %s", outcome)
+
+        self._asked = True
+        self._request(RequestSnapshot(secrets.token_hex(8)), told, None, None)
+
+    def _have_built(self) -> None:
+        now = self._now()
+        if self._settings.snapshots_builder == "none" or self._build.runs:
+            return
+        for entry in self.entries.ours():
+            if entry.state == "building" and not entry.is_silent(now) and has_ended(entry.builder):
+                # Of this host, from before the node was started again.
+                why = "its builder has ended with its node"
+                self.entries.catalogue.put(entry.now("failed", now, reason=why))
+            elif entry.is_free(now) and self._build.may_begin(entry):
+                try:
+                    self._build.begin(entry)
+                except OSError as error:
+                    _log.warning("no snapshot can be built now: %s", error)
+                return
+
+    def _tell(self, answer: Callable[[Listed], None]) -> None:
+        listed: Listed
+        try:
+            listed = newest_first(self.entries.read().values())
+        except CatalogueError as error:
+            listed = UNAVAILABLE(str(error))
+        self._soon(lambda: answer(listed))
+
+    def _delete(self, id: str, answer: Callable[[Deleted], None]) -> None:
+        deleted: Deleted
+        try:
+            deleted = self.entries.delete(id)
+        except CatalogueError as error:
+            deleted = UNAVAILABLE(str(error))
+        except RegistryError as error:
+            deleted = error
+        self._soon(lambda: answer(deleted))

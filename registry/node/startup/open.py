@@ -1,0 +1,119 @@
+"""Opening log and store.
+
+It takes a while, most of it in other processes that examine the files; so it is begun before anything that a
+node needs besides is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from registry.config.loading import Settings
+from registry.domain.queries.sensitive_metadata import has_encoded
+from registry.encoder.open import node_cipher
+from registry.log.contract import Log, LogError
+from registry.log.embedded.log import EmbeddedLog
+from registry.store.lmdb import Store
+from registry.store.open import known_log, open_store, peek
+
+from .progress import Starting
+
+if TYPE_CHECKING:
+    from registry.encoder.ciphers import NodeCipher
+
+Opened = tuple[Log, Store]
+
+
+class Opening(NamedTuple):
+    """Log and store, soon."""
+
+    opened: Future[Opened]
+    """Raises the errors of the log and the store, whose texts are for the user."""
+    starting: Starting
+    """How far it is."""
+
+
+_log = logging.getLogger(__name__)
+
+
+def begin(settings: Settings) -> Opening:
+    """Open both in a thread."""
+    starting = Starting(settings)
+    thread = ThreadPoolExecutor(1, "open")
+    opened = thread.submit(_open, settings, starting)
+    thread.shutdown(wait=False)
+    return Opening(opened, starting)
+
+
+def _open(settings: Settings, starting: Starting) -> Opened:
+    began = time.monotonic()
+    with starting.expecting():
+        log, store = (_open_on_kafka if settings.kafka else _open_embedded)(settings, starting)
+        try:
+            starting.cipher = _open_encoder(settings, store)
+        except BaseException:
+            store.close()
+            log.close()
+            raise
+    _log.info("log and store opened in %.2f s: log at %d, store at %d",
+              time.monotonic() - began, log.end(), store.applied)  # fmt: skip
+    return log, store
+
+
+def _open_on_kafka(settings: Settings, starting: Starting) -> Opened:
+    from .open_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
+
+    return open_on_kafka(settings, starting)
+
+
+def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
+    """Open the keyset of sensitive metadata; raises :class:`LogError` for a wrong secret."""
+
+    def encoded() -> bool:
+        with store.view() as view:
+            return has_encoded(view)
+
+    cipher = node_cipher(settings, encoded)
+    if cipher is not None:
+        cipher.start()
+    return cipher
+
+
+def _what_is_left(store_path: Path) -> str:
+    found = peek(store_path)
+    return "" if found is None else f"The store beside it holds the rows up to offset {found.applied}."
+
+
+def _open_embedded(settings: Settings, starting: Starting) -> Opened:
+    store_path = settings.data / "store"
+    known = known_log(store_path)
+    if known is not None and "/" in known:
+        # The identity of a topic, as in KafkaLog; an embedded log's has no slashes.
+        raise LogError(
+            f"the store in {store_path} was made from the topic {known.split('/')[1]} of Kafka, but no "
+            "brokers are named: give kafka = HOST:PORT, or another folder in the setting data"
+        )
+    log = EmbeddedLog(
+        settings.data / "log",
+        map_bytes=settings.log_map_bytes,
+        record_bytes_max=settings.record_bytes_max,
+        must_exist=known is not None,
+        advice=lambda: _what_is_left(store_path),
+    )
+    try:
+        if known is not None and known != log.identity:
+            _log.warning("the store was made from another log than the one that is there")
+        store, messages = open_store(
+            store_path, log.identity, log.end(), departure=log.departure,
+            map_bytes=settings.store_map_bytes, load=starting.loader(log),
+        )  # fmt: skip
+    except BaseException:
+        log.close()
+        raise
+    for message in messages:
+        _log.warning("%s", message)
+    return log, store

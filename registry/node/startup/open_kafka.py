@@ -1,0 +1,151 @@
+"""Opening a store beside a log on Kafka, which may be out of reach, or another than the store's.
+
+Without a store there is nothing to serve, so the log is waited for. A store is served at once: with its log,
+or, while that is out of reach or another one stands in its place, without.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from registry.config.loading import Settings
+from registry.log.contract import ForeignLog, LogError, Unreachable
+from registry.log.embedded.log import now_ms
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.open_topic import open_topic
+from registry.log.kafka.topic import NoTopic
+from registry.node.replication.log_match import Known, Suiting
+from registry.node.replication.reconnecting_log import AttachedLog
+from registry.node.replication.staleness import StaleStore
+from registry.store.layout import META_LOG
+from registry.store.lmdb import Store
+from registry.store.open import Load, known_log, open_store, peek
+
+from .progress import Starting
+
+TRY_S = 5.0
+"""How long a node with a store waits for its log before it serves without."""
+APPEND_PART = 0.8
+"""Of a request's time, for an append to be tried: what is left is for telling that it failed."""
+_RETRY_S = 2.0
+_ANY_END = 1 << 62
+"""Whether the log ends before the store is looked at with the log itself."""
+_log = logging.getLogger(__name__)
+
+
+def open_on_kafka(settings: Settings, starting: Starting) -> tuple[AttachedLog, Store]:
+    """The log, attached or yet to be, and the store. Raises the errors of the log and the store.
+
+    ``starting`` hears what is waited for, and loads a snapshot where one is worth it.
+    """
+    if settings.fencing == "off":
+        _log.warning(
+            "fencing is off: nothing keeps a former primary from writing, so ids may be given twice and "
+            "writes that were acknowledged may be overwritten"
+        )
+    if settings.kafka_security_protocol == "SASL_PLAINTEXT" and settings.kafka_sasl_mechanism == "PLAIN":
+        _log.warning("kafka_security_protocol = SASL_PLAINTEXT sends the password in the clear")
+    known = known_log(settings.data / "store")
+    if known is None:
+        return _with_store(settings, starting, _waited_for(settings, starting))
+    return _beside_a_store(settings, starting, known)
+
+
+def _waited_for(settings: Settings, starting: Starting) -> KafkaLog:
+    """The log, made if it is missing, however long it takes to reach the brokers."""
+    while True:
+        try:
+            log = _open_log(settings, make=True)
+        except Unreachable as error:
+            starting.waiting = f"waiting for the log: {error}"
+            _log.error("%s; there is no store yet, so nothing is served until the log is there", error)
+            time.sleep(_RETRY_S)
+        else:
+            starting.waiting = ""
+            return log
+
+
+def _beside_a_store(settings: Settings, starting: Starting, identity: str) -> tuple[AttachedLog, Store]:
+    found = peek(settings.data / "store")
+    try:
+        log = _open_log(settings, make=False)
+    except (Unreachable, ForeignLog) as error:
+        _log.error("%s; what the store holds is served meanwhile", error)
+        return _attached(settings, None, _opened(settings, identity), error)
+    try:
+        if found is not None:
+            # One that cannot be read is set aside below, whatever log it was made from.
+            _suiting(settings, lambda: Known(identity, *found))(log)
+    except StaleStore as error:
+        return _with_store(settings, starting, log, str(error))
+    except (Unreachable, ForeignLog) as error:
+        log.close()
+        _log.error("%s", error)
+        return _attached(settings, None, _opened(settings, identity), error)
+    except BaseException:
+        log.close()
+        raise
+    return _with_store(settings, starting, log)
+
+
+def _with_store(
+    settings: Settings, starting: Starting, log: KafkaLog, unfit: str = ""
+) -> tuple[AttachedLog, Store]:
+    """The log with its store, which is made anew where ``unfit`` says why."""
+    try:
+        return _attached(settings, log, _opened(settings, log.identity, unfit, starting.loader(log)))
+    except BaseException:
+        log.close()
+        raise
+
+
+def _opened(settings: Settings, identity: str, unfit: str = "", load: Load | None = None) -> Store:
+    store, messages = open_store(
+        settings.data / "store",
+        identity,
+        _ANY_END,
+        map_bytes=settings.store_map_bytes,
+        unfit=unfit,
+        load=load,
+    )
+    for message in messages:
+        _log.warning("%s", message)
+    return store
+
+
+def _attached(
+    settings: Settings, log: KafkaLog | None, store: Store, trouble: LogError | None = None
+) -> tuple[AttachedLog, Store]:
+    identity = store.meta(META_LOG).decode()
+    suits = _suiting(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
+    attached = AttachedLog(
+        lambda: _open_log(settings, make=False),
+        suits,
+        identity=identity,
+        applied=store.applied,
+        log=log,
+        trouble=trouble,
+    )
+    return attached, store
+
+
+def _suiting(settings: Settings, known: Callable[[], Known]) -> Suiting:
+    return Suiting(known, margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms)
+
+
+def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
+    """Raises :class:`ForeignLog` where there is no topic and none is to be made."""
+    try:
+        return open_topic(
+            settings,
+            make=make,
+            append_timeout_s=max(1.0, settings.request_timeout_s * APPEND_PART),
+            start_timeout_s=TRY_S,
+        )
+    except NoTopic as error:
+        raise ForeignLog(
+            f"{error}, and the store was made from one that did; reads are answered from the store and "
+            "writes refused. Make the topic anew with the store's state: registrar log reseed"
+        ) from error

@@ -1,0 +1,200 @@
+"""How a node comes to its rows: by a snapshot, where that is quicker than reading the log.
+
+The snapshot is found and loaded by another process (:mod:`.snapshot_loader`). What it says is kept here, for
+whoever asks how the start goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from registry.api.status import NodeStatus, SnapshotStart
+from registry.config.loading import Settings
+from registry.log.contract import Log
+from registry.store.open import Load, known_log
+from snapshots.format.location import BadLocation, Location
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from registry.encoder.ciphers import NodeCipher
+
+_PROGRESS_EVERY_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """The start goes on no more, because the node is to stop."""
+
+
+class Starting:
+    """What is known of a start. One thread starts, any may ask, or stop it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._began = time.monotonic()
+        self._snapshot = SnapshotStart()
+        self._loading_since = self._told_at = 0.0
+        self._alone = threading.Lock()
+        self._stopped = False
+        self._kill: Callable[[], None] | None = None
+        self._begun: subprocess.Popen[bytes] | None = None
+        self.long = threading.Event()
+        """Set as soon as it is clear that the start takes a while."""
+        self.when_long: Callable[[], None] = _nothing
+        """Called then, from any thread."""
+        self.cipher: NodeCipher | None = None
+        """What encrypts sensitive metadata; set before the start has ended, if there is a secret."""
+        self.waiting = ""
+        """What the start waits for, if that is not in its own hands."""
+
+    @property
+    def snapshot(self) -> SnapshotStart | None:
+        """The snapshot that is or was loaded, and those that were not; ``None`` when there were none."""
+        told = self._snapshot
+        return told if told.id or told.refused else None
+
+    def status(self) -> NodeStatus:
+        """The state of a node that has neither log nor store yet."""
+        return NodeStatus(
+            role="following", epoch=-1, applied=0, end=0, digest="", started=False, ready=False,
+            reasons=[self._reason()], eta_s=self._snapshot.eta_s, start=self.snapshot,
+        )  # fmt: skip
+
+    def _reason(self) -> str:
+        told = self._snapshot
+        if told.id and not told.loaded:
+            left = "unknown" if told.eta_s is None else f"{told.eta_s:.0f} s"
+            return f"loading the snapshot {told.id}: {told.rows_done} of {told.rows} rows, left: {left}"
+        return self.waiting or f"opening log and store since {time.monotonic() - self._began:.0f} s"
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """While log and store are opened: where there probably is a snapshot to load, have that prepared.
+
+        What it takes is loaded while the log is opened.
+        """
+        if _probably_loads(self._settings):
+            from .snapshot_loader import begin  # noqa: PLC0415 (as below)
+
+            with suppress(OSError):  # it is said when it is needed
+                self._begun = begin()
+        try:
+            yield
+        finally:
+            if self._begun is not None:
+                from .snapshot_loader import end  # noqa: PLC0415 (as below)
+
+                end(self._begun)
+
+    def loader(self, log: Log) -> Load | None:
+        """What loads a snapshot of ``log`` where that pays; ``None`` where it cannot."""
+        settings = self._settings
+        if settings.snapshots_load == "off":
+            return None
+
+        def load(folder: Path, applied: int) -> bool:
+            if log.end() - applied < max(1, settings.snapshots_load_ahead):
+                return False
+            self.long.set()
+            self.when_long()
+            # Mostly nothing is far behind, and a start does without what this needs.
+            from .snapshot_loader import have_taken  # noqa: PLC0415
+
+            begun, self._begun = self._begun, None
+            return have_taken(settings, log, folder, applied, self, begun)
+
+        return load
+
+    def stop(self) -> None:
+        """Have what goes on end with :class:`Stopped`, where it is the loading of a snapshot."""
+        with self._alone:
+            self._stopped = True
+            if self._kill is not None:
+                self._kill()
+
+    @contextmanager
+    def loading(self, kill: Callable[[], None]) -> Iterator[None]:
+        """While another process loads, for a ``with`` block: :meth:`stop` ends it by ``kill``.
+
+        Raises :class:`Stopped` then.
+        """
+        with self._alone:
+            self._kill = kill
+            if self._stopped:
+                kill()
+        try:
+            yield
+        finally:
+            with self._alone:
+                self._kill = None
+            if self._stopped:
+                raise Stopped  # whatever went wrong when the process was ended
+
+    def heard(self, told: dict[str, Any]) -> None:
+        """Take note of what the process says."""
+        if "said" in told:
+            self.refused(told["said"])
+        if "chosen" in told:
+            self._loading_since = self._told_at = time.monotonic()
+            self._snapshot = SnapshotStart(
+                id=told["chosen"], offset=told["offset"], rows=told["rows"], bytes=told["size"],
+                refused=self._snapshot.refused,
+            )  # fmt: skip
+            _log.info("loading the snapshot %s: %d rows, %.1f MB, up to offset %d",
+                      told["chosen"], told["rows"], told["size"] / 1e6, told["offset"])  # fmt: skip
+        if "step" in told:
+            self._progress(told["rows"], told["size"])
+
+    def _progress(self, rows: int, size: int) -> None:
+        now, told = time.monotonic(), self._snapshot
+        took_s = now - self._loading_since
+        eta_s = took_s * (told.bytes - size) / size if size else None
+        self._snapshot = replace(told, rows_done=rows, bytes_done=size, took_s=round(took_s, 3), eta_s=eta_s)
+        if now - self._told_at >= _PROGRESS_EVERY_S:
+            self._told_at = now
+            left = "unknown" if eta_s is None else f"{eta_s:.0f} s"
+            _log.info("loading the snapshot: %d of %d rows, left: %s", rows, told.rows, left)
+
+    def refused(self, sentence: str) -> None:
+        """Say that and why a snapshot is not used."""
+        _log.warning("%s", sentence)
+        self._snapshot = replace(self._snapshot, refused=[*self._snapshot.refused, sentence])
+
+    def ended(self, taken: str, end: int) -> None:
+        """The process has loaded the snapshot ``taken``, empty for none; the log ends at ``end``."""
+        told = self._snapshot
+        if not taken:
+            self._snapshot = SnapshotStart(refused=told.refused)
+            if told.refused:
+                _log.warning("no snapshot was loaded, so the log is read instead")
+            return
+        took_s = max(0.001, time.monotonic() - self._loading_since)
+        self._snapshot = replace(told, loaded=True, took_s=round(took_s, 3), eta_s=0.0)
+        _log.info(
+            "the snapshot %s was loaded in %.2f s: %.0f rows/s, %.0f MB/s; %d records of the log are left",
+            taken, took_s, told.rows / took_s, told.bytes / 1e6 / took_s, end - told.offset,
+        )  # fmt: skip
+
+
+def _probably_loads(settings: Settings) -> bool:
+    """Whether there is no store, and perhaps a snapshot."""
+    if settings.snapshots_load == "off" or known_log(settings.data / "store") is not None:
+        return False
+    try:
+        location = Location.named(settings.snapshots_location)
+        return not location.startswith("/") or any(Path(location).iterdir())
+    except (BadLocation, OSError):
+        return False
+
+
+def _nothing() -> None:
+    pass

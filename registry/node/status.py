@@ -1,0 +1,114 @@
+"""What a node says about itself: its status, and the metrics of all processes of its host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from registry.api.status import NodeStatus
+from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
+from registry.domain.rows import digest
+from registry.observe.metrics import Gauge
+
+from .leadership.role import Stage
+
+if TYPE_CHECKING:
+    from .node import Node
+
+_AGE = "Since Kafka's group last said that this node belongs to it"
+_GAP = "Longest between two such answers, in the last minute or two"
+
+
+def status(node: Node) -> NodeStatus:
+    """The state at this moment."""
+    progress = node.follower.progress()
+    state = node.store.state
+    role = node.membership.role
+    primary = node.primary
+    newest = node.snapshots.entries.newest()
+    reasons = []
+    if not node.started:
+        left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
+        reasons.append(f"reading the log: {progress.applied} of {progress.end} records, left: {left}")
+    reasons += node.troubles()
+    if role.refused:
+        reasons.append(role.reason)
+    return NodeStatus(
+        role=role.name,
+        epoch=role.epoch if role.stage is Stage.PRIMARY else role.seen,
+        applied=state.applied,
+        end=max(progress.end, state.applied),
+        digest=digest.text(state.digest),
+        started=node.started,
+        ready=not reasons,
+        reasons=reasons,
+        records_per_s=progress.records_per_s,
+        eta_s=progress.eta_s,
+        quarantined=node.housekeeping.quarantined(),
+        log=node.log.identity,
+        node=node.identity.node,
+        primary="" if primary is None else primary.url,
+        newest_snapshot="" if newest is None else newest.id,
+        election=role.reason and (node.log.fencing.unsafe or role.reason),
+        metadata_encoder=encoder_trouble(node),
+        start=None if node.starting is None else node.starting.snapshot,
+    )
+
+
+def encoder_trouble(node: Node) -> str:
+    """Return why sensitive metadata cannot be read or written; empty if it can."""
+    if node.cipher is not None:
+        return node.cipher.trouble
+    with node.store.view() as view:
+        return NOT_CONFIGURED if has_encoded(view) else ""
+
+
+def metrics(node: Node) -> bytes:
+    """What all processes of the host have counted, in Prometheus' text format."""
+    told, store, writer = status(node), node.store.stat(), node.writer.stat()
+    gauges = [
+        Gauge("registrar_log_end_offset", "Offset of the log's next record", told.end),
+        Gauge("registrar_applied_offset", "Offset up to which the store holds the log", told.applied),
+        Gauge("registrar_epoch", "The newest epoch that the rows know of", told.epoch),
+        Gauge("registrar_ready", "1 while everything can be served", float(told.ready)),
+        Gauge("registrar_quarantined_records", "Records that could not be read", told.quarantined),
+        Gauge("registrar_store_rows", "Rows in the store", store.rows),
+        Gauge("registrar_store_bytes", "Bytes used by the store", store.bytes_used),
+        Gauge("registrar_store_map_bytes", "Bytes the store may use", store.map_bytes),
+        Gauge("registrar_writes_waiting", "Commands that wait for the writer", writer.waiting),
+        Gauge("registrar_writer_batches", "Batches decided", writer.batches, counter=True),
+        Gauge("registrar_writer_commands", "Commands decided", writer.commands, counter=True),
+        Gauge("registrar_writer_records", "Records appended", writer.records, counter=True),
+        Gauge("registrar_schemas_registered", "Versions written", writer.versions, counter=True),
+        Gauge(
+            "kafka_schema_registry_registered_count",
+            "Versions that are there",
+            node.housekeeping.versions(),
+        ),
+        Gauge(
+            "kafka_schema_registry_master_slave_role",
+            "1 for the primary",
+            float(told.role == "primary"),
+        ),
+    ]
+    gauges += [
+        Gauge(
+            "registrar_event_loop_lag_seconds",
+            "Longest that what was due has waited for its event loop, in the last minute or two",
+            lag_s,
+            labels={"loop": loop},
+        )
+        for loop, lag_s in node.lags_s().items()
+    ]
+    if node.heartbeats.age_s():
+        gauges += [
+            Gauge("registrar_heartbeat_age_seconds", _AGE, node.heartbeats.age_s()),
+            Gauge("registrar_heartbeat_gap_seconds", _GAP, node.heartbeats.longest_s()),
+        ]
+    gauges += node.snapshots.entries.gauges()
+    gauges += [
+        Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})
+        for kind, count in node.restarts.items()
+    ]
+    from registry.observe.printing import text  # noqa: PLC0415 (its library is not worth a start's time)
+
+    return text(node.processes.total(), gauges)

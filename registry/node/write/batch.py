@@ -1,0 +1,217 @@
+"""From a batch of commands to the records and outcomes that it would have; nothing is appended here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from registry.domain.commands import (
+    Associate,
+    ChangeAssociations,
+    Command,
+    Forgotten,
+    Refused,
+    Ticket,
+    refused,
+)
+from registry.domain.decide import Decision, decide, repeated
+from registry.domain.decide.ids import Ids
+from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.idempotency import note_of
+from registry.domain.log_format.records import Entry, Record
+from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing.schema_queries import Known, Question
+from registry.domain.queries.scope import Defaults
+from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import OverlayView
+from registry.log.contract import NOTE_BYTES
+from registry.node.replication.dedup import Memory
+from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
+
+# Records of one batch, the last command's excepted: what comes after them is decided with the next batch.
+BATCH_BYTES_MAX = 8 << 20
+BRIEF_BYTES_MAX = 64 << 10
+"""Of what a note says of a reply: the deletion of some ten thousand versions."""
+RECORD_BYTES = 64
+"""More than what a record takes in the log beside its key and value."""
+_log = logging.getLogger(__name__)
+
+
+class Planned(NamedTuple):
+    """What a command will have done; ``start`` to ``stop`` are its records among those of the batch."""
+
+    reply: bytes
+    start: int
+    stop: int
+
+    @property
+    def writes(self) -> bool:
+        """Whether it has records of its own."""
+        return self.start < self.stop
+
+
+class Doubtful(NamedTuple):
+    """What was done before, so that nothing is done now; the reply is lost."""
+
+
+class Postponed(NamedTuple):
+    """What cannot be decided before a question about schemas is answered that would keep the writer."""
+
+    too_much: TooMuchText
+
+
+Plan = Planned | Refused | Forgotten | Doubtful | Postponed
+
+
+class Given(NamedTuple):
+    """A command to decide."""
+
+    command: Command
+    ticket: Ticket | None = None
+    known: Mapping[Question, Known] = {}
+    """Answers to questions for which it was postponed."""
+
+
+class Batch(NamedTuple):
+    """What a batch of commands comes to."""
+
+    entries: list[Entry]
+    plans: list[Plan]
+    """Of the first commands that were given; those after them did not fit."""
+    notes: dict[int, bytes]
+    """By their entry's index: of the last record of each command that has a ticket."""
+
+    def cuts(self) -> list[int]:
+        """Where in ``entries`` another command's begin."""
+        return [each.start for each in self.plans if isinstance(each, Planned) and each.writes and each.start]
+
+
+class Decider:
+    """Decides commands one after another, each over the rows and the records of those before it.
+
+    With ``memory`` none is decided twice that has a ticket: its reply is given again, or, where it is too
+    old for the memory, :class:`Forgotten`. One that ``postpones`` reads and compares little at once.
+    ``cipher``: for sensitive metadata.
+    """
+
+    def __init__(
+        self,
+        defaults: Defaults,
+        id_batch: int,
+        memory: Memory | None = None,
+        *,
+        postpones: bool = False,
+        cipher: Cipher | None = None,
+    ) -> None:
+        self._postpones = postpones
+        self._cipher = cipher
+        self._memory = memory
+        self.ids = Ids(id_batch)
+        self._defaults = defaults
+        self._parser = Parser()
+
+    def decide(self, view: View, given: Iterable[Given], *, base: int, now: int, bytes_max: int) -> Batch:
+        """Decide as many of the commands as one batch takes, at least the first one.
+
+        ``base``: an offset that no row of ``view`` reaches. ``bytes_max``: of a record's key and value.
+        """
+        batch = Batch([], [], {})
+        size = 0
+        overlay = OverlayView(view)
+        here: dict[bytes, Planned] = {}
+        for command, ticket, known in given:
+            if self._postpones:
+                self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
+            if size > BATCH_BYTES_MAX:
+                break
+            ids = self.ids.saved()
+            try:
+                before = None if ticket is None else self._before(overlay, command, ticket, here)
+                if before is not None:
+                    batch.plans.append(before)
+                    continue
+                decision = self._one(overlay, command, bytes_max)
+            except RegistryError as error:
+                self.ids.restore(ids)
+                batch.plans.append(refused(error))
+                continue
+            except TooMuchText as too_much:
+                self.ids.restore(ids)
+                batch.plans.append(Postponed(too_much))
+                continue
+            start = len(batch.entries)
+            for entry in decision.entries:
+                record = Record(base + len(batch.entries), now, entry.key, entry.value)
+                overlay.commit(apply(overlay, record))
+                batch.entries.append(entry)
+                size += len(entry.key) + len(entry.value or b"")
+            plan = Planned(decision.reply, start, len(batch.entries))
+            batch.plans.append(plan)
+            if ticket is not None and self._memory is not None and plan.writes:
+                here[ticket.id] = plan
+                batch.notes[plan.stop - 1] = self._note(ticket, command, decision, bytes_max)
+        return batch
+
+    def _before(
+        self, view: OverlayView, command: Command, ticket: Ticket, here: dict[bytes, Planned]
+    ) -> Plan | None:
+        """What stands of a command that was done before, ``here`` in this batch or earlier.
+
+        ``None``: it was not done. Raises ``RegistryError`` as :func:`.decide.repeated`.
+        """
+        if self._memory is None:
+            return None
+        if ticket.id in here:
+            return here[ticket.id]
+        # Asked first: what is forgotten in between was known to be done, or is said to be forgotten.
+        done = self._memory.find(ticket)
+        if done is None:
+            return None if self._memory.knows(ticket) else Forgotten()
+        if done.brief is None:
+            return Doubtful()
+        seen = plain_view(view, self._cipher)
+        return Planned(repeated(seen, command, done.brief, self._parser), 0, 0)
+
+    def _one(self, view: OverlayView, command: Command, bytes_max: int) -> Decision:
+        try:
+            seen = plain_view(view, self._cipher)
+            decision = decide(seen, command, self.ids, self._defaults, self._parser)
+            decision = decision._replace(entries=recorded(decision.entries, view, self._cipher))
+        except (RegistryError, TooMuchText):
+            raise
+        except Exception:
+            # One command's fault must not take the others of its batch along.
+            _log.exception("unexpected error while deciding %s", type(command).__name__)
+            raise UNEXPECTED() from None
+        for entry in decision.entries:
+            if len(entry.key) + len(entry.value or b"") > bytes_max:
+                raise SCHEMA_TOO_LARGE()
+        if isinstance(command, Associate | ChangeAssociations):
+            _check_whole(decision, bytes_max)
+        return decision
+
+    def _note(self, ticket: Ticket, command: Command, decision: Decision, bytes_max: int) -> bytes:
+        brief = decision.reply if decision.brief is None else decision.brief
+        last = decision.entries[-1]
+        room = bytes_max - len(last.key) - len(last.value or b"") + NOTE_BYTES
+        most = min(room, _brief_bytes_max(bytes_max) + NOTE_BYTES)
+        if self._cipher is not None and isinstance(command, Associate | ChangeAssociations):
+            # The reply may show sensitive metadata in clear, and the note stands in the log.
+            most = 0 if SENSITIVE in brief else most
+        return note_of(ticket.id, brief, most)
+
+
+def _check_whole(decision: Decision, bytes_max: int) -> None:
+    """Refuse associations whose records would not fit one append together: all of them stand, or none."""
+    size = sum(RECORD_BYTES + len(each.key) + len(each.value or b"") for each in decision.entries)
+    most = bytes_max - _brief_bytes_max(bytes_max)
+    if len(decision.entries) > 1 and size > most:
+        detail = f"their records are larger than the {most} bytes that are written at once"
+        raise ASSOCIATION_INVALID("associations", detail)
+
+
+def _brief_bytes_max(bytes_max: int) -> int:
+    return min(BRIEF_BYTES_MAX, bytes_max // 8)

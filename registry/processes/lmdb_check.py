@@ -1,0 +1,123 @@
+"""Looking at LMDB's files without trusting them.
+
+LMDB maps its file and keeps no checksums of its pages: a file that was cut short or overwritten does not
+raise an error but kills the process that reads it. So files are examined in a short-lived child process
+first, and a crash of the child is a finding like any other.
+
+The child prints one line for each finding (``F``), says how far it is (``P``), and ends with ``E``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lmdb
+from lmdb import verify
+
+from .commands import module_command
+
+DATA = "data.mdb"
+STRUCTURE_BYTES_MAX = 8 << 20
+"""Files up to here have every page's structure verified at the start; that costs about 60 µs a page."""
+
+_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
+
+
+class CannotExamine(Exception):
+    """The examination itself failed; it says nothing of the files."""
+
+
+def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
+    """Run ``python -m module path`` and return its findings; none means that no damage was seen."""
+    command, environment = module_command(module, str(path))
+    try:
+        child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
+            command, capture_output=True, timeout=timeout_s, env=environment, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotExamine(f"{path} could not be examined: {error}") from error
+    lines = child.stdout.decode(errors="replace").splitlines()
+    findings = [line[2:] for line in lines if line.startswith("F ")]
+    if -child.returncode in _CRASHES:
+        last = next((line[2:] for line in reversed(lines) if line.startswith("P ")), "its first page")
+        name = signal.Signals(-child.returncode).name
+        return [*findings, f"reading its pages fails ({name}) after {last}"]
+    if child.returncode or not lines or lines[-1] != "E":
+        said = child.stderr.decode(errors="replace")[-2000:].strip()
+        raise CannotExamine(f"{path} could not be examined: {said or f'exit code {child.returncode}'}")
+    return findings
+
+
+def ask(module: str, *arguments: str) -> str | None:
+    """What ``python -m module`` prints; ``None`` when it fails, whatever the reason."""
+    command, environment = module_command(module, *arguments)
+    child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
+        command, capture_output=True, env=environment, check=False
+    )
+    return None if child.returncode else child.stdout.decode().strip()
+
+
+def progress(text: str) -> None:
+    """Said by the child: what it has read so far, should it crash next."""
+    os.write(1, b"P %s\n" % text.encode())
+
+
+def report(look: Callable[[Path], Iterator[str]]) -> None:
+    """The child's main program: print what ``look`` finds at the path on the command line."""
+    try:
+        for finding in look(Path(sys.argv[1])):
+            os.write(1, b"F %s\n" % finding.replace("\n", " ").encode())
+    except OSError as error:  # not allowed to read, or the disk does not answer: no word about what is there
+        sys.exit(f"{error.strerror or error}: {error.filename}")
+    os.write(1, b"E\n")
+
+
+def file_findings(path: Path) -> Iterator[str]:
+    """What is wrong with the file as such, found without mapping it. Raises :class:`OSError`."""
+    file = path / DATA
+    try:
+        file.open("rb").close()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        yield f"{file.name} is missing"
+        return
+    if file.stat().st_size > STRUCTURE_BYTES_MAX:
+        return
+    try:
+        findings = verify.verify(str(path))  # type: ignore[no-untyped-call]
+    except verify.VerifyError as error:
+        yield f"{file.name}: {error}"
+        return
+    lost = (finding for finding in findings[:10] if "leak" not in finding)  # a leaked page is only wasted
+    yield from (f"{file.name}: {finding}" for finding in lost)
+
+
+def read_only(path: Path, tables: int) -> lmdb.Environment:
+    """The environment at ``path``, for as long as nobody writes it. Raises :class:`lmdb.Error`."""
+    return lmdb.open(str(path), max_dbs=tables, readonly=True, lock=False, create=False, map_size=0)
+
+
+def look_inside(
+    path: Path, tables: int, inside: Callable[[lmdb.Environment], Iterator[str]]
+) -> Iterator[str]:
+    """What is wrong with the file as such, or else what ``inside`` finds in the environment."""
+    broken = False
+    for finding in file_findings(path):
+        broken = True
+        yield finding
+    if broken:
+        return
+    try:
+        with read_only(path, tables) as env:
+            yield from inside(env)
+    except lmdb.Error as error:
+        yield f"LMDB cannot read it: {error}"
+
+
+def is_short(path: Path, page_bytes: int, last_page: int) -> bool:
+    """Whether the file ends before its last page; pages that are free may lie beyond the end."""
+    return (path / DATA).stat().st_size < (last_page + 1) * page_bytes

@@ -1,0 +1,46 @@
+"""The folder that a running parent shares with its children: it holds their socket, and ends with them.
+
+A parent that is killed cannot remove its folder, so the next one does. A lock in each folder, which the
+system drops with the process that holds it, tells whether its parent still runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .file_lock import Held, hold
+
+_PREFIX = "registrar-"
+_LOCK = "parent.lock"
+
+
+@contextmanager
+def runtime_folder() -> Iterator[Path]:
+    """Yield a new folder that only this user can enter; remove it afterwards. Raises :class:`OSError`."""
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = hold(folder / _LOCK)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove this user's folders in ``parent`` whose process has ended."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            # Not through a link: somebody else may have made it where everybody may.
+            if folder.lstat().st_uid != os.getuid() or not (folder / _LOCK).is_file():
+                continue
+            lock = hold(folder / _LOCK)
+        except (Held, OSError):
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)

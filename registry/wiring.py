@@ -1,0 +1,60 @@
+"""What the settings give to the parts that know nothing of settings."""
+
+from __future__ import annotations
+
+from registry.api.backend import ApiSettings
+from registry.http1.limits import Limits
+
+from .api.cross_site import hosts_of
+from .config.loading import Settings
+from .config.response_headers import parse
+from .domain.queries.association_rules import ASSOCIATION_RULES
+from .domain.queries.scope import Defaults
+
+
+def defaults(settings: Settings) -> Defaults:
+    """What holds where nothing is configured."""
+    return Defaults(
+        compatibility=settings.compatibility,
+        validate_fields=settings.validate_fields,
+        validate_new_schemas=settings.validate_new_schemas,
+        mode_mutability=settings.mode_mutability,
+        reject_empty_subject=settings.reject_empty_subject,
+        association_rules=ASSOCIATION_RULES[settings.associations_rules],
+    )
+
+
+def api_settings(settings: Settings, version: str) -> ApiSettings:
+    """What the API takes from the settings."""
+    return ApiSettings(
+        defaults=defaults(settings),
+        request_timeout_s=settings.request_timeout_s,
+        compatibility_budget_s=settings.compatibility_budget_s,
+        cluster_id=settings.cluster_id,
+        version=version,
+        cache_max_age_s=settings.cache_max_age_s,
+        cluster=bool(settings.kafka),
+        local_reads=settings.reads == "local",
+        cors_origins=_words(settings.cors_origins),
+        incompatible_error_code=settings.incompatible_error_code,
+        keep_rule_sets=settings.keep_rule_sets,
+        response_headers=tuple(parse(settings.response_http_headers_config)),
+        allowed_hosts=hosts_of(_words(settings.allowed_hosts), settings.host, settings.advertise),
+    )
+
+
+def _words(listed: str) -> tuple[str, ...]:
+    return tuple(each.strip() for each in listed.split(",") if each.strip())
+
+
+def limits(settings: Settings) -> Limits:
+    """What the HTTP server takes at most."""
+    return Limits(
+        body_bytes_max=settings.request_bytes_max,
+        bodies_bytes_max=max(256 << 20, 4 * settings.request_bytes_max),
+        unread_bytes_max=max(256 << 20, 4 * settings.request_bytes_max),
+        connections_max=settings.connections_max,
+        header_timeout_s=settings.header_timeout_s,
+        body_timeout_s=settings.body_timeout_s,
+        idle_timeout_s=settings.idle_timeout_s,
+    )

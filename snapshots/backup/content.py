@@ -1,0 +1,72 @@
+"""What a snapshot says, read from its parts one after another: versions, configs and modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from registry.domain.model import Subject
+from registry.domain.queries import versions
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import VersionRow, after
+from registry.domain.rows.memory_views import DictView
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+from snapshots.format.parts import BadPart, Row, read_rows
+from snapshots.format.reader import Unusable, read_part
+
+
+class Scoped(NamedTuple):
+    """A config or mode, and whom it is for."""
+
+    subject: Subject
+    key: bytes
+    value: bytes
+
+
+class Content:
+    """One snapshot. Every part is held against its hash before it is read.
+
+    All that reads raises :class:`snapshots.format.reader.Unusable` and
+    :class:`snapshots.format.location.LocationUnreachable`.
+    """
+
+    def __init__(self, location: Location, manifest: Manifest) -> None:
+        self.location, self.manifest = location, manifest
+
+    def rows(self, table: bytes) -> Iterator[Row]:
+        """The rows of one table, in the order of their keys; only the parts that have some are read."""
+        end = after(table)
+        for part in self.manifest.parts:
+            if part.last < table or part.first >= end:
+                continue
+            try:
+                for batch in read_rows(read_part(self.location, self.manifest.id, part)):
+                    yield from (row for row in batch if row[0].startswith(table))
+            except BadPart as error:
+                raise Unusable(f"{part.name} is damaged: {error}") from error
+
+    @cached_property
+    def _clears(self) -> DictView:
+        return DictView(self.rows(layout.CLEAR))
+
+    def versions(self) -> Iterator[Registered]:
+        """All versions, soft-deleted ones too, by context, subject and version."""
+        for key, value in self.rows(layout.VERSION):
+            found = Registered(
+                versions.subject_at(key, value), layout.unnumber(key[-4:]), VersionRow.unpack(value)
+            )
+            if not versions.cleared(self._clears, found.subject, found.row):
+                yield found
+
+    def scoped(self, table: bytes) -> Iterator[Scoped]:
+        """All configs (table F) or modes (table M), by context and subject."""
+        for key, value in self.rows(table):
+            yield Scoped(layout.scope_of(key, value), key, value)
+
+    def contexts(self) -> Iterator[str]:
+        """The contexts that were made."""
+        for key, value in self.rows(layout.CONTEXT):
+            yield layout.unpart(key[1:-1]) or value.decode()

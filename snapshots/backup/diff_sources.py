@@ -1,0 +1,175 @@
+"""What is compared: a snapshot, or a registry that runs, asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import lmdb
+import msgspec
+import orjson
+
+from registry.domain.model import ALL_CONTEXTS, EVERYWHERE, TOP, Subject, guid_text
+from registry.domain.queries.scope import Config, Defaults
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from snapshots.building.task import Progress
+
+from .content import Content
+from .diff import Fields, Item
+from .registry_client import NoAnswer, Requests
+
+_LEVEL = "compatibilityLevel"
+_PAGE = 1000
+_ASKING = "asking the registry"
+_BATCH = 1000
+_MAP_BYTES = 1 << 40
+
+
+class SnapshotSide:
+    """A snapshot; see :class:`.diff.Side`."""
+
+    def __init__(self, content: Content, defaults: Defaults) -> None:
+        self._content, self._defaults = content, defaults
+
+    def configs(self) -> Iterator[Item]:
+        """Configs that say something else than the default."""
+        for subject, key, value in self._content.scoped(layout.CONFIG):
+            stored = msgspec.to_builtins(msgspec.json.decode(value, type=Config))
+            if fields := _config(subject, stored, self._defaults):
+                yield Item(key, subject.qualified, None, partial(dict, fields))
+
+    def modes(self) -> Iterator[Item]:
+        """Modes likewise."""
+        for subject, key, value in self._content.scoped(layout.MODE):
+            if fields := _mode(subject, {"mode": layout.mode_of(value)}):
+                yield Item(key, subject.qualified, None, partial(dict, fields))
+
+    def versions(self) -> Iterator[Item]:
+        """All versions."""
+        for found in self._content.versions():
+            key = layout.version_key(found.subject, found.version)
+            yield Item(key, found.subject.qualified, found.version, partial(_of_version, found))
+
+
+def _of_version(found: Registered) -> Fields:
+    row = found.row
+    return {"id": row.schema_id, "guid": guid_text(row.md5), "deleted": row.deleted}
+
+
+def _config(subject: Subject, said: Fields, defaults: Defaults) -> Fields:
+    """A config as ``GET /config`` shows it; empty for one that is the same as none."""
+    default = {_LEVEL: defaults.compatibility}
+    shown = default | said
+    return {} if subject in (TOP, EVERYWHERE) and shown == default else shown
+
+
+def _mode(subject: Subject, said: Fields) -> Fields:
+    return {} if subject in (TOP, EVERYWHERE) and said == {"mode": "READWRITE"} else said
+
+
+class LiveSide:
+    """A registry that speaks Confluent's API at a URL; see :class:`.diff.Side`.
+
+    All is asked for once and kept in a file of ``folder``. What is written meanwhile may or may not be in it.
+    """
+
+    def __init__(self, requests: Requests, folder: Path, defaults: Defaults, progress: Progress) -> None:
+        self._requests, self._defaults = requests, defaults
+        self._env = lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False)
+        self._known: dict[bytes, bytes] = {}
+        self._ask(progress)
+
+    def _ask(self, progress: Progress) -> None:
+        subjects = [
+            Subject.parse(name) for name in self._requests.get("/subjects?deleted=true&subjectPrefix=:*:")
+        ]
+        contexts = {str(name) for name in self._requests.get("/contexts")} | {
+            each.context for each in subjects
+        }
+        scopes = [*subjects, *(Subject(name, "") for name in contexts | {TOP.context, ALL_CONTEXTS})]
+        if not self._ask_stored():
+            for done, scope in enumerate(scopes):
+                self._ask_scope(scope)
+                progress(_ASKING, done, 2 * len(scopes))
+        count, there = 0, len(scopes)
+        path = f"/schemas?deleted=true&subjectPrefix=:*:&limit={_PAGE}&offset="
+        while page := self._requests.get(f"{path}{count}"):
+            for entity in page:
+                self._keep_version(entity)
+            count += len(page)
+            progress(_ASKING, there + min(there, count), 2 * there)
+        self._flush()
+
+    def _ask_stored(self) -> bool:
+        """Ask for all configs and modes at once; whether the registry has such lists. Confluent has none."""
+        for what, keep in (("config", self._keep_config), ("mode", self._keep_mode)):
+            behind = ""
+            while True:
+                try:
+                    page = self._requests.get(f"/admin/{what}s{behind}")
+                except NoAnswer:
+                    return False
+                for each in page:
+                    keep(Subject.parse(each["subject"]), each[what])
+                if not page:
+                    break
+                behind = f"?after={quote(page[-1]['subject'], safe='')}"
+        return True
+
+    def _ask_scope(self, scope: Subject) -> None:
+        name = "" if scope == TOP else "/" + quote(scope.qualified, safe="")
+        config, mode = (self._requests.get(f"/{what}{name}", missing={}) for what in ("config", "mode"))
+        self._keep_config(scope, config)
+        self._keep_mode(scope, mode)
+
+    def _keep_config(self, scope: Subject, config: Fields) -> None:
+        if config and (shown := _config(scope, config, self._defaults)):
+            self._keep(layout.scope_key(layout.CONFIG, scope), scope, shown)
+
+    def _keep_mode(self, scope: Subject, mode: Fields) -> None:
+        if mode and (shown := _mode(scope, mode)):
+            self._keep(layout.scope_key(layout.MODE, scope), scope, shown)
+
+    def _keep_version(self, entity: dict[str, Any]) -> None:
+        subject, version = Subject.parse(entity["subject"]), int(entity["version"])
+        fields: Fields = {name: entity[name] for name in ("id", "guid", "deleted") if name in entity}
+        self._keep(layout.version_key(subject, version), subject, fields)
+
+    def _keep(self, key: bytes, subject: Subject, fields: Fields) -> None:
+        self._known[key] = orjson.dumps([subject.qualified, fields])
+        if len(self._known) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        with self._env.begin(write=True) as txn, txn.cursor() as cursor:
+            cursor.putmulti(sorted(self._known.items()))
+        self._known.clear()
+
+    def configs(self) -> Iterator[Item]:
+        """Configs that say something else than the default."""
+        return self._items(layout.CONFIG)
+
+    def modes(self) -> Iterator[Item]:
+        """Modes likewise."""
+        return self._items(layout.MODE)
+
+    def versions(self) -> Iterator[Item]:
+        """All versions."""
+        return self._items(layout.VERSION)
+
+    def _items(self, table: bytes) -> Iterator[Item]:
+        with self._env.begin() as txn, txn.cursor() as cursor:
+            for key, value in cursor if cursor.set_range(table) else ():
+                if not key.startswith(table):
+                    return
+                name, fields = orjson.loads(value)
+                version = layout.unnumber(key[-4:]) if table == layout.VERSION else None
+                yield Item(key, name, version, partial(dict, fields))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._env.close()

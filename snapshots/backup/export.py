@@ -1,0 +1,120 @@
+"""``registrar snapshot export``: a snapshot as files that people and other programs read.
+
+As a folder, each version has one of its own:
+
+* ``subjects/SUBJECT/VERSION/schema.avsc`` (``.json``, ``.proto``): the schema as it was registered;
+* ``subjects/SUBJECT/VERSION/entity.json``: what ``GET /subjects/SUBJECT/versions/VERSION`` answers, with ids,
+  references, metadata and rules; ``deleted`` says whether it is soft-deleted;
+* ``contexts/CONTEXT/subjects/…``: the same for contexts besides the default one;
+* ``configs.json``, ``modes.json``: by subject, ``:.CONTEXT:`` for a whole context, an empty name for the top;
+* ``snapshot.json``: which snapshot this is, written last.
+
+Characters in names that file systems do not take stand as ``%XX``. As JSON lines, there is one object for
+each config, mode and version, with its kind in ``kind``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+import msgspec
+import orjson
+
+from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.queries import entities
+from registry.domain.queries.scope import Config
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import digest, layout
+from snapshots.building.task import Progress
+
+from .content import Content
+
+EXTENSIONS = {"AVRO": "avsc", "JSON": "json", "PROTOBUF": "proto"}
+_NAME_BYTES_MAX = 200
+_EMPTY = "%"
+"""Stands for an empty name: nothing else is written as this."""
+_STEP = "exporting"
+
+
+class NotEmpty(Exception):
+    """There is something where the export is to be written."""
+
+
+def export_lines(content: Content, out: IO[bytes], progress: Progress) -> None:
+    """Write JSON lines. Raises as :class:`.content.Content`, and :class:`OSError`."""
+    for kind, table in (("config", layout.CONFIG), ("mode", layout.MODE)):
+        for name, said in _scoped(content, table):
+            out.write(orjson.dumps({"kind": kind, "subject": name} | said) + b"\n")
+    for found in _told(content, progress):
+        out.write(b'{"kind":"version",' + entities.schema_entity(found.row)[1:] + b"\n")
+
+
+def export_files(content: Content, folder: Path, progress: Progress) -> None:
+    """Write files into ``folder``, which must be empty or not there. Raises as :func:`export_lines`."""
+    if folder.exists() and any(folder.iterdir()):
+        raise NotEmpty(f"{folder} is not empty: name another folder")
+    for name, table in (("configs", layout.CONFIG), ("modes", layout.MODE)):
+        _write(folder / f"{name}.json", orjson.dumps(dict(_scoped(content, table)), option=_PRETTY))
+    for found in _told(content, progress):
+        place = folder / _path(found.subject) / str(found.version)
+        extension = EXTENSIONS.get(entities.schema_type(found.row), "txt")
+        _write(place / f"schema.{extension}", entities.text(found.row).encode())
+        _write(place / "entity.json", _pretty(entities.schema_entity(found.row)))
+    manifest = content.manifest
+    about = {
+        "id": manifest.id,
+        "log": manifest.log,
+        "offset": manifest.offset,
+        "created_ms": manifest.created_ms,
+        "digest": digest.text(manifest.digest),
+    }
+    _write(folder / "snapshot.json", orjson.dumps(about, option=_PRETTY))
+
+
+_PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+
+def _pretty(entity: bytes) -> bytes:
+    return orjson.dumps(orjson.loads(entity), option=_PRETTY)
+
+
+def _scoped(content: Content, table: bytes) -> Iterator[tuple[str, dict[str, object]]]:
+    for subject, _, value in content.scoped(table):
+        if table == layout.MODE:
+            yield subject.qualified, {"mode": layout.mode_of(value)}
+        else:
+            yield subject.qualified, msgspec.to_builtins(msgspec.json.decode(value, type=Config))
+
+
+def _told(content: Content, progress: Progress) -> Iterator[Registered]:
+    total = content.manifest.counts.get(layout.VERSION.decode(), 0)
+    for done, found in enumerate(content.versions(), 1):
+        yield found
+        progress(_STEP, done, total)
+
+
+def _path(subject: Subject) -> Path:
+    within = Path("subjects") / file_name(subject.name)
+    if subject.context == DEFAULT_CONTEXT:
+        return within
+    return Path("contexts") / file_name(subject.context.removeprefix(".")) / within
+
+
+def file_name(name: str) -> str:
+    """What a name is called as a folder: different for different names, wherever case counts."""
+    quoted = quote(name, safe=" @+=,~!()'") or _EMPTY
+    if not name.strip("."):
+        quoted = quoted.replace(".", "%2E")
+    if len(quoted) > _NAME_BYTES_MAX:
+        return f"{quoted[:_NAME_BYTES_MAX]}%{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return quoted
+
+
+def _write(file: Path, data: bytes) -> None:
+    os.makedirs(file.parent, exist_ok=True)  # noqa: PTH103 - a third of the time of Path's, a million times
+    file.write_bytes(data)

@@ -1,0 +1,74 @@
+"""What snapshots there are, by the catalogue and by the location itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from snapshots.catalogue.catalogue import Entry, newest_first, told_by
+from snapshots.format import stored
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+
+_COLUMNS = ("id", "state", "offset", "time", "versions", "rows", "bytes", "engine", "base")
+_NUMBERS = {"offset", "versions", "rows", "bytes"}
+
+
+def listing(location: Location, entries: Mapping[str, Entry]) -> list[Entry]:
+    """The entries of the catalogue, and as such also snapshots that it does not know, the newest first.
+
+    Raises :class:`snapshots.format.location.LocationUnreachable`.
+    """
+    strange = [each for each in stored.manifests(location) if each.id not in entries]
+    return newest_first([*entries.values(), *(_entry(location, each) for each in strange)])
+
+
+def _entry(location: Location, manifest: Manifest) -> Entry:
+    return Entry(
+        id=manifest.id,
+        state="ready",
+        log=manifest.log,
+        offset=manifest.offset,
+        uri=location.uri,
+        requested_ms=manifest.created_ms,
+        updated_ms=manifest.created_ms,
+        **told_by(manifest),
+    )
+
+
+def as_json(entries: list[Entry]) -> str:
+    """A JSON array with the entries as the catalogue has them."""
+    return msgspec.json.format(msgspec.json.encode(entries), indent=2).decode()
+
+
+def as_table(entries: list[Entry]) -> str:
+    """The entries as lines of aligned columns, and the reason of each build that failed."""
+    if not entries:
+        return "there are no snapshots: registrar snapshot build makes one"
+    cells = [_COLUMNS, *(_cells(entry) for entry in entries)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(_COLUMNS))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
+            for name, cell, width in zip(_COLUMNS, row, widths, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    failed = [f"{entry.id} failed: {entry.reason}" for entry in entries if entry.state == "failed"]
+    return "\n".join([*lines, *failed])
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    moment = datetime.fromtimestamp(entry.updated_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    counted = (entry.schemas, entry.rows, entry.size) if entry.state == "ready" else ("", "", "")
+    return (
+        entry.id,
+        entry.state,
+        str(entry.offset),
+        moment,
+        *(str(each) for each in counted),
+        entry.engine or "-",
+        entry.base or "-",
+    )

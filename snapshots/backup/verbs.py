@@ -1,0 +1,145 @@
+"""``registrar snapshot list | verify | restore | diff | export``: what is done with snapshots."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from registry.config.settings import Settings
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows import digest
+from snapshots.building.task import silent
+from snapshots.building.workspace import Busy, workspace
+from snapshots.catalogue.catalogue import CatalogueError
+from snapshots.catalogue.open import open_catalogue
+from snapshots.format import stored
+from snapshots.format.location import BadLocation, Location, LocationUnreachable
+from snapshots.format.reader import Unusable
+from snapshots.format.verify import verify
+from snapshots.progress import Steps
+
+from . import diff, listing, restore
+from .content import Content
+from .diff_sources import LiveSide, SnapshotSide
+from .export import NotEmpty, export_files, export_lines
+from .registry_client import NoAnswer, Requests
+from .reseed_publish import Refused
+
+FAILURES = (stored.NoSnapshot, Refused, NoAnswer, NotEmpty, Unusable, BadLocation, LocationUnreachable, Busy)
+"""What these commands may end with, besides the errors of the log and the store."""
+
+
+def _verify(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    named = _named(location, options["snapshot"])
+    with Steps() as steps:
+        findings = list(verify(location, named, lambda done, total: steps("verifying", done, total)))
+    for finding in findings:
+        print(f"registrar: {named}: {finding}", file=sys.stderr)
+    if not findings:
+        manifest = stored.read(location, named)
+        print(f"{named} is sound: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
+    return 1 if findings else 0
+
+
+def _restore(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    manifest = stored.find(location, options["snapshot"])
+    with Steps() as steps:
+        restore.restore(settings, location, manifest, steps, dry_run=options["dry_run"])
+    return 0
+
+
+def _named(location: Location, name: str) -> str:
+    """The id of a snapshot, of which nothing is known yet, not even whether it can be read."""
+    if name == stored.LATEST:
+        return stored.find(location, name).id
+    if name not in stored.names(location):
+        raise stored.NoSnapshot(f"there is no snapshot {name} in {location}")
+    return name
+
+
+def _list(settings: Settings, options: dict[str, Any]) -> int:
+    with closing(open_catalogue(settings)) as catalogue:
+        try:
+            entries = catalogue.entries()
+        except CatalogueError as error:
+            print(f"registrar: {error}; listed is what lies in the location", file=sys.stderr)
+            entries = {}
+    listed = listing.listing(Location.parse(settings.snapshots_location), entries)
+    print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
+    return 0
+
+
+def _diff(settings: Settings, options: dict[str, Any]) -> int:
+    """As the command ``diff``: 0 when both are the same, 1 when not, 2 when that cannot be said."""
+    try:
+        with workspace(settings.data, "comparing") as folder, ExitStack() as open_sides:
+            old, new = (
+                open_sides.enter_context(_side(settings, options[name], folder / name))
+                for name in ("before", "after")
+            )
+            return 1 if _print_differences(diff.differences(old, new), as_json=options["json"]) else 0
+    except (*FAILURES, OSError) as error:
+        print(f"registrar: {error}", file=sys.stderr)
+        return 2
+
+
+def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> int:
+    count = 0
+    for count, each in enumerate(found, 1):
+        if as_json:
+            print("[" if count == 1 else ",\n ", each.as_json().decode(), sep="", end="")
+        else:
+            print(each.as_text())
+    if as_json:
+        print("]" if count else "[]")
+    elif not count:
+        print("they are the same")
+    return count
+
+
+@contextmanager
+def _side(settings: Settings, name: str, folder: Path) -> Iterator[diff.Side]:
+    defaults = Defaults(compatibility=settings.compatibility)
+    if name.startswith(("http://", "https://")):
+        # No progress is shown: standard output is for what is found.
+        with (
+            closing(Requests(name)) as requests,
+            closing(LiveSide(requests, folder, defaults, silent)) as live,
+        ):
+            yield live
+        return
+    location = Location.parse(settings.snapshots_location)
+    yield SnapshotSide(Content(location, stored.find(location, name)), defaults)
+
+
+def _export(settings: Settings, options: dict[str, Any]) -> int:
+    location = Location.parse(settings.snapshots_location)
+    content = Content(location, stored.find(location, options["snapshot"]))
+    output = options["output"]
+    if options["format"] == "jsonl" and output == "-":
+        # A file of our own: with PYTHONUNBUFFERED Python's takes a write that was cut short to be done.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+            export_lines(content, out, silent)
+        return 0
+    with Steps() as steps:
+        if options["format"] == "jsonl":
+            with Path(output).open("xb") as out:
+                export_lines(content, out, steps)
+        else:
+            export_files(content, Path(output), steps)
+    print(f"{content.manifest.id} is written to {output}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
+    "diff": _diff,
+    "export": _export,
+    "list": _list,
+    "restore": _restore,
+    "verify": _verify,
+}

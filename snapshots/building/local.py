@@ -1,0 +1,132 @@
+"""The plain fold: builds a snapshot on one host, with neither Spark nor much memory.
+
+The log is folded into a store of its own, as a node does it, and its rows are written in key order. What
+Spark builds is held to this.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import cast
+
+from registry.domain.rows import digest
+from registry.log.contract import Fetched, Log, Unreachable
+from registry.node.replication.follower import Follower
+from registry.store.layout import PREFIX, Current, write_current
+from registry.store.lmdb import Store
+from registry.store.open import open_store
+from snapshots.format.manifest import Manifest
+from snapshots.format.parts import Row
+from snapshots.format.writer import publish, write_run
+from snapshots.loading.load import load
+
+from .sources import ReadableLog
+from .task import BuildFailed, Progress, Task, with_keyset
+from .workspace import workspace
+
+ENGINE = "local"
+READING, LOADING, WRITING = "reading the log", "loading the base", "writing the parts"
+_ROWS = 1_000
+_WAIT_S = 60.0
+
+
+class DamagedBase(BuildFailed):
+    """The base's rows do not give the digest in its manifest."""
+
+
+def build(task: Task, progress: Progress) -> Manifest:
+    """See :class:`.task.Engine`. Needs room for one store in the data folder; one build there at a time.
+
+    Raises also :class:`snapshots.format.reader.Unusable` and :class:`DamagedBase` for the base, and
+    :class:`registry.store.layout.StoreError`.
+    """
+    with (
+        _without_collector(),
+        workspace(task.settings.data, "building", wait=True) as folder,
+        closing(_opened(task, folder, progress)) as store,
+    ):
+        _fold(task, store, progress)
+        about = task.about(ENGINE)
+        with store.view() as view:
+            rows = _told(view.batches(_ROWS), store.stat().rows, progress)
+            written = write_run(task.location, task.id, rows)
+        # The store's digest began with the base's: it shows a base whose rows were others.
+        if written.digest != store.digest:
+            found, kept = digest.text(written.digest), digest.text(store.digest)
+            raise DamagedBase(f"the rows have the digest {found}, but {kept} was kept with them")
+        return publish(task.location, with_keyset(task, about, written), written)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    # A quarter of the time would go into looking for cycles among rows, which have none.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _opened(task: Task, folder: Path, progress: Progress) -> Store:
+    """A store with the base's rows, or an empty one."""
+    identity, map_bytes = task.source.log.identity, task.settings.store_map_bytes
+    if task.base:
+        name, total = f"{PREFIX}1", task.base.rows
+
+        def told(step: str, rows: int, size: int) -> None:
+            progress(LOADING, rows, total)
+
+        load(task.base, task.location, folder / name, map_bytes=map_bytes, told=told)
+        write_current(folder, Current(name, identity))
+    store, messages = open_store(folder, identity, task.end, map_bytes=map_bytes)
+    if messages:
+        store.close()
+        raise DamagedBase(" ".join(messages))
+    return store
+
+
+def _fold(task: Task, store: Store, progress: Progress) -> None:
+    log = _Upto(task.source.log, task.end)
+    follower = Follower(cast("Log", log), store)  # of a log, a follower needs what there is
+    try:
+        while store.applied < task.end:
+            if not follower.step() and not log.wait(follower.position, _WAIT_S):
+                raise Unreachable(
+                    f"nothing could be read from offset {store.applied} on within {_WAIT_S:g} s"
+                )
+            progress(READING, store.applied - task.start, task.end - task.start)
+    finally:
+        follower.close()
+
+
+class _Upto:
+    """A log as if it ended at ``end``."""
+
+    def __init__(self, log: ReadableLog, end: int) -> None:
+        self._log, self._end = log, end
+
+    def end(self) -> int:
+        return self._end
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        fetched = self._log.read(offset, records_max, bytes_max)
+        if fetched.next <= self._end:
+            return fetched
+        records = [record for record in fetched.records if record.offset < self._end]
+        return fetched._replace(records=records, next=max(offset, self._end))
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        return offset < self._end and self._log.wait(offset, timeout_s)
+
+
+def _told(batches: Iterator[Sequence[Row]], total: int, progress: Progress) -> Iterator[Sequence[Row]]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        progress(WRITING, done, total)

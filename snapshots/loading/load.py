@@ -1,0 +1,139 @@
+"""Loading a snapshot into a new environment of the store.
+
+Parts are read and held against their hashes by some threads, unpacked by another, and put by the caller's,
+which bounds the pace. What is loaded is what the manifest says, or nothing: no environment is complete before
+all its rows have been seen. Their digest is left for later (:mod:`registry.store.check`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from registry.store.create import NewStore, Origin, OutOfOrder
+from registry.store.layout import State
+from snapshots.format.location import Location, LocationUnreachable
+from snapshots.format.manifest import Manifest, Part
+from snapshots.format.parts import BadPart, read_batches, rows_of
+from snapshots.format.reader import Unusable, read_part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_THREADS = 3
+"""Places far away answer late, but several questions at a time."""
+_BYTES_AHEAD = 8 << 20
+"""Of parts that are read before they are needed."""
+_PART_S = 60.0
+"""For a part: one that takes longer is not waited for."""
+_BATCHES_AHEAD = 2
+"""Unpacked ones, of a few megabytes each."""
+
+Told = Callable[[str, int, int], None]
+"""Hears each step (``begun``, ``part``, ``rows``, ``synced``), with the rows and bytes done so far."""
+_T = TypeVar("_T")
+
+
+def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int, told: Told) -> None:
+    """Make the environment ``folder``, which must not exist, from a snapshot; on disk when this returns.
+
+    Raises :class:`.reader.Unusable`, and :class:`registry.store.layout.StoreError` when there is no room
+    for it. Whatever is raised, nothing is left behind.
+    """
+    try:
+        with NewStore(folder, map_bytes) as store:
+            told("begun", 0, 0)
+            rows, size = _append_all(store, manifest, location, told)
+            told("rows", rows, size)
+            state = State(manifest.offset, manifest.digest)
+            store.finish(
+                Origin(manifest.fold, manifest.log, state, manifest.at_end_ms, manifest.id, manifest.lineage)
+            )
+            told("synced", rows, size)
+    except OutOfOrder as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Unusable(f"its rows are out of order: {error}") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _append_all(store: NewStore, manifest: Manifest, location: Location, told: Told) -> tuple[int, int]:
+    """Append all rows; how many rows, and bytes of files, there were."""
+    rows = size = 0
+    with closing(_contents(manifest, location)) as contents, closing(_unpacked(contents)) as unpacked:
+        for one in _ahead(unpacked):
+            if isinstance(one, Part):
+                rows, size = rows + one.rows, size + one.size
+                told("part", rows, size)
+            else:
+                store.append(rows_of(one), one.num_rows)
+    return rows, size
+
+
+def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, bytes]]:
+    """The parts in order, each with the bytes that have its hash."""
+    waiting = deque(manifest.parts)
+    reading: deque[tuple[Part, Future[bytes]]] = deque()
+    ahead = 0
+    threads = ThreadPoolExecutor(_THREADS, "read")
+    try:
+        while waiting or reading:
+            while waiting and (not reading or ahead + waiting[0].size <= _BYTES_AHEAD):
+                part = waiting.popleft()
+                ahead += part.size
+                reading.append((part, threads.submit(_read, location, manifest.id, part)))
+            part, content = reading.popleft()
+            ahead -= part.size
+            yield part, _in_time(part, content)
+    finally:
+        # Not waited for: a place that does not answer would hold everything up.
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _in_time(part: Part, content: Future[bytes]) -> bytes:
+    try:
+        return content.result(_PART_S)
+    except TimeoutError as error:
+        raise Unusable(f"{part.name} cannot be read: it takes longer than {_PART_S:g} s") from error
+
+
+def _read(location: Location, id: str, part: Part) -> bytes:
+    try:
+        return read_part(location, id, part)
+    except LocationUnreachable as error:
+        raise Unusable(f"{part.name} cannot be read: {error}") from error
+
+
+def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:
+    """The batches of each part, and then the part."""
+    for part, content in contents:
+        count, first, last = 0, b"", b""
+        try:
+            for batch in read_batches(content):
+                if batch.num_rows:
+                    keys = batch.column(0)
+                    count, first, last = count + len(keys), first or keys[0].as_py(), keys[-1].as_py()
+                    yield batch
+        except BadPart as error:
+            raise Unusable(f"{part.name} is damaged: {error}") from error
+        if (count, first, last) != (part.rows, part.first, part.last):
+            raise Unusable(f"{part.name} does not have the rows that its manifest says")
+        yield part
+
+
+def _ahead(each: Iterator[_T]) -> Iterator[_T]:
+    """What ``each`` yields, brought forth by a thread that is a little ahead."""
+    with ThreadPoolExecutor(1, "unpack") as thread:
+        try:
+            coming = deque(thread.submit(next, each, None) for _ in range(_BATCHES_AHEAD))
+            while (one := coming.popleft().result()) is not None:
+                coming.append(thread.submit(next, each, None))
+                yield one
+        finally:
+            thread.shutdown(cancel_futures=True)
