@@ -1,9 +1,11 @@
-"""What one request costs at a subject of 1, 1,000, 2,000 and 5,000 versions; prints a table of milliseconds.
+"""Cost of requests at a subject of 1, 1,000, 2,000 and 5,000 versions, and what others wait meanwhile.
 
     python bench/versions.py [--versions 1 1000 2000 5000] [--requests 40] [--folder /tmp] [--source TREE]
 
-Subjects are written into an embedded log before the node starts, so each first request meets rows of which
-nothing is known yet. One connection, one request at a time; medians. ``--source``: measure another checkout.
+Prints a table with a column for each number of versions: milliseconds, medians of ``--requests`` where that
+is more than one, one connection, one request at a time. ``CPU`` is that of all processes of the registry for
+one request, which the work of others changes less. Subjects are written into an embedded log before the node
+starts, so that each first request meets rows of which nothing is known. ``--source``: measure another tree.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _SOURCE = Path(sys.argv[sys.argv.index("--source") + 1]) if "--source" in sys.argv else ROOT
-sys.path.insert(0, str(_SOURCE))
+sys.path[:0] = [str(_SOURCE), str(ROOT / "bench")]
 os.chdir(_SOURCE)
 
 import httpx  # noqa: E402
 import orjson  # noqa: E402
+from bystander import Bystander, Kind  # noqa: E402
 
 from registry.domain.log_format.records import Entry, config_key, schema_key  # noqa: E402
 from registry.domain.log_format.values import config_value, schema_value  # noqa: E402
@@ -33,118 +36,198 @@ from registry.log.embedded.log import EmbeddedLog  # noqa: E402
 from tests.running import Registry  # noqa: E402
 
 FIELDS = 10
-_PURPOSES = ("none", "transitive", "deleted")
+# Subjects of each number of versions: their level and type.
+PURPOSES = {
+    "none": ("NONE", "AVRO"),
+    "backward": ("BACKWARD", "AVRO"),
+    "transitive": ("FULL_TRANSITIVE", "AVRO"),
+    "deleted": ("NONE", "AVRO"),
+    "json": ("NONE", "JSON"),
+    "protobuf": ("NONE", "PROTOBUF"),
+}
+TRANSITIVE = 5
 
 
-def schema(number: int, **more: str) -> str:
-    """A record of ten fields, one of them the version's own; each is compatible with all others."""
+def avro(number: int) -> str:
+    """Return a record of ten fields and one of the version's own; each is compatible with all others."""
     listed = [{"name": f"field{at}", "type": ["null", "string"], "default": None} for at in range(FIELDS)]
     own = {"name": f"own{number}", "type": ["null", "long"], "default": None}
-    value = {"type": "record", "name": "Order", "namespace": "shop", **more, "fields": [*listed, own]}
+    value = {"type": "record", "name": "Order", "namespace": "shop", "fields": [*listed, own]}
     return orjson.dumps(value).decode()
 
 
+def json_schema(number: int) -> str:
+    """Return the same as an object."""
+    listed: dict[str, object] = {f"field{at}": {"type": "string"} for at in range(FIELDS)}
+    return orjson.dumps(
+        {"type": "object", "title": "Order", "properties": listed | {f"own{number}": {"type": "integer"}}}
+    ).decode()
+
+
+def protobuf(number: int) -> str:
+    """Return the same as a message."""
+    listed = "".join(f"  string field{at} = {at + 1};\n" for at in range(FIELDS))
+    return f'syntax = "proto3";\npackage shop;\n\nmessage Order {{\n{listed}  int64 own{number} = 99;\n}}\n'
+
+
+SCHEMAS = {"AVRO": avro, "JSON": json_schema, "PROTOBUF": protobuf}
+
+
 def spelled_otherwise(number: int) -> str:
-    """The same schema with its attributes in another order."""
-    value = orjson.loads(schema(number))
+    """Return the Avro schema with its attributes in another order."""
+    value = orjson.loads(avro(number))
     return orjson.dumps(dict(reversed(value.items()))).decode()
 
 
-def fill(folder: Path, counts: list[int]) -> None:
-    """Write the log: for each count a subject of each purpose."""
-    log = EmbeddedLog(folder / "log")
-    parse, schema_id = FORMATS["AVRO"].parse, 0
+def fill(log: EmbeddedLog, counts: list[int]) -> None:
+    """Append a subject of each purpose for each count."""
+    schema_id = 0
     for count in counts:
-        subjects = [Subject.parse(f"{purpose}-{count}") for purpose in _PURPOSES]
-        for subject in subjects:
-            level = "FULL_TRANSITIVE" if subject.name.startswith("transitive") else "NONE"
-            value = config_value(subject, {"compatibilityLevel": level})
-            log.append([Entry(config_key(subject), value)])
-        entries: list[Entry] = []
-        for number in range(1, count + 1):
-            text = parse(schema(number)).canonical
-            schema_id += 1
-            entries += [
-                Entry(schema_key(each, number), schema_value(each, number, schema_id, text))
-                for each in subjects
-            ]
-        for start in range(0, len(entries), 1000):
-            log.append(entries[start : start + 1000])
-    log.close()
+        for purpose, (level, kind) in PURPOSES.items():
+            subject = Subject.parse(f"{purpose}-{count}")
+            log.append([Entry(config_key(subject), config_value(subject, {"compatibilityLevel": level}))])
+            for first in range(1, count + 1, 1000):
+                numbers = range(first, min(first + 1000, count + 1))
+                log.append([version(subject, number, schema_id + number, kind) for number in numbers])
+            schema_id += count
 
 
-def timed(request: Callable[[], httpx.Response], ok: tuple[int, ...] = (200,)) -> float:
-    """Send one request and return the milliseconds it took."""
-    began = time.perf_counter()
-    answer = request()
-    took = (time.perf_counter() - began) * 1000
-    if answer.status_code not in ok:
-        raise SystemExit(f"{answer.status_code}: {answer.text[:500]}")
-    return took
+def version(subject: Subject, number: int, schema_id: int, kind: str) -> Entry:
+    """Return the record of a version."""
+    text = FORMATS[kind].parse(SCHEMAS[kind](number)).canonical
+    value = schema_value(subject, number, schema_id, text, schema_type=kind)
+    return Entry(schema_key(subject, number), value)
+
+
+def cpu_ms(pid: int) -> float:
+    """Return the milliseconds of CPU of a process and all processes below it."""
+    found = 0.0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += int((task / "schedstat").read_text().split()[0]) / 1e6
+        found += sum(map(cpu_ms, map(int, (task / "children").read_text().split())))
+    return found
 
 
 class Bench:
     """Requests for one running registry."""
 
-    def __init__(self, url: str, requests: int) -> None:
-        self.client = httpx.Client(base_url=url, timeout=300)
-        self._requests = requests
+    def __init__(self, address: str, pid: int, requests: int) -> None:
+        self.client = httpx.Client(base_url=f"http://{address}", timeout=300)
+        self._address, self._pid, self._requests = address, pid, requests
         self._fresh = 10**6
 
-    def _new(self) -> dict[str, str]:
+    def _new(self, kind: str = "AVRO") -> dict[str, str]:
         self._fresh += 1
-        return {"schema": schema(self._fresh)}
+        return {"schema": SCHEMAS[kind](self._fresh), "schemaType": kind}
 
-    def register(self, subject: str) -> httpx.Response:
+    def timed(self, method: str, path: str, body: dict[str, str] | None = None, ok: int = 200) -> float:
+        """Send one request and return the milliseconds it took."""
+        began = time.perf_counter()
+        answer = self.client.request(method, path, json=body)
+        took = (time.perf_counter() - began) * 1000
+        if answer.status_code != ok:
+            raise SystemExit(f"{method} {path}: {answer.status_code}: {answer.text[:500]}")
+        return took
+
+    def register(self, subject: str, kind: str = "AVRO") -> float:
         """Register what is not there yet."""
-        return self.client.post(f"/subjects/{subject}/versions", json=self._new())
+        return self.timed("POST", f"/subjects/{subject}/versions", self._new(kind))
 
-    def _median(self, request: Callable[[], httpx.Response], ok: tuple[int, ...] = (200,)) -> float:
-        return statistics.median(timed(request, ok) for _ in range(self._requests))
+    def several(self, request: Callable[[], float], times: int = 0) -> tuple[float, float]:
+        """Return the median of the milliseconds, and those of CPU for each."""
+        before, times = cpu_ms(self._pid), times or self._requests
+        median = statistics.median([request() for _ in range(times)])
+        return median, (cpu_ms(self._pid) - before) / times
+
+    def beside(self, kind: Kind, work: Callable[[], object]) -> tuple[float, float]:
+        """Return what a bystander waits at the 99th percentile and at most."""
+        with Bystander(self._address, kind) as bystander:
+            work()
+        return bystander.waited.p99, bystander.waited.most
 
     def row(self, count: int) -> dict[str, float]:
-        """Everything at subjects of one length."""
-        none, transitive, deleted = (f"{purpose}-{count}" for purpose in _PURPOSES)
-        post = self.client.post
+        """Return everything at subjects of one length."""
+        none, backward, transitive, deleted, json, proto = (f"{purpose}-{count}" for purpose in PURPOSES)
         equal = {"schema": spelled_otherwise(1)}
-        return {
-            "first new": timed(lambda: self.register(none)),
-            "new": self._median(lambda: self.register(none)),
-            "equal": self._median(lambda: post(f"/subjects/{none}/versions", json=equal)),
-            "first lookup": timed(lambda: post(f"/subjects/{none}", json=equal)),
-            "lookup": self._median(lambda: post(f"/subjects/{none}", json=equal)),
-            "missing": self._median(lambda: post(f"/subjects/{none}", json=self._new()), (404,)),
-            "first transitive": timed(lambda: self.register(transitive)),
-            "transitive": statistics.median(timed(lambda: self.register(transitive)) for _ in range(3)),
-            "soft delete": timed(lambda: self.client.delete(f"/subjects/{deleted}")),
-            "hard delete": timed(lambda: self.client.delete(f"/subjects/{deleted}?permanent=true")),
+        found = {
+            "first registration, Avro": self.register(none),
+            "first registration, JSON Schema": self.register(json, "JSON"),
+            "first registration, Protobuf": self.register(proto, "PROTOBUF"),
+            "first lookup": self.timed("POST", f"/subjects/{none}", equal),
         }
+        self.register(backward)
+        asked: dict[str, Callable[[], float]] = {
+            "registration, NONE": lambda: self.register(none),
+            "registration, BACKWARD": lambda: self.register(backward),
+            "equal to an earlier version": lambda: self.timed("POST", f"/subjects/{none}/versions", equal),
+            "lookup": lambda: self.timed("POST", f"/subjects/{none}", equal),
+            "lookup of what is not there": lambda: self.timed("POST", f"/subjects/{none}", self._new(), 404),
+        }
+        for name, request in asked.items():
+            found[name], found[f"{name}: CPU"] = self.several(request)
+        found |= self._transitive(transitive)
+        found["soft delete"] = self.timed("DELETE", f"/subjects/{deleted}")
+        found["permanent delete"] = self.timed("DELETE", f"/subjects/{deleted}?permanent=true")
+        return found
+
+    def _transitive(self, subject: str) -> dict[str, float]:
+        """Return the cost of registrations that are compared with all versions, and what others wait."""
+        found = {"FULL_TRANSITIVE, first": self.register(subject)}
+        name = "FULL_TRANSITIVE, next"
+        found[name], found[f"{name}: CPU"] = self.several(lambda: self.register(subject), TRANSITIVE)
+        check, body = f"/compatibility/subjects/{subject}/versions", self._new()
+        found["check against all, first"] = self.timed("POST", check, body)
+        found["check against all, again"], _ = self.several(lambda: self.timed("POST", check, body))
+        for kind in ("reads", "writes"):
+            name = f"{kind} beside FULL_TRANSITIVE"
+            found[f"{name}, p99"], found[f"{name}, most"] = self.beside(
+                kind, lambda: [self.register(subject) for _ in range(TRANSITIVE)]
+            )
+        name = "reads beside checks against all"
+        found[f"{name}, p99"], found[f"{name}, most"] = self.beside(
+            "reads", lambda: [self.timed("POST", check, self._new()) for _ in range(TRANSITIVE)]
+        )
+        return found
+
+
+def measured(folder: Path, counts: list[int], requests: int) -> dict[int, dict[str, float]]:
+    """Return the rows by number of versions, of a node of its own."""
+    data = folder / "data"
+    data.mkdir(parents=True)
+    log = EmbeddedLog(data / "log")
+    fill(log, [*counts, 2])
+    log.close()
+    running = Registry(data, "--readers", "1", "--request-timeout-s", "120").wait()
+    try:
+        bench = Bench(f"127.0.0.1:{running.port}", running.process.pid, requests)
+        bench.row(2)  # what is loaded and compiled when first needed
+        return {count: bench.row(count) for count in counts}
+    finally:
+        running.stop()
+
+
+def table(rows: dict[int, dict[str, float]]) -> str:
+    """Return a table with a column for each number of versions."""
+    lines = [
+        "| milliseconds | " + " | ".join(f"{count:,}" for count in rows) + " |",
+        "| --- |" + " ---: |" * len(rows),
+    ]
+    for name in next(iter(rows.values())):
+        values = " | ".join(f"{row[name]:,.1f}" for row in rows.values())
+        lines.append(f"| {name} | {values} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--versions", type=int, nargs="+", default=[1, 1000, 2000, 5000])
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--source", type=Path, help="the checkout to measure, by default this one")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        data = Path(folder) / "data"
-        data.mkdir()
-        fill(data, arguments.versions)
-        running = Registry(data, "--readers", "1", "--request-timeout-s", "120").wait()
-        try:
-            bench = Bench(running.url, arguments.requests)
-            bench.register("warm-up")
-            for index, count in enumerate(arguments.versions):
-                row = bench.row(count)
-                if index == 0:
-                    print("| versions |", " | ".join(row), "|")
-                    print("| ---: |", " | ".join("---:" for _ in row), "|")
-                print(f"| {count:,} |", " | ".join(f"{each:,.1f}" for each in row.values()), "|", flush=True)
-        finally:
-            running.stop()
+        print(table(measured(Path(folder), arguments.versions, arguments.requests)))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
 from registry.domain.errors import UNAVAILABLE, RegistryError
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Known, Question, facts
+from registry.domain.parsing.schema_queries import Facts, Key, Known, facts
 from registry.workers.pool import SLOW, STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
 
 SPARE_S = 0.5
@@ -41,7 +41,7 @@ class Aside:
         others get as much of the loop. 422 where comparing takes longer than the budget; 503 when too much
         waits, or the machine is too busy.
         """
-        spent_s, known = 0.0, dict[Question, Known]()
+        spent_s, known = 0.0, dict[Key, Known]()
         until = time.monotonic() + timeout_s - min(SPARE_S, timeout_s / 10)
         try:
             async with asyncio.timeout(timeout_s):
@@ -60,7 +60,7 @@ class Aside:
         except TimeoutError:
             raise UNAVAILABLE(SLOW) from None
 
-    def _begin(self, work: Callable[[], _T], known: Mapping[Question, Known]) -> _T:
+    def _begin(self, work: Callable[[], _T], known: Facts) -> _T:
         self.parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
         return work()
 

@@ -10,10 +10,11 @@ from registry.domain.commands import ChangeAssociations, PutConfig, Refused, Reg
 from registry.domain.decide import decide
 from registry.domain.decide.decision import Decision
 from registry.domain.decide.ids import Ids
+from registry.domain.errors import RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Known, Question, Source, facts, several
+from registry.domain.parsing.schema_queries import Key, Known, Question, Source, facts, several
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.node.write.batch import Decider, Given, Planned
@@ -46,7 +47,7 @@ def decided(
     rows: DictView, command: ChangeAssociations | PutConfig | Register, *, characters: int, steps: int
 ) -> tuple[Decision, list[Question]]:
     """The decision, and what had to be asked beside for it."""
-    parser, beside, known = Parser(), Parser(), dict[Question, Known]()
+    parser, beside, known = Parser(), Parser(), dict[Key, Known]()
     asked: list[Question] = []
     while True:
         parser.allow(characters, steps, known)
@@ -115,6 +116,51 @@ def test_a_schema_is_held_against_many_versions_in_few_rounds() -> None:
     limited, asked = decided(rows, schema(COUNT), characters=2_000, steps=50)
     assert (limited.entries, limited.reply) == (free.entries, free.reply)
     assert len(asked) < COUNT // 3
+
+
+def test_each_earlier_version_is_asked_about_once_and_few_bytes_are_kept_of_the_answer() -> None:
+    compared, kept = comparisons('{"type":"record","name":"R","fields":[]}')
+
+    assert compared == ["passes"] * COUNT
+    assert sum(type(each) is bytes for each in kept) == COUNT
+
+
+def test_what_is_different_is_asked_of_the_first_version_that_does_not_pass() -> None:
+    compared, _ = comparisons('{"type":"record","name":"R","fields":[{"name":"g","type":"int"}]}')
+
+    assert compared.count("differences") == 2  # one for each way
+    assert compared.count("passes") < 8
+
+
+def comparisons(text: str) -> tuple[list[str], list[Key]]:
+    """Return what is asked about pairs of schemas to register one, and the keys of the answers."""
+    rows, beside, parser, known = many_versions(), Parser(), Parser(), dict[Key, Known]()
+    asked: list[Question] = []
+    while True:
+        parser.allow(0, 0, known)
+        try:
+            decide(rows, Register("s", text), Ids(100), Defaults(), parser)
+        except TooMuchText as too_much:
+            asked += too_much.question.parts
+            told = answered(Asked(too_much.question, 60, 60), beside).known
+            assert told is not None
+            known.update(facts(too_much.question, told))
+            continue
+        except RegistryError:
+            pass  # incompatible
+        return [each.what for each in asked if each.other is not None], list(known)
+
+
+def many_versions() -> DictView:
+    """Return a subject of versions that all differ and can follow each other."""
+    rows = DictView()
+    for number in range(COUNT):
+        listed = [{"name": f"f{number}", "type": "int", "default": 0}]
+        text = json.dumps({"type": "record", "name": "R", "fields": listed})
+        written(rows, decided(rows, Register("s", text), characters=10**9, steps=10**9)[0])
+    level = PutConfig("s", {"compatibilityLevel": "FULL_TRANSITIVE"})
+    written(rows, decided(rows, level, characters=10**9, steps=10**9)[0])
+    return rows
 
 
 def test_what_was_compared_in_time_is_told() -> None:

@@ -20,7 +20,7 @@ from registry.domain.lookup import find, registration
 from registry.domain.lookup.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE, Unread
 from registry.domain.model import Reference, Subject, metadata
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import PAUSE, Known, Question, facts
+from registry.domain.parsing.schema_queries import PAUSE, Key, Known, facts
 from registry.domain.parsing.version_index import VersionIndexes
 from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
@@ -187,7 +187,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     parser, elsewhere = Parser(), Parser()
     # Numbers have many spellings, so that only the parser can tell these from one another.
     texts = [f'{{"type":"int","x":{number}.5,"doc":"{"d" * 500}"}}' for number in range(600)]
-    known: dict[Question, Known] = {}
+    known: dict[Key, Known] = {}
     with rows() as made:
         for number, text in enumerate(texts, 1):
             made.put(number, said(text))

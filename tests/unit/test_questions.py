@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Known, Question, Source, answer, facts
+from registry.domain.parsing.schema_queries import Key, Known, Question, Source, answer, facts
 from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
 from registry.workers.messages import Asked
 from registry.workers.process import answered
@@ -36,7 +36,7 @@ class Elsewhere:
         self.asked: list[Question] = []
 
     def do(self, work: Callable[[Parser], Any]) -> Any:
-        known: dict[Question, Known] = {}
+        known: dict[Key, Known] = {}
         while True:
             self.parser.allow(0, 0, known)
             try:
@@ -73,6 +73,33 @@ def test_comparisons_find_the_same(schema_type: str) -> None:
         both = partial(compared, old=old, new=new)
         assert outcome(partial(elsewhere.do, both)) == outcome(partial(both, here))
     assert len(elsewhere.asked) > 100
+
+
+@pytest.mark.parametrize("schema_type", FORMATS)
+def test_what_passes_has_no_differences(schema_type: str) -> None:
+    parser, passed = Parser(), []
+    for old, new in cases(schema_type):
+        for readers in (("new",), ("old",), ("new", "old")):
+            question = Question(
+                "passes",
+                Source(schema_type, new),
+                Source(schema_type, old),
+                (("policy", "STRICT"), ("readers", readers)),
+            )
+            known = answer(question, parser.read, Budget())
+            passed.append(facts(question, known)[question.key].value)
+            assert passed[-1] == (not any(_differences(parser, question, each) for each in readers))
+    assert True in passed
+    assert False in passed
+
+
+def _differences(parser: Parser, question: Question, reader_is: str) -> object:
+    """Return what is different, or why one of the two is no schema."""
+    sources = [question.source, question.other or question.source]
+    reader, writer = sources if reader_is == "new" else reversed(sources)
+    how = (("policy", "STRICT"), ("reader_is", reader_is))
+    known = answer(Question("differences", reader, writer, how), parser.read, Budget())
+    return known.value or known.invalid
 
 
 @pytest.mark.parametrize("schema_type", FORMATS)

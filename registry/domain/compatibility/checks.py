@@ -15,8 +15,8 @@ from registry.domain.lookup.find import checks_fields, normalizes
 from registry.domain.lookup.metadata import RESERVED_PROPERTY, property_of
 from registry.domain.lookup.registration import Content
 from registry.domain.model import LATEST, Metadata, Subject
-from registry.domain.parsing.parser import Parser, TooMuchText, together, with_next
-from registry.domain.parsing.schema_queries import Source
+from registry.domain.parsing.parser import VERDICT_BYTES, Parser, TooMuchText, together, with_next
+from registry.domain.parsing.schema_queries import Question, Source, verdict_key
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     Config,
@@ -28,14 +28,12 @@ from registry.domain.queries.scope import (
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.layout import View
-from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, Schema, digest
+from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, Schema
 
 from . import results
 from .results import READERS, Reader, Told, Verdict
 
 _TEXT_SHOWN_MAX = 10_240
-# What one verdict that is remembered takes in memory.
-_VERDICT_BYTES = 300
 _TOO_LONG = "The comparison with version %d of subject '%s' takes too long; the schemas combine too much"
 
 
@@ -96,7 +94,7 @@ def known_to_pass(
 def _wanted(content: Content, level: str, config: Config) -> bytes:
     """Return what stands for what is compared with each version, and how."""
     source = Source(content.schema_type, content.text, tuple(content.dependencies))
-    return source.digest + digest((*READERS[level], config.compatibility_policy or STRICT))
+    return verdict_key(source, READERS[level], config.compatibility_policy or STRICT)
 
 
 class _Check:
@@ -154,6 +152,8 @@ class _Check:
             try:
                 differences = self._differences(each)
             except TooMuchText as too_much:
+                if too_much.question.parts[0].what == "differences":
+                    raise  # this version is the last that is looked at
                 alike = takewhile(self._is_alike, row)
                 raise with_next(too_much, alike, self._differences, self._parser.given) from None
             if differences:
@@ -166,19 +166,52 @@ class _Check:
     def _differences(self, old: Registered) -> list[str]:
         if self._explains:
             return self._compared_with(old)
+        if self._is_known_to_pass(old):
+            return []
+        question = self._question(old)
+        passes = None if question is None else self._parser.passes(question)
+        # Where some comparisons were too much to be made here, the others are not begun here.
+        if question is not None and passes is None and self._parser.given:
+            raise TooMuchText(question, self._too_long(old))
+        try:
+            found = [] if passes else self._compared_with(old)
+        except TooMuchText:
+            if question is None or passes is not None:
+                raise
+            raise TooMuchText(question, self._too_long(old)) from None
+        if not found:
+            for key in self._verdict_keys(old):
+                self._parser.compatible.put(key, True, VERDICT_BYTES)
+        return found
+
+    def _is_known_to_pass(self, old: Registered) -> bool:
         # The other keys cost reading the row's text, and are made only where the first is not known.
         tried: list[bytes] = []
         for key in self._verdict_keys(old):
             if self._parser.compatible.get(key):
                 if tried:
-                    self._parser.compatible.put(tried[0], True, _VERDICT_BYTES)
-                return []
+                    self._parser.compatible.put(tried[0], True, VERDICT_BYTES)
+                return True
             tried.append(key)
-        found = self._compared_with(old)
-        if not found:
-            for key in self._verdict_keys(old):
-                self._parser.compatible.put(key, True, _VERDICT_BYTES)
-        return found
+        return False
+
+    def _question(self, old: Registered) -> Question | None:
+        """Return what is asked elsewhere where many are compared, unless one of the two is no schema."""
+        if not self.level.endswith("_TRANSITIVE"):
+            return None
+        try:
+            new, stored = self._content.parsed(self._parser), self._parser.stored(self._view, old)
+        except InvalidSchema:
+            return None
+        details = (("policy", self._policy), ("readers", READERS[self.level]))
+        return Question("passes", new.source, stored.source, details)
+
+    @property
+    def _policy(self) -> str:
+        return self._config.compatibility_policy or STRICT
+
+    def _too_long(self, old: Registered) -> str:
+        return _TOO_LONG % (old.version, old.subject.qualified)
 
     def _verdict_keys(self, old: Registered) -> Iterator[bytes]:
         """What the verdict on a version is remembered by: its content, text, and model if that is known.
@@ -201,7 +234,7 @@ class _Check:
         return _wanted(self._content, self.level, self._config)
 
     def _compared_with(self, old: Registered) -> list[str]:
-        too_long = _TOO_LONG % (old.version, old.subject.qualified)
+        too_long = self._too_long(old)
         try:
             new_schema, old_schema = self._content.parsed(self._parser), self._parser.stored(self._view, old)
             found: list[str] = []
@@ -211,7 +244,8 @@ class _Check:
                 try:
                     found += self._one_way(pair, reader_is, old)
                 except TooMuchText as too_much:
-                    asked.append(too_much)
+                    # Without its frames, one of which holds this list: only the collector would find them.
+                    asked.append(too_much.with_traceback(None))
             if asked:
                 raise together(asked)
         except InvalidSchema as error:
@@ -226,8 +260,7 @@ class _Check:
         return found
 
     def _one_way(self, pair: tuple[Schema, Schema], reader_is: Reader, old: Registered) -> list[str]:
-        policy = self._config.compatibility_policy or STRICT
-        how: dict[str, Any] = {"reader_is": reader_is, "budget": self._budget, "policy": policy}
+        how: dict[str, Any] = {"reader_is": reader_is, "budget": self._budget, "policy": self._policy}
         if not self._explains:
             return [each.text for each in self._parser.differences(*pair, **how)]
         changes = self._parser.changes(*pair, lines=self._lines, **how)

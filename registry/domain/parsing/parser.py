@@ -28,7 +28,7 @@ from registry.domain.schemas import (
 )
 
 from . import references
-from .schema_queries import Known, Question, Source, What, answer, several
+from .schema_queries import Facts, Known, Question, Source, What, answer, several
 from .version_index import VersionIndexes
 
 _BYTES_PER_CHARACTER = 16
@@ -37,7 +37,10 @@ _BYTES_PER_CHARACTER = 16
 # What the fingerprints of one schema take in memory, with their key.
 _FINGERPRINTS_BYTES = 400
 
-_NOTHING: Final[Mapping[Question, Known]] = {}
+# What one verdict that is remembered takes in memory.
+VERDICT_BYTES: Final = 300
+
+_NOTHING: Final[Facts] = {}
 
 _Key = tuple[str, str, tuple[Dependency, ...]]
 _E = TypeVar("_E")
@@ -56,7 +59,7 @@ class TooMuchText(Exception):
         self.refusal = refusal
 
 
-AHEAD_MAX = 256
+AHEAD_MAX = 512
 """Of a row of questions, how many are asked at once at most."""
 AHEAD_CHARACTERS_MAX = 8 * 1024 * 1024
 """And how much there may be to read for them, unless it is one question."""
@@ -64,7 +67,7 @@ AHEAD_CHARACTERS_MAX = 8 * 1024 * 1024
 
 def with_next(first: TooMuchText, rest: Iterator[_E], ask: Callable[[_E], object], count: int) -> TooMuchText:
     """What is too much, and what ``ask`` says is of the next ``count`` in a row: it will be asked next."""
-    found = [first]
+    questions = [first.question]
     characters = characters_of(first.question)
     for each in islice(rest, min(count, AHEAD_MAX)):
         try:
@@ -73,10 +76,10 @@ def with_next(first: TooMuchText, rest: Iterator[_E], ask: Callable[[_E], object
             characters += characters_of(too_much.question)
             if characters > AHEAD_CHARACTERS_MAX:
                 break
-            found.append(too_much)
+            questions.append(too_much.question)
         except (RegistryError, InvalidSchema):
             break
-    return together(found)
+    return TooMuchText(several(questions), first.refusal)
 
 
 def together(found: Sequence[TooMuchText]) -> TooMuchText:
@@ -177,9 +180,7 @@ class Parser:
         self._steps: float = STEPS_MAX
         self._budget = Budget()
 
-    def allow(
-        self, characters: float, steps: float = STEPS_MAX, given: Mapping[Question, Known] = _NOTHING
-    ) -> None:
+    def allow(self, characters: float, steps: float = STEPS_MAX, given: Facts = _NOTHING) -> None:
         """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing.
 
         ``characters``: of Avro; those of other formats count as much as reading them costs more.
@@ -311,9 +312,18 @@ class Parser:
                 raise
             raise TooMuchText(question) from None
 
-    def learn(self, found: Mapping[Question, Known]) -> None:
+    def passes(self, question: Question) -> bool | None:
+        """Return the answer to a question ``passes`` if it was found elsewhere for what is begun now."""
+        known = self._given.get(question.key)
+        return None if known is None else known.value is True
+
+    def learn(self, found: Facts) -> None:
         """Remember answers that were found elsewhere, for a while."""
         for question, known in found.items():
+            if isinstance(question, bytes):
+                if known.value is True:
+                    self.compatible.put(question, True, VERDICT_BYTES)
+                continue
             if question.what == "fingerprints":
                 self._fingerprints.put(question.source.digest, known, _FINGERPRINTS_BYTES)
                 continue

@@ -7,8 +7,8 @@ where it was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from registry.domain.errors import UNEXPECTED
 from registry.domain.schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
@@ -24,6 +24,7 @@ What = Literal[
     "fingerprints",
     "differences",
     "changes",
+    "passes",
     "tags",
     "retagged",
     "normal_texts",
@@ -56,8 +57,10 @@ class Question(NamedTuple):
     """What is wanted of ``source``, by the name that :class:`.schemas.Schema` has for it.
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
-    writer as ``other``. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
-    ``None`` for those that are no schemas. ``several`` are questions among the details, see :func:`several`.
+    writer as ``other``. ``passes`` is asked of a new schema with an earlier one as ``other``: True if there
+    are no differences, with each of the ``readers`` among the details as the reader. ``normal_texts`` is
+    asked of many at once, the ``sources`` among the details, and is ``None`` for those that are no schemas.
+    ``several`` are questions among the details, see :func:`several`.
     """
 
     what: What
@@ -73,6 +76,14 @@ class Question(NamedTuple):
             return (self,)
         parts: tuple[Question, ...] = dict(self.details)["questions"]
         return parts
+
+    @property
+    def key(self) -> Question | bytes:
+        """Stands for the question where its answer is kept: a few bytes for ``passes``, asked most."""
+        if self.what != "passes" or self.other is None:
+            return self
+        said = dict(self.details)
+        return verdict_key(self.source, said["readers"], said["policy"]) + self.other.digest
 
     @property
     def lasts(self) -> bool:
@@ -110,6 +121,17 @@ class Known(NamedTuple):
         return self.value
 
 
+def verdict_key(new: Source, readers: Iterable[str], policy: str) -> bytes:
+    """Return the beginning of keys of ``passes``: what is compared with earlier schemas, and how."""
+    return new.digest + digest((*readers, policy))
+
+
+_PASSES, _DIFFERS = Known(True), Known(False)
+
+Key: TypeAlias = Question | bytes
+Facts: TypeAlias = Mapping[Key, Known]
+"""Answers by the keys of their questions."""
+
 # Asked where there is more to do than is done at once, but nothing to read: other requests come first.
 PAUSE: Final = Question("pause", Source("", ""))
 
@@ -122,12 +144,15 @@ def several(questions: Iterable[Question]) -> Question:
     return Question("several", parts[0].source, None, (("questions", parts),))
 
 
-def facts(question: Question, known: Known) -> dict[Question, Known]:
-    """An answer, and what else follows from it: a canonical text is its own."""
+def facts(question: Question, known: Known) -> dict[Key, Known]:
+    """Return an answer, and what else follows from it, by keys: a canonical text is its own."""
+    if question.what == "passes":
+        # One object for all of them, because each is one more for the garbage collector.
+        return {question.key: _PASSES if known.value is True else _DIFFERS}
     if question.what == "several":
         pairs = zip(question.parts, known.value, strict=False)  # there may not have been time for all
         return {key: value for part, each in pairs for key, value in facts(part, each).items()}
-    found = {question: known}
+    found: dict[Key, Known] = {question: known}
     schema_type, text, dependencies, _ = question.source
     if question.what == "canonical" and type(known.value) is str and known.value != text:
         found[Question("canonical", Source(schema_type, known.value, dependencies))] = known
@@ -152,8 +177,26 @@ def _value(question: Question, read: Callable[[Source], Schema], budget: Budget)
         return said(**dict(details)) if callable(said) else said
     if what == "equivalent":
         return schema.equivalent(read(other))
+    if what == "passes":
+        return _passes(source.schema_type, schema, read(other), budget, **dict(details))
     compare = getattr(FORMATS[source.schema_type], what)
     return compare(schema, read(other), budget=budget, **dict(details))
+
+
+def _passes(
+    schema_type: str,
+    new: Schema,
+    old: Schema,
+    budget: Budget,
+    *,
+    readers: Iterable[Literal["new", "old"]],
+    policy: str,
+) -> bool:
+    for reader_is in readers:
+        pair = (new, old) if reader_is == "new" else (old, new)
+        if FORMATS[schema_type].differences(*pair, reader_is, budget, policy=policy):
+            return False
+    return True
 
 
 def _normal_text(source: Source, read: Callable[[Source], Schema]) -> str | None:
