@@ -49,9 +49,11 @@ def _words(listed: str) -> tuple[str, ...]:
 
 def limits(settings: Settings) -> Limits:
     """What the HTTP server takes at most."""
+    # What all processes have taken fits into the queue of the node.
+    bodies = min(Limits().bodies_bytes_max, settings.queue_bytes_max // max(1, settings.readers))
     return Limits(
         body_bytes_max=settings.request_bytes_max,
-        bodies_bytes_max=max(256 << 20, 4 * settings.request_bytes_max),
+        bodies_bytes_max=max(bodies, 4 * settings.request_bytes_max),
         unread_bytes_max=max(256 << 20, 4 * settings.request_bytes_max),
         connections_max=settings.connections_max,
         header_timeout_s=settings.header_timeout_s,

@@ -11,6 +11,9 @@ registry's own shape, and what slow and greedy clients can hold is bounded.
 
 Answers may be streamed: see ``exchange``.
 
-``connection`` reads requests and keeps their order, ``exchange`` runs the ASGI application for one of them,
-``answers`` prints, ``server`` listens, watches the clocks and stops.
+``connection`` serves one client's requests in their order. Its input passes ``inflow`` (when the socket is
+read), ``reading`` (slices and what was sent ahead) and ``parsing``; its output ``exchange`` (the ASGI
+application for one request), ``answers`` (printing) and ``writing`` (what the client has not read). All
+connections share ``intake`` (room for bodies), ``unread`` (room for answers) and ``turns`` (the event loop).
+``server`` listens, watches the clocks and stops.
 """

@@ -11,7 +11,7 @@ import orjson
 
 from registry.domain.errors import RegistryError
 
-Header = tuple[bytes, bytes]
+from .request import Header, Request
 
 _LINES = {
     int(status): b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode("ascii", "replace"))
@@ -19,6 +19,12 @@ _LINES = {
 }
 _ERROR_TYPE = b"content-type: application/vnd.schemaregistry.v1+json\r\n"
 _RETRY = b"retry-after: 1\r\n"
+
+
+# Larger answers are written in slices of this size. Each slice is copied into the kernel while others wait.
+LARGE_ANSWER_BYTES = 64 * 1024
+# Of what is remembered of large answers: the requests, and the length of each.
+_TARGETS_MAX, _TARGET_BYTES_MAX = 2048, 512
 
 
 class Answer(NamedTuple):
@@ -29,6 +35,25 @@ class Answer(NamedTuple):
     body: bytes
     route: str = ""
     """The template of the path that served it, for metrics."""
+
+
+class LargeAnswers:
+    """Remembers which requests had large answers lately, because they will have such again."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[bytes, int] = {}
+
+    def size(self, target: bytes) -> int | None:
+        """Return how large the answer was, if it was large."""
+        return self._sizes.get(target)
+
+    def note(self, target: bytes, size: int) -> None:
+        """Remember the size of an answer to a request for ``target``."""
+        self._sizes.pop(target, None)
+        if size > LARGE_ANSWER_BYTES and len(target) <= _TARGET_BYTES_MAX:
+            if len(self._sizes) >= _TARGETS_MAX:
+                del self._sizes[next(iter(self._sizes))]
+            self._sizes[target] = size
 
 
 Answered = Callable[[Answer | None], None]
@@ -56,12 +81,18 @@ def refusal(error: RegistryError, standing: Iterable[Header] = ()) -> Answer:
     return Answer(error.status, _ERROR_TYPE + retry + lines(standing), body)
 
 
-def printed(answer: Answer, *more: bytes) -> bytes:
-    """Return a whole answer as it goes over the wire; ``more``: printed headers."""
-    head = b"%s%s%scontent-length: %d\r\n\r\n" % (
+def printed_head(answer: Answer, *more: bytes) -> bytes:
+    """Return what goes over the wire ahead of the body; ``more``: printed headers."""
+    return b"%s%s%scontent-length: %d\r\n\r\n" % (
         status_line(answer.status), answer.headers, b"".join(more), len(answer.body),
     )  # fmt: skip
-    return head + answer.body
+
+
+def persistence(request: Request, last: bool) -> bytes:
+    """Return the ``Connection`` header where it has to be said; ``last``: the connection ends."""
+    if last:
+        return b"connection: close\r\n"
+    return b"connection: keep-alive\r\n" if request.version == "1.0" else b""
 
 
 def date_line() -> bytes:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, cast
 
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
-from .answers import Answer, Later, printed, refusal
+from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal
 from .exchange import Exchange
 from .framing import BROKEN
+from .inflow import Inflow
 from .parsing import Stage
 from .reading import RequestReader
 from .request import Request
@@ -40,13 +41,12 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._limits = server.limits
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
-        self._reader = RequestReader(server.limits, server.bodies)
+        self._reader = RequestReader(server.limits)
+        self._inflow: Inflow = cast("Inflow", None)
         self.output: Output = cast("Output", None)
-        self._serving: asyncio.Task[None] | Later | None = None
+        self._serving: object = None  # what answers the request that is being served
         self._body_mark = 0  # of the body's bytes, when the deadline was set
-        self._parsing_soon = False
         self._lingering = False
-        self._paused = False
         self.deadline = math.inf
         self.client: tuple[str, int] | None = None
         self.closed = False
@@ -57,7 +57,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock; a connection too many is refused at once."""
         self._transport = cast("asyncio.Transport", transport)
-        self.output = Output(self._transport, self._server.unread, self._reader)
+        server, reader = self._server, self._reader
+        self._inflow = Inflow(self._transport, reader, server.intake, server.turns, self._go_on)
+        self.output = Output(self._transport, server.unread, reader)
         peer = transport.get_extra_info("peername")
         self.client = (peer[0], peer[1]) if isinstance(peer, tuple) else None
         self.deadline = self._server.now + self._limits.header_timeout_s
@@ -68,7 +70,10 @@ class Connection(asyncio.Protocol):
         """Forget everything; what is being served runs to its end, unheard."""
         self.closed = True
         self._reader.close()
+        self._inflow.close()
         self.output.close()
+        if self._serving is None:
+            self._inflow.answered()
         self._server.left(self)
         if self.gone is not None and not self.gone.done():
             self.gone.set_result(None)
@@ -77,25 +82,23 @@ class Connection(asyncio.Protocol):
         """Parse, and serve what is complete."""
         stage = self._reader.parser.stage
         self._reader.take(data)
+        self._inflow.received(len(data))
         self._received(stage)
 
     def _go_on(self) -> None:
         """Parse what was sent ahead."""
-        self._parsing_soon = False
-        stage = self._reader.parser.stage
         self._reader.go_on()
-        self._received(stage)
+        self._received(None)
 
-    def _received(self, before: Stage) -> None:
+    def _received(self, before: Stage | None) -> None:
         """Serve what was parsed, or give the client time for what is missing."""
-        reader = self._reader
-        if reader.requests or reader.ahead_bytes or self._paused:
-            self._serve_next()
-        if self._serving is None and reader.parser.stage is not before:
+        self._serve_next()
+        parser = self._reader.parser
+        if self._serving is None and parser.stage is not before:
             self._body_mark = 0
             self._set_deadline()
-            if reader.parser.continue_wanted:
-                reader.parser.continue_wanted = False
+            if parser.continue_wanted:
+                parser.continue_wanted = False
                 self.output.write(_CONTINUE)
 
     def eof_received(self) -> bool:
@@ -130,38 +133,39 @@ class Connection(asyncio.Protocol):
                 self._refuse(request)
                 return
             began = time.perf_counter()
-            answer = self._server.quick(request)
-            if isinstance(answer, Answer):
-                self._send(request, answer, began)
-                continue
-            self.deadline = math.inf
-            if answer is None:
-                self._exchange(request, began)
+            size = self._server.large_answers.size(request.target)
+            if size is None:
+                self._serve(request, began)
             else:
-                self._serving = answer
-                answer(partial(self._answered, request, began))
-            break
-        self._pause_or_resume()
+                self._begin(request)
+                self._server.turns.call(size, partial(self._serve_in_turn, request, began))
+        self._inflow.update(serving=self._serving is not None)
 
-    def _pause_or_resume(self) -> None:
-        """Read no more while something waits; go on with what was sent ahead after others' turn."""
+    def _serve_in_turn(self, request: Request, began: float) -> None:
+        self._serving = None
         if self.closed:
-            return
-        waiting, ahead = bool(self._reader.requests), self._reader.ahead_bytes > 0
-        if ahead and not (waiting or self._parsing_soon):
-            self._parsing_soon = True
-            self._server.loop.call_soon(self._go_on)
-        wait = waiting or ahead
-        if wait != self._paused:
-            self._paused = wait
-            if wait:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+            self._inflow.answered()
+        else:
+            self._serve(request, began)
+            self._serve_next()
+
+    def _serve(self, request: Request, began: float) -> None:
+        answer = self._server.quick(request)
+        if answer is None:
+            self._exchange(request, began)
+        elif isinstance(answer, Answer):
+            self._send(request, answer, began)
+        else:
+            self._begin(answer)
+            answer(partial(self._answered, request, began))
 
     def _exchange(self, request: Request, began: float) -> None:
         exchange = Exchange(self._server, self, request, began)
-        self._serving = self._server.loop.create_task(exchange.run())
+        self._begin(self._server.loop.create_task(exchange.run()))
+
+    def _begin(self, serving: object) -> None:
+        self._serving = serving
+        self.deadline = math.inf
 
     def _answered(self, request: Request, began: float, answer: Answer | None) -> None:
         """Send an answer that had to be waited for; without one, ask the application."""
@@ -169,13 +173,21 @@ class Connection(asyncio.Protocol):
             self._exchange(request, began)
             return
         self._serving = None
-        if not self.closed:
+        if self.closed:
+            self._inflow.answered()
+        else:
             self._send(request, answer, began)
             self._serve_next()
 
     def _send(self, request: Request, answer: Answer, began: float) -> None:
+        if len(answer.body) > LARGE_ANSWER_BYTES:
+            self._server.large_answers.note(request.target, len(answer.body))
+            exchange = Exchange(self._server, self, request, began)
+            self._begin(self._server.loop.create_task(exchange.give(answer)))
+            return
         last = self.is_last(request)
-        self.output.write(printed(answer, self._server.date_line, self.persistence(request, last)))
+        head = printed_head(answer, self._server.date_line, persistence(request, last))
+        self.output.write(head + answer.body)
         seconds = time.perf_counter() - began
         self._server.observe(request, answer.status, seconds, len(answer.body), answer.route)
         self._after(last)
@@ -186,13 +198,6 @@ class Connection(asyncio.Protocol):
         ahead = reader.requests or reader.ahead_bytes
         return not request.keep_alive or (not ahead and (reader.closed or self._server.stopping))
 
-    @staticmethod
-    def persistence(request: Request, last: bool) -> bytes:
-        """Return the ``Connection`` header where it has to be said."""
-        if last:
-            return b"connection: close\r\n"
-        return b"connection: keep-alive\r\n" if request.version == "1.0" else b""
-
     def served(self, last: bool) -> None:
         """Go on after the application's answer, or close after the ``last`` one."""
         self._serving = None
@@ -200,6 +205,7 @@ class Connection(asyncio.Protocol):
         self._serve_next()
 
     def _after(self, last: bool) -> None:
+        self._inflow.answered()
         if last:
             self._reader.end()
             self._reader.requests.clear()
@@ -216,12 +222,14 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: RegistryError) -> None:
         answer = refusal(error, self._server.standing(self._reader.parser.headers))
-        self.output.write(printed(answer, self._server.date_line, b"connection: close\r\n"))
+        self._inflow.answered()
+        head = printed_head(answer, self._server.date_line, b"connection: close\r\n")
+        self.output.write(head + answer.body)
         self._server.observe(None, answer.status, 0.0, len(answer.body), "")
         # Closing now would reset the connection under a client that still sends, and lose the refusal.
         self._lingering = True
         self._set_deadline()
-        self._pause_or_resume()
+        self._inflow.update(serving=False)
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
@@ -233,6 +241,8 @@ class Connection(asyncio.Protocol):
             self.deadline = now + limits.body_timeout_s
         elif self._serving is not None:
             self.deadline = math.inf
+        elif self._inflow.waits_for_room:
+            self.deadline = now + limits.room_timeout_s
         elif stage is Stage.BODY:
             self.deadline = now + limits.body_timeout_s
         elif stage is Stage.HEAD:
@@ -243,7 +253,9 @@ class Connection(asyncio.Protocol):
     def overdue(self) -> None:
         """Give a client more time that has used what it had, and end the connection of any other."""
         stage = self._reader.parser.stage
-        if self._has_progressed():
+        if self._inflow.waits_for_room:
+            self._refuse_rest(UNAVAILABLE("Too many large requests at once"))
+        elif self._has_progressed():
             self.deadline = self._server.now + self._limits.body_timeout_s
         elif self._lingering or self.output.behind or self._reader.closed:
             self.output.abort()

@@ -2,9 +2,9 @@
 
 The application may stream an answer's body: it sends ``http.response.body`` with ``more_body`` as often as it
 likes, and each ``send`` returns once the client has read enough of what was sent before. So about one slice
-(``_SLICE_BYTES``) of an answer waits in the transport. A body that is given at once is cut into slices and
-waits in the same way. Without a ``content-length`` a streamed body is chunked for HTTP/1.1, and ends with the
-connection for HTTP/1.0. Other connections have their turn after every slice.
+(``LARGE_ANSWER_BYTES``) of an answer waits in the transport. A body that is given at once is cut into slices
+and waits in the same way. Without a ``content-length`` a streamed body is chunked for HTTP/1.1, and ends with
+the connection for HTTP/1.0. Other connections have their turn after every slice.
 
 When the client has gone, ``send`` raises :class:`ClientGone` (an ``OSError``, as ASGI 2.4 demands). It ends a
 producer at its next slice, or at once if the producer was waiting for the client to read.
@@ -16,13 +16,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from registry.domain.errors import RegistryError
 
-from .answers import Header, lines, refusal, status_line
-from .request import Request
+from .answers import (
+    LARGE_ANSWER_BYTES,
+    Answer,
+    lines,
+    persistence,
+    printed_head,
+    refusal,
+    status_line,
+)
+from .request import Header, Request
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -34,8 +43,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 _BODILESS = {204, 304}
-# What is written at once: copied into the kernel while other connections wait.
-_SLICE_BYTES = 64 * 1024
 _log = logging.getLogger(__name__)
 
 
@@ -80,6 +87,17 @@ class Exchange:
         self._server.observe(self._request, self._status, seconds, self._bytes, route)
         self._connection.served(self._last)
 
+    async def give(self, answer: Answer) -> None:
+        """Send a large answer that is ready, and tell the connection."""
+        server, connection, request = self._server, self._connection, self._request
+        last = connection.is_last(request)
+        head = printed_head(answer, server.date_line, persistence(request, last))
+        with suppress(ClientGone):
+            await self._stream(head, answer.body)
+        seconds = time.perf_counter() - self._began
+        server.observe(request, answer.status, seconds, len(answer.body), answer.route)
+        connection.served(last)
+
     def _scope(self) -> dict[str, Any]:
         request = self._request
         path = unquote_to_bytes(request.path) if b"%" in request.path else request.path
@@ -116,7 +134,9 @@ class Exchange:
         body, more = message.get("body", b""), message.get("more_body", False)
         self._bytes += len(body)
         out = b"" if self._head_sent else self._head(len(body), more)
-        if not (more or self._chunked or len(body) > _SLICE_BYTES):
+        if not more:
+            self._server.large_answers.note(self._request.target, len(body))
+        if not (more or self._chunked or len(body) > LARGE_ANSWER_BYTES):
             self._write(out if self._silent else out + body)
         else:
             await self._stream(out, b"" if self._silent else body)
@@ -135,8 +155,8 @@ class Exchange:
                 self._write(b"".join((b"%x\r\n" % len(piece), piece, b"\r\n")))
             else:
                 self._write(piece)
-            # Without a pause, a client that reads fast would have the event loop to itself.
-            await asyncio.sleep(0)
+            # Clients that read fast would have the event loop to themselves otherwise.
+            await self._server.turns.wait(len(piece))
             await self._output.drained()
         self._output.keep(0)
 
@@ -161,7 +181,7 @@ class Exchange:
         self._last = self._last or self._connection.is_last(request)
         return b"%s%s%s%s\r\n" % (
             status_line(self._status), lines(headers), self._server.date_line,
-            self._connection.persistence(request, self._last),
+            persistence(request, self._last),
         )  # fmt: skip
 
     async def _fail(self) -> None:
@@ -178,5 +198,5 @@ class Exchange:
 
 def _slices(body: bytes) -> Iterator[memoryview]:
     whole = memoryview(body)
-    for start in range(0, len(whole), _SLICE_BYTES):
-        yield whole[start : start + _SLICE_BYTES]
+    for start in range(0, len(whole), LARGE_ANSWER_BYTES):
+        yield whole[start : start + LARGE_ANSWER_BYTES]

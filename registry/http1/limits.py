@@ -17,8 +17,13 @@ class Limits:
     What frames it (chunk sizes, extensions and trailers) may take ``header_bytes_max`` and a quarter of the
     body's own bytes.
     """
-    bodies_bytes_max: int = 256 * 1024 * 1024
-    """Bodies that have not arrived completely, of all connections together: 503."""
+    bodies_bytes_max: int = 80 * 1024 * 1024
+    """Bodies from their first slice until their requests are answered, of all connections together.
+
+    Further ones are not read from their sockets until there is room.
+    """
+    room_timeout_s: float = 60.0
+    """For a body to wait for that room: 503."""
     connections_max: int = 10_000
     """Open connections: one more gets 503."""
     header_timeout_s: float = 15.0

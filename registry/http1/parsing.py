@@ -12,13 +12,11 @@ from registry.domain.errors import (
     BAD_REQUEST,
     BODY_TOO_LARGE,
     METHOD_NOT_ALLOWED,
-    UNAVAILABLE,
     ErrorKind,
     RegistryError,
 )
 
 from .answers import lines
-from .bodies import Bodies
 from .framing import BROKEN, coding_fault
 from .limits import Limits
 from .request import Header, Request, relative
@@ -45,9 +43,8 @@ class _Stop(Exception):
 class RequestParser:
     """Parses the input of one connection slice by slice and appends complete requests to ``requests``."""
 
-    def __init__(self, limits: Limits, bodies: Bodies, requests: deque[Request | RegistryError]) -> None:
+    def __init__(self, limits: Limits, requests: deque[Request | RegistryError]) -> None:
         self._limits = limits
-        self._bodies = bodies
         self._requests = requests
         self._parser: Any = httptools.HttpRequestParser(self)
         self._target = b""
@@ -61,6 +58,7 @@ class RequestParser:
         # Of the request that is being received, or of the last one.
         self.headers: list[Header] = []
         self.body_bytes = 0
+        self.body_bytes_max = 0  # what the client has announced; without that, what is allowed
         self.continue_wanted = False  # the client waits for a word before it sends the body
         self.ended = False  # the last request was one after which the connection closes
 
@@ -78,7 +76,7 @@ class RequestParser:
                 self._head_bytes += len(piece)
             if self._head_bytes > limits.header_bytes_max:
                 return HEADERS_TOO_LARGE(limits.header_bytes_max)
-        elif stage is Stage.BODY and self.stage is Stage.BODY:
+        elif stage is Stage.BODY and self.stage is Stage.BODY and not self._head_began:
             self._framing_bytes += len(piece) - (self.body_bytes - body_bytes)
             if self._framing_bytes > limits.header_bytes_max + self.body_bytes // 4:
                 return FRAMING_TOO_LARGE()
@@ -180,8 +178,10 @@ class RequestParser:
 
     def _expect_body(self, length: bytes) -> None:
         most = self._limits.body_bytes_max
-        if length.isdigit() and int(length) > most:
-            self._stop(BODY_TOO_LARGE(int(length), most))
+        announced = int(length) if length.isdigit() else most
+        if announced > most:
+            self._stop(BODY_TOO_LARGE(announced, most))
+        self.body_bytes_max = announced
         self.stage = Stage.BODY
         self._framing_bytes = 0
 
@@ -194,11 +194,8 @@ class RequestParser:
                 self._body = bytearray(self._body)
             self._body += body
         self.body_bytes += len(body)
-        self._bodies.size += len(body)
         if self.body_bytes > self._limits.body_bytes_max:
             self._stop(BODY_TOO_LARGE(self.body_bytes, self._limits.body_bytes_max))
-        if self._bodies.size > self._bodies.bytes_max:
-            self._stop(UNAVAILABLE("Too many large requests at once"))
 
     def on_message_complete(self) -> None:
         """Append the request."""
@@ -219,5 +216,4 @@ class RequestParser:
         self.ended = not request.keep_alive
 
     def _drop_body(self) -> None:
-        self._bodies.size -= self.body_bytes
         self._body, self.body_bytes = b"", 0

@@ -7,13 +7,13 @@ from typing import Any
 
 from registry.domain.errors import RegistryError
 
-from .bodies import Bodies
 from .header_cache import Repeated
 from .limits import Limits
 from .parsing import RequestParser, Stage
 from .request import Request
 
-# Parsed and answered at once: some hundreds of the smallest requests take a few milliseconds.
+# Parsed and answered at once: some hundreds of the smallest requests take a few milliseconds. So much of a
+# body is received without asking.
 _SLICE_BYTES = 8 * 1024
 
 
@@ -21,13 +21,14 @@ class RequestReader:
     """Parses input in slices, and no further than the next complete request.
 
     ``requests`` are complete and wait to be served. A broken request takes its place among them as a refusal,
-    which is the last.
+    which is the last. A body is received only if it is small or ``admitted``.
     """
 
-    def __init__(self, limits: Limits, bodies: Bodies) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.requests: deque[Request | RegistryError] = deque()
-        self.parser = RequestParser(limits, bodies, self.requests)
+        self.parser = RequestParser(limits, self.requests)
         self.closed = False  # nothing more is parsed: a fault, the end of input, or the last answer was given
+        self.admitted = False
         self._repeated: Any = Repeated()
         self._rest: memoryview | None = None
 
@@ -35,6 +36,12 @@ class RequestReader:
     def ahead_bytes(self) -> int:
         """How much the client has sent ahead that is not parsed yet."""
         return 0 if self._rest is None else len(self._rest)
+
+    @property
+    def body_waits(self) -> bool:
+        """True if the rest of a body has to be admitted before it is received."""
+        parser = self.parser
+        return parser.stage is Stage.BODY and parser.body_bytes >= _SLICE_BYTES and not self.admitted
 
     @property
     def idle(self) -> bool:
@@ -49,7 +56,7 @@ class RequestReader:
         request = self._repeated.read(data) if whole else None
         if request is not None:
             self.requests.append(request)
-        elif len(data) <= _SLICE_BYTES and self._rest is None:
+        elif len(data) <= _SLICE_BYTES and self._rest is None and not self.body_waits:
             self._parse(data)
             if whole and self.requests and isinstance(self.requests[0], Request):
                 self._repeated.remember(data, self.requests[0])
@@ -58,8 +65,8 @@ class RequestReader:
             self._parse_slices(memoryview(rest))
 
     def go_on(self) -> None:
-        """Parse what was sent ahead, if no request waits."""
-        if self._rest is not None and not self.requests:
+        """Parse what was sent ahead, if nothing waits."""
+        if self._rest is not None:
             self._parse_slices(self._rest)
 
     def refuse(self, error: RegistryError) -> None:
@@ -70,6 +77,7 @@ class RequestReader:
     def end(self) -> None:
         """Parse nothing more."""
         self.closed = True
+        self.admitted = False
         self._rest = None
         self.parser.end()
 
@@ -85,7 +93,7 @@ class RequestReader:
         for start in range(0, len(data), _SLICE_BYTES):
             if self.closed:
                 return
-            if self.requests:
+            if self.requests or self.body_waits:
                 self._rest = data[start:]
                 return
             self._parse(data[start : start + _SLICE_BYTES])
@@ -94,5 +102,7 @@ class RequestReader:
         fault = self.parser.feed(piece)
         if fault is not None:
             self.refuse(fault)
-        elif self.parser.ended:
+        if self.requests:
+            self.admitted = False
+        if self.parser.ended:
             self.closed = True

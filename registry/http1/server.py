@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from .answers import Answer, Header, Later, date_line
-from .bodies import Bodies
+from .answers import Answer, LargeAnswers, Later, date_line
 from .connection import Connection
 from .exchange import App
+from .intake import Intake
 from .limits import Limits
-from .request import Request
+from .request import Header, Request
+from .turns import Turns
 from .unread import Unread
 
 Quick = Callable[[Request], Answer | Later | None]
@@ -52,7 +53,9 @@ class Server:
         self.now = self.loop.time()
         """Event-loop time, a quarter of a second exact: deadlines need no more, and reading a clock costs."""
         self.date_line = date_line()
-        self.bodies = Bodies(self.limits.bodies_bytes_max)
+        self.intake = Intake(self.limits.bodies_bytes_max)
+        self.turns = Turns(self.loop)
+        self.large_answers = LargeAnswers()
         self.unread = Unread(self.limits.unread_bytes_max)
         self.stopping = False
         self.address: tuple[str, int] | None = None
