@@ -12,19 +12,17 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import select
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import quantiles
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import orjson
 
+from bench.bystander import Bystander
 from bench.fold import entry
 from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
@@ -33,7 +31,6 @@ from registry.log.embedded.log import EmbeddedLog
 SCHEMA_BYTES = 400
 SHARED_ID = 2_000_000_000
 SHARERS = 20_000
-PAUSE_S = 0.005
 WAIT_S = 900.0
 
 
@@ -60,9 +57,12 @@ def targets(size: int) -> list[str]:
         "/schemas",
         f"/schemas?limit=10&offset={size - 20}",
         "/schemas?ruleType=NONE",
-        f"/schemas/ids/{SHARED_ID}/subjects",
-        f"/schemas/ids/{SHARED_ID}/subjects?limit=10",
     ]
+
+
+def targets_of_id(schema_id: int) -> list[str]:
+    """The lists of what has an id."""
+    return [f"/schemas/ids/{schema_id}/subjects", f"/schemas/ids/{schema_id}/subjects?limit=10"]
 
 
 def fill(log: EmbeddedLog, size: int) -> None:
@@ -86,42 +86,21 @@ def measured(node: Node, target: str) -> Row:
     """Read one list while the bystander asks."""
     reader = reader_of(node)
     before = own_memory(reader)
-    bystander = subprocess.Popen(
-        [sys.executable, __file__, "--bystander", node.address],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert bystander.stdout is not None
-    bystander.stdout.readline()
     connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=WAIT_S)
-    began, size, most = time.monotonic(), 0, before
-    connection.request("GET", target)
-    answer = connection.getresponse()
-    size += len(answer.read(1))
-    first = time.monotonic() - began
-    while part := answer.read(1 << 20):
-        size += len(part)
-        most = max(most, own_memory(reader))
-    seconds = time.monotonic() - began
+    size, most = 0, before
+    with Bystander(node.address) as bystander:
+        began = time.monotonic()
+        connection.request("GET", target)
+        answer = connection.getresponse()
+        size += len(answer.read(1))
+        first = time.monotonic() - began
+        while part := answer.read(1 << 20):
+            size += len(part)
+            most = max(most, own_memory(reader))
+        seconds = time.monotonic() - began
     connection.close()
-    time.sleep(max(0.0, 1.0 - seconds))  # so that the bystander has asked often enough to have a p99
-    told, _ = bystander.communicate("stop\n")
-    p50, p99 = map(float, told.split())
-    return Row(target, first * 1000, seconds, size / 1e6, p50, p99, most - before)
-
-
-def bystander(address: str) -> None:
-    """Ask for a schema until told to stop; print the median and the 99th percentile in ms."""
-    connection = http.client.HTTPConnection(address)
-    waited: list[float] = []
-    while not select.select([sys.stdin], [], [], PAUSE_S)[0]:
-        began = time.perf_counter()
-        connection.request("GET", "/schemas/ids/1")
-        connection.getresponse().read()
-        waited.append((time.perf_counter() - began) * 1000)
-        if len(waited) == 1:
-            print("asking", flush=True)
-    percentiles = quantiles(waited, n=100)
-    print(percentiles[49], percentiles[98])
+    waited = bystander.waited
+    return Row(target, first * 1000, seconds, size / 1e6, waited.p50, waited.p99, most - before)
 
 
 def reader_of(node: Node) -> int:
@@ -148,11 +127,7 @@ def main() -> None:
     )
     parser.add_argument("--sizes", default="300000,1300000")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
-    parser.add_argument("--bystander", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.bystander:
-        bystander(options.bystander)
-        return
     for size in map(int, options.sizes.split(",")):
         with tempfile.TemporaryDirectory(dir=options.folder) as made:
             node = Node(Path(made), ["--readers", "1"])
@@ -169,7 +144,7 @@ def main() -> None:
             print("| list | first byte | in all | MB | bystander p50 | p99 | memory |")
             print("| --- | --- | --- | --- | --- | --- | --- |")
             try:
-                for target in targets(size):
+                for target in [*targets(size), *targets_of_id(SHARED_ID)]:
                     row = measured(node, target)
                     print(
                         f"| `{row.target}` | {row.first_ms:.0f} ms | {row.seconds:.2f} s "
