@@ -57,6 +57,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.log": ("registry.domain", "registry.processes"),
     "registry.log.kafka.open_topic": ("registry.config", "registry.log"),
     "registry.store": ("registry.domain", "registry.processes"),
+    # The log folded into a store: by a node that follows, and by builds of snapshots.
+    "registry.folding": ("registry.domain", "registry.log", "registry.processes", "registry.store"),
     "registry.encoder": ("registry.config", "registry.domain", "registry.log", "registry.processes"),
     "election": (),
     "election.kafka": ("election",),
@@ -74,9 +76,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.wiring": ("registry.api", "registry.config", "registry.domain", "registry.http1"),
     # The processes: a reader and a node know nothing of one another.
     "registry.reader": _SERVING,
-    "registry.node": (*_SERVING, "registry.forwarding"),
+    "registry.node": (*_SERVING, "registry.folding", "registry.forwarding"),
     "registry.node.leadership": ("election", *_HOST, *_STATE),
-    "registry.node.replication": ("registry.node.leadership", *_HOST, *_STATE),
+    "registry.node.replication": ("registry.folding", "registry.node.leadership", *_HOST, *_STATE),
     "registry.node.write": (
         "registry.node.leadership", "registry.node.replication", *_HOST, *_STATE, "registry.workers",
     ),
@@ -88,7 +90,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # Programs.
     "snapshots": (),
     "snapshots.progress": ("registry.observe",),
-    "snapshots.building": (*_BUILDING, "registry.node.replication"),
+    "snapshots.building": (*_BUILDING, "registry.folding"),
     "snapshots.backup": (*_BUILDING, "snapshots.building"),
     "snapshots.spark": (*_BUILDING, "registry.__main__", "snapshots.building"),
     # What Spark's executors run, and all that they get.

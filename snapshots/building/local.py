@@ -10,11 +10,10 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import cast
 
 from registry.domain.rows import digest
-from registry.log.contract import Fetched, Log, Unreachable
-from registry.node.replication.follower import Follower
+from registry.folding.log_fold import LogFold
+from registry.log.contract import Fetched, Unreachable
 from registry.store.layout import PREFIX, Current, write_current
 from registry.store.lmdb import Store
 from registry.store.open import open_store
@@ -92,16 +91,16 @@ def _opened(task: Task, folder: Path, progress: Progress) -> Store:
 
 def _fold(task: Task, store: Store, progress: Progress) -> None:
     log = _Upto(task.source.log, task.end)
-    follower = Follower(cast("Log", log), store)  # of a log, a follower needs what there is
+    fold = LogFold(log, store)
     try:
         while store.applied < task.end:
-            if not follower.step() and not log.wait(follower.position, _WAIT_S):
+            if not fold.step().advanced and not log.wait(fold.position, _WAIT_S):
                 raise Unreachable(
                     f"nothing could be read from offset {store.applied} on within {_WAIT_S:g} s"
                 )
             progress(READING, store.applied - task.start, task.end - task.start)
     finally:
-        follower.close()
+        fold.close()
 
 
 class _Upto:

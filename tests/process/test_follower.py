@@ -114,11 +114,11 @@ def test_a_second_process_that_dies_is_done_without(log: EmbeddedLog, store: Sto
     log.append(history(3000))
     follower = Follower(log, store, far_behind=100)
     assert follower.step(20) == 20
-    assert follower._folding
-    os.kill(follower._folding._process.pid, signal.SIGKILL)
+    assert follower.second
+    os.kill(follower.second, signal.SIGKILL)
     while follower.step(20):
         pass
-    assert follower._folding is None
+    assert follower.second is None
     assert stored_rows(store) == plain_rows(log)
 
 

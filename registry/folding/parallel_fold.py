@@ -75,9 +75,7 @@ class FoldingProcess:
         # Of the log up to the end of each batch that is under way; empty batches have none.
         self._lineages: deque[Lineage] = deque()
         self._under_way = 0
-        command, environment = module_command(
-            "registry.node.replication.parallel_fold", str(store.path.parent)
-        )
+        command, environment = module_command("registry.folding.parallel_fold", str(store.path.parent))
         self._process = subprocess.Popen(  # noqa: S603 (our own module and a path from the settings)
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, pipesize=_PIPE_BYTES
         )

@@ -1,0 +1,169 @@
+"""Folding a log into a store, one bounded step at a time: for nodes that follow and for builds of snapshots.
+
+A step reads records, applies them over an overlay of its own changes, and commits all changes with the new
+offset. Far behind the log's end, folding and committing run at the same time in two processes
+(:mod:`.parallel_fold`); the steps, their commits and the offset to resume from are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import Record
+from registry.domain.rows import layout
+from registry.domain.rows.memory_views import OverlayView
+from registry.log.contract import Fetched
+from registry.store.layout import StoreError
+from registry.store.lmdb import Store
+
+from .parallel_fold import FoldingEnded, FoldingProcess
+
+# Records of one step: enough that many rows share a page, few enough that their copies stay under 100 MB.
+RECORDS_MAX = 4_000
+BYTES_MAX = 8 << 20
+# A second process pays from this many records on.
+FAR_BEHIND = 50_000
+
+
+class ReadableLog(Protocol):
+    """The part of :class:`registry.log.contract.Log` that a fold needs."""
+
+    def end(self) -> int:
+        """Return the log's end as last known."""
+        ...
+
+    def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """Return the records at hand from ``offset`` on."""
+        ...
+
+
+class Rows(Protocol):
+    """The part of a store that a fold needs."""
+
+    @property
+    def applied(self) -> int:
+        """Offset of the next record to apply."""
+        ...
+
+    @property
+    def lineage(self) -> Lineage:
+        """Lineage of the log up to ``applied``."""
+        ...
+
+    def view(self) -> AbstractContextManager[layout.View]:
+        """Open a view of the committed rows."""
+        ...
+
+    def commit(self, changes: dict[bytes, bytes | None], applied: int, lineage: Lineage = NOTHING) -> None:
+        """Write changes, the applied offset and the lineage up to there, all or nothing."""
+        ...
+
+
+class Step(NamedTuple):
+    """The outcome of one step."""
+
+    # By how many offsets the store advanced.
+    advanced: int
+    # The records, if this process applied them; ``None`` if the second process did.
+    records: list[Record] | None
+
+
+class LogFold:
+    """Keeps ``store`` the fold of ``log``. One thread at a time makes steps.
+
+    ``far_behind``: the number of records from which a second process is used; ``None`` for never.
+    ``on_read`` is called with the offset and the result of every read, before its rows can be seen.
+    """
+
+    def __init__(
+        self,
+        log: ReadableLog,
+        store: Rows,
+        *,
+        far_behind: int | None = FAR_BEHIND,
+        on_read: Callable[[int, Fetched], None] = lambda _, __: None,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._far_behind = far_behind
+        self._on_read = on_read
+        self._process: FoldingProcess | None = None
+
+    def step(self, records_max: int = RECORDS_MAX, *, here: bool = False) -> Step:
+        """Apply at most ``records_max`` records; with ``here``, in this process.
+
+        The store does not advance at the log's end as last known, or if the next records are not at hand.
+        Raises the errors of the log and the store; the store is then as after the step before.
+        """
+        before = self._store.applied
+        behind = self._log.end() - before
+        records: list[Record] | None = []
+        if behind > 0:
+            if not here and self._step_in_process(behind, records_max):
+                records = None
+            else:
+                self._stop_process()
+                records = self._step_here(records_max)
+        return Step(self._store.applied - before, records)
+
+    def _step_in_process(self, behind: int, records_max: int) -> bool:
+        """Make the step with the second process; return whether it was used."""
+        store = self._store
+        if behind <= records_max or self._far_behind is None or not isinstance(store, Store):
+            return False
+        if self._process is None:
+            if behind < self._far_behind:
+                return False
+            self._process = FoldingProcess(self._read, store, records_max, BYTES_MAX)
+        try:
+            self._process.step()
+        except FoldingEnded:
+            # Killed, most likely for memory: the slower way needs less.
+            self._far_behind = None
+            return False
+        except StoreError:
+            # Later batches rest on the one that was not committed, so it must be folded again.
+            self._stop_process()
+            raise
+        return True
+
+    def _step_here(self, records_max: int) -> list[Record]:
+        fetched = self._read(self._store.applied, records_max, BYTES_MAX)
+        if fetched.next <= self._store.applied:
+            return []
+        changes: dict[bytes, bytes | None] = {}
+        with self._store.view() as view:
+            overlay = OverlayView(view, changes)
+            for record in fetched.records:
+                changes.update(apply(overlay, record))
+        lineage = self._store.lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+        self._store.commit(changes, fetched.next, lineage)
+        return fetched.records
+
+    def _read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        fetched = self._log.read(offset, records_max, bytes_max)
+        self._on_read(offset, fetched)
+        return fetched
+
+    @property
+    def position(self) -> int:
+        """The offset that the next step reads from."""
+        return self._store.applied if self._process is None else self._process.position
+
+    @property
+    def process_id(self) -> int | None:
+        """The id of the second process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    def close(self) -> None:
+        """End the second process, if there is one. The log and the store stay open."""
+        self._stop_process()
+
+    def _stop_process(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
