@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import groupby
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import RegistryError
@@ -37,7 +35,7 @@ def create_app(
     *,
     metrics: Metrics | None = None,
     pool: Pool | None = None,
-) -> Starlette:
+) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``pool`` does what would keep the event loop; one of its own by default.
@@ -53,8 +51,7 @@ def create_app(
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
     extra = ResponseHeaders(settings.response_headers)
-    border = Middleware(Border, backend=backend, cors=cors, guard=guard, extra=extra)
-    return Starlette(routes=[Paths(resources)], middleware=[border])
+    return Border(Paths(resources), backend=backend, cors=cors, guard=guard, extra=extra)
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -76,10 +73,7 @@ class Border:
         self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        """Serve one HTTP request."""
         sender = _Sender(scope, self._backend, self._cors, self._extra, send)
         try:
             await self._serve(scope, receive, sender)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND
@@ -25,8 +24,8 @@ _Tree = dict[Any, Any]
 """From a fixed word, ``_VARIABLE`` or ``_END`` to a tree or, under ``_END``, a leaf."""
 
 
-class Paths(BaseRoute):
-    """All resources as one route; what it does not know is 404."""
+class Paths:
+    """All resources as one ASGI application; what it does not know is 404."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._tree: _Tree = {}
@@ -39,10 +38,8 @@ class Paths(BaseRoute):
                     node = node.setdefault(_VARIABLE if variable else part, {})
             node[_END] = _Leaf(resource, tuple(names))
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Find the resource; a fixed word wins over a variable part."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the resource answer; a fixed word wins over a variable part."""
         node, values = self._tree, []
         for segment in scope[STATE]["target"].segments:
             child = node.get(segment)
@@ -52,16 +49,7 @@ class Paths(BaseRoute):
             node = child
         leaf = node.get(_END)
         if leaf is None:
-            return Match.FULL, {"endpoint": None, "path_params": {}}
-        return Match.FULL, {
-            "endpoint": leaf.resource,
-            "path_params": dict(zip(leaf.names, values, strict=True)),
-        }
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the resource answer."""
-        resource = scope["endpoint"]
-        if resource is None:
             await send_answer(refusal(NOT_FOUND()), scope, send)
         else:
-            await resource(scope, receive, send)
+            scope["path_params"] = dict(zip(leaf.names, values, strict=True))
+            await leaf.resource(scope, receive, send)

@@ -181,9 +181,11 @@ class Prefetch:
             with self._changed:
                 if not self._chunks:
                     return False
+                full = self._bytes >= AHEAD_BYTES
                 chunk = self._chunks.popleft()
                 self._bytes -= len(chunk.data)
-            self._loop.call_soon_threadsafe(self._wanted.set)
+            if full:  # else the loop does not wait for room, and to wake it would be for nothing
+                self._loop.call_soon_threadsafe(self._wanted.set)
             self._runs, self._chunk_next = (
                 record_batches.runs(chunk.data, self._next, self._notes),
                 chunk.next,

@@ -122,11 +122,16 @@ class Decider:
         size = 0
         overlay = OverlayView(view)
         here: dict[bytes, Planned] = {}
+        unseen: list[Record] = []
+        """Records that are laid over the view once another command is there to see them."""
         for command, ticket, known in given:
             if self._postpones:
                 self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
             if size > BATCH_BYTES_MAX:
                 break
+            for record in unseen:
+                overlay.commit(apply(overlay, record))
+            unseen.clear()
             ids = self.ids.saved()
             try:
                 before = None if ticket is None else self._before(overlay, command, ticket, here)
@@ -144,8 +149,7 @@ class Decider:
                 continue
             start = len(batch.entries)
             for entry in decision.entries:
-                record = Record(base + len(batch.entries), now, entry.key, entry.value)
-                overlay.commit(apply(overlay, record))
+                unseen.append(Record(base + len(batch.entries), now, entry.key, entry.value))
                 batch.entries.append(entry)
                 size += len(entry.key) + len(entry.value or b"")
             plan = Planned(decision.reply, start, len(batch.entries))
