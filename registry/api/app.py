@@ -22,7 +22,7 @@ from .paths import Paths
 from .resource import STATE, Resource
 from .response_headers import ResponseHeaders
 from .routes import operations
-from .worker_queries import Aside
+from .worker_queries import WorkerQueries
 
 Metrics = Callable[[], Awaitable[bytes]]
 
@@ -41,12 +41,12 @@ def create_app(
     ``pool`` does what would keep the event loop; one of its own by default.
     """
     settings = settings or ApiSettings()
-    aside = Aside(pool or Pool(settings.compatibility_budget_s))
+    worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
     table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
     lists = Lists(backend, settings.slicing)
     resources = [
-        Resource(path, each, backend, settings, aside, lists)
+        Resource(path, each, backend, settings, worker_queries, lists)
         for path, each in groupby(table, lambda each: each.path)
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)

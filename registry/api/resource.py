@@ -39,7 +39,7 @@ from .list_slices import Lists
 from .listing import Listing
 from .operations import Call, Fresh, Handled, Operation, Sought
 from .parameters import arguments
-from .worker_queries import Aside
+from .worker_queries import WorkerQueries
 
 MIN_OFFSET = "x-registry-min-offset"
 FORWARD = "x-forward"
@@ -63,14 +63,14 @@ class Resource:
         operations: Iterable[Operation],
         backend: Backend,
         settings: ApiSettings,
-        aside: Aside,
+        worker_queries: WorkerQueries,
         lists: Lists,
     ) -> None:
         self.path = path
         self.operations = {operation.method: operation for operation in operations}
         self._backend = backend
         self._settings = settings
-        self._aside = aside
+        self._worker_queries = worker_queries
         self._lists = lists
         allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
         self._allow = (b"allow", ", ".join(allowed).encode())
@@ -124,7 +124,7 @@ class Resource:
             args=arguments(operation.parameters, scope[STATE]["target"].query),
             body=await self._body(receive) if operation.takes else b"",
             settings=self._settings,
-            parser=self._aside.parser,
+            parser=self._worker_queries.parser,
             plain=plain,
             operation=operation.path,
         )
@@ -187,7 +187,7 @@ class Resource:
         return result
 
     async def _done(self, work: Callable[[], Handled], *, large: bool = False) -> Handled:
-        return await self._aside.do(work, self._settings.request_timeout_s, large=large)
+        return await self._worker_queries.do(work, self._settings.request_timeout_s, large=large)
 
     def _answered(self, answer: Callable[[View, Any], Handled], found: Any) -> Handled:
         with self._backend.view() as view:
@@ -214,7 +214,7 @@ class Resource:
         if operation.after is None:
             return answer
         try:
-            with self._backend.view() as view, self._aside.at_once():
+            with self._backend.view() as view, self._worker_queries.at_once():
                 more = operation.after(self._with_subject(call, view), view, answer)
         except (RegistryError, TooMuchText):
             return answer

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from registry.domain.errors import UNAVAILABLE, RegistryError
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Facts, Key, Known, facts
+from registry.domain.parsing.schema_queries import Facts, Key, SchemaAnswer, facts
 from registry.workers.pool import SLOW, STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
 
 SPARE_S = 0.5
@@ -26,7 +26,7 @@ SPARE_S = 0.5
 _T = TypeVar("_T")
 
 
-class Aside:
+class WorkerQueries:
     """What the handlers of one event loop share."""
 
     def __init__(self, pool: Pool) -> None:
@@ -41,7 +41,7 @@ class Aside:
         others get as much of the loop. 422 where comparing takes longer than the budget; 503 when too much
         waits, or the machine is too busy.
         """
-        spent_s, known = 0.0, dict[Key, Known]()
+        spent_s, known = 0.0, dict[Key, SchemaAnswer]()
         until = time.monotonic() + timeout_s - min(SPARE_S, timeout_s / 10)
         try:
             async with asyncio.timeout(timeout_s):

@@ -109,7 +109,7 @@ class Node:
             nudge=self.following.nudge, heard=self.following.heard,
             stuck=lambda: bool(self.following.store_trouble),
         )  # fmt: skip
-        self.aside = Pool(settings.compatibility_budget_s)
+        self.pool = Pool(settings.compatibility_budget_s)
         """Reads and compares what would keep the writer, and whatever else this process answers from."""
         self.writer = Writer(
             self.log,
@@ -122,7 +122,7 @@ class Node:
             deliver=self._deliver,
             now=now_ms,
             clock=time.monotonic,
-            pool=self.aside,
+            pool=self.pool,
             memory=self._memory,
             cipher=cipher,
         )  # fmt: skip
@@ -234,7 +234,7 @@ class Node:
         self._duty.stop()
         self.snapshots.stop()
         self._join(("write",), STOP_S)
-        self.aside.close()
+        self.pool.close()
         for part in (self.following, self.freshness, self.housekeeping):
             part.stop()
         if not self.alone:

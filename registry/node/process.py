@@ -202,7 +202,7 @@ async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer,
         timeout_s=settings.request_timeout_s * DECIDING_PART,
         confirm_timeout_s=settings.confirm_timeout_s,
     )
-    await serving.over(backend, metrics=metrics, pool=node.aside)
+    await serving.over(backend, metrics=metrics, pool=node.pool)
     if early is not None and early.backend is not None:
         early.backend.hand_over(backend)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from registry.domain.parsing.schema_queries import Known, Question
+from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery
 
 READY = b"ready"
 """The first message: the process has started."""
 
 
-class Asked(NamedTuple):
+class WorkRequest(NamedTuple):
     """What is asked, and how long the texts may be read and may be compared, in seconds of work.
 
     ``wall_s``: how long all of it may take by the clock on the wall.
     """
 
-    question: Question
+    question: SchemaQuery
     budget_s: float
     reading_s: float
     wall_s: float = 3600.0
@@ -29,13 +29,13 @@ class Stuck(NamedTuple):
     seconds: float
 
 
-class Told(NamedTuple):
+class WorkResult(NamedTuple):
     """The answer, or ``None`` where it would take too long; and how many seconds of work comparing took.
 
     ``late``: it is the clock on the wall that says so, because the machine has other things to do.
     """
 
-    known: Known | None
+    known: SchemaAnswer | None
     took_s: float
     late: bool = False
     partial: bool = False
@@ -45,7 +45,7 @@ class Told(NamedTuple):
 
     def failures(self) -> list[str]:
         """Return the tracebacks of the errors that nobody expected."""
-        told: list[Known | None] = [self.known]
+        told: list[SchemaAnswer | None] = [self.known]
         if self.known is not None and type(self.known.value) is list:
-            told += [each for each in self.known.value if isinstance(each, Known)]
+            told += [each for each in self.known.value if isinstance(each, SchemaAnswer)]
         return [each.failure for each in told if each is not None and each.failure is not None]

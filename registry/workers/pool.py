@@ -16,10 +16,20 @@ from typing import NamedTuple
 
 from registry.domain.errors import UNPROCESSABLE, RegistryError
 from registry.domain.parsing.parser import TooMuchText, characters_of
-from registry.domain.parsing.schema_queries import PAUSE, Known, Question
+from registry.domain.parsing.schema_queries import PAUSE, SchemaAnswer, SchemaQuery
 
-from .messages import Told
-from .work_queue import BUSY, SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Done, Lane, Limits, Piece
+from .messages import WorkResult
+from .work_queue import (
+    BUSY,
+    SLOW,
+    WAITING_CHARACTERS_MAX,
+    WAITING_MAX,
+    Answered,
+    Done,
+    Job,
+    Limits,
+    WorkQueue,
+)
 
 __all__ = [
     "BUSY",
@@ -68,16 +78,18 @@ class Pool:
         self.budget_s = budget_s
         self._too_long = _TooLong()
         whole = Limits(budget_s, READING * budget_s)
-        self._long = Lane(
+        self._long = WorkQueue(
             whole, nice=LONG_NICE, processes_max=LONG_MAX, idle_s=idle_s, too_long=self._too_long.add
         )
         if whole.reading_s <= quick_s:
-            self._quick = Lane(
+            self._quick = WorkQueue(
                 whole, nice=QUICK_NICE, processes_max=1, idle_s=idle_s, too_long=self._too_long.add
             )
         else:
             quick = Limits(min(budget_s, quick_s), quick_s)
-            self._quick = Lane(quick, nice=QUICK_NICE, processes_max=1, idle_s=idle_s, beyond=self._long.take)
+            self._quick = WorkQueue(
+                quick, nice=QUICK_NICE, processes_max=1, idle_s=idle_s, beyond=self._long.take
+            )
 
     def ask(
         self,
@@ -103,12 +115,12 @@ class Pool:
         latest = time.monotonic() + max(WALL_LEAST_S, WALL * self.budget_s)
         until = latest if until is None else min(until, latest)
         characters = characters_of(too_much.question)
-        self._quick.take(Piece(too_much, done, wanted, left_s, until, characters))
+        self._quick.take(Job(too_much, done, wanted, left_s, until, characters))
 
     def _at_once(self, too_much: TooMuchText, left_s: float) -> Answered | RegistryError | None:
         """What can be said without asking a process, if anything."""
         if too_much.question == PAUSE:
-            return Answered(Known(None), 0.0)
+            return Answered(SchemaAnswer(None), 0.0)
         refused = UNPROCESSABLE(too_much.refusal)
         if left_s < LEAST_S:
             return refused
@@ -126,7 +138,7 @@ class Pool:
 class _Before(NamedTuple):
     """What came of a question that took too long."""
 
-    known: Known | None
+    known: SchemaAnswer | None
     """The answers to its first parts, where these were found by then."""
     longer_than_s: float
     until: float
@@ -139,21 +151,21 @@ class _TooLong:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Question, _Before] = OrderedDict()
+        self._kept: OrderedDict[SchemaQuery, _Before] = OrderedDict()
         self._characters = 0
 
-    def add(self, piece: Piece, told: Told) -> None:
+    def add(self, job: Job, told: WorkResult) -> None:
         """Remember it for a while, and the part of it that is to blame.
 
         That one may be asked alone the next time, because what the others say is known by then.
         """
-        question = piece.too_much.question
+        question = job.too_much.question
         with self._lock:
-            self._keep(question, told.known, piece.budget_s)
+            self._keep(question, told.known, job.budget_s)
             if told.stuck is not None:
                 self._keep(question.parts[told.stuck.part], None, told.stuck.seconds)
 
-    def find(self, question: Question, left_s: float) -> _Before | None:
+    def find(self, question: SchemaQuery, left_s: float) -> _Before | None:
         """What came of it before, where it is known to take longer than ``left_s``.
 
         A question of which the first comparison takes longer than that gets no answer at all.
@@ -163,14 +175,14 @@ class _TooLong:
             found = (self._fresh(each) for each in (question, first))
             return next((each for each in found if each and each.longer_than_s >= left_s * AS_LONG), None)
 
-    def _fresh(self, question: Question) -> _Before | None:
+    def _fresh(self, question: SchemaQuery) -> _Before | None:
         kept = self._kept.get(question)
         if kept is None or time.monotonic() < kept.until:
             return kept
         self._drop(question)
         return None
 
-    def _keep(self, question: Question, known: Known | None, longer_than_s: float) -> None:
+    def _keep(self, question: SchemaQuery, known: SchemaAnswer | None, longer_than_s: float) -> None:
         characters = 1000 + characters_of(question) + (0 if known is None else known.characters)
         if characters > TOO_LONG_CHARACTERS_MAX:
             return
@@ -180,7 +192,7 @@ class _TooLong:
         while self._characters > TOO_LONG_CHARACTERS_MAX:
             self._drop(next(iter(self._kept)))
 
-    def _drop(self, question: Question) -> None:
+    def _drop(self, question: SchemaQuery) -> None:
         kept = self._kept.pop(question, None)
         if kept is not None:
             self._characters -= kept.characters

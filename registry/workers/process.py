@@ -18,11 +18,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
 from registry.domain.parsing.parser import Parser
-from registry.domain.parsing.schema_queries import Known, Question, Source, answer
+from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, answer
 from registry.domain.schemas import Budget, Schema
 from registry.processes.pipes import receive, send
 
-from .messages import READY, Asked, Stuck, Told
+from .messages import READY, Stuck, WorkRequest, WorkResult
 
 _AGAIN_S = 1.0
 # What a process may remember of schemas: some 5,000 versions of usual size, which transitive levels compare.
@@ -45,7 +45,7 @@ def main() -> None:
     send(answers, READY)
     parser = Parser(_PARSER_BYTES)
     while (message := receive(questions)) is not None:
-        asked: Asked = pickle.loads(message)  # noqa: S301 (from our own parent)
+        asked: WorkRequest = pickle.loads(message)  # noqa: S301 (from our own parent)
         told = answered(asked, parser)
         if told.known is None or told.partial:
             parser = Parser(_PARSER_BYTES)  # it may have been left in the middle of something
@@ -61,19 +61,19 @@ def _let_others_go_before(nice: int) -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def answered(asked: Asked, parser: Parser) -> Told:
+def answered(asked: WorkRequest, parser: Parser) -> WorkResult:
     """Answer with what ``parser`` remembers and reads."""
     try:
         with _bounded(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
             return _answered(asked, parser)
     except _LateError:
         signal.setitimer(signal.ITIMER_PROF, 0)  # where it was raised while the other one was being set aside
-        return Told(None, 0.0, late=True)
+        return WorkResult(None, 0.0, late=True)
 
 
-def _answered(asked: Asked, parser: Parser) -> Told:
+def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
     parts, took_s = asked.question.parts, 0.0
-    found: dict[Question, Known] = {}
+    found: dict[SchemaQuery, SchemaAnswer] = {}
     pairs = [(number, each) for number, each in enumerate(parts) if each.other is not None]
     stuck: Stuck | None = None
     try:
@@ -93,22 +93,22 @@ def _answered(asked: Asked, parser: Parser) -> Told:
     except (_TooLongError, MemoryError):
         # What is known by then may do, as the first difference does; if not, the budget is used up.
         if stuck is not None and stuck.part > pairs[0][0]:
-            first = Known([found[each] for each in parts[: stuck.part]])
-            return Told(first, asked.budget_s, partial=True, stuck=stuck)
-        return Told(None, took_s, stuck=stuck)
+            first = SchemaAnswer([found[each] for each in parts[: stuck.part]])
+            return WorkResult(first, asked.budget_s, partial=True, stuck=stuck)
+        return WorkResult(None, took_s, stuck=stuck)
     if asked.question.what == "several":
-        return Told(Known([found[each] for each in parts]), took_s)
-    return Told(found[asked.question], took_s)
+        return WorkResult(SchemaAnswer([found[each] for each in parts]), took_s)
+    return WorkResult(found[asked.question], took_s)
 
 
-def _known(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Known:
+def _known(question: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
     """Answer one question; an error that nobody expected is its answer too, and ends no process."""
     try:
         return answer(question, read, budget)
     except MemoryError:
         raise
     except Exception:
-        return Known(None, failure=traceback.format_exc())
+        return SchemaAnswer(None, failure=traceback.format_exc())
 
 
 def _read(source: Source, parser: Parser) -> Callable[[], Schema]:

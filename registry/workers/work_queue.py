@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.parsing.parser import TooMuchText
-from registry.domain.parsing.schema_queries import Known
+from registry.domain.parsing.schema_queries import SchemaAnswer
 from registry.processes.threads import begun
 
-from .messages import Asked, Told
-from .worker import Ended, Late, Running
+from .messages import WorkRequest, WorkResult
+from .worker import Ended, Late, WorkerProcess
 
 WAITING_MAX = 1000
 """Questions that may wait: each is a client that waits, too."""
@@ -34,14 +34,14 @@ _log = logging.getLogger(__name__)
 class Answered(NamedTuple):
     """An answer, and the seconds of work that comparing took."""
 
-    known: Known
+    known: SchemaAnswer
     took_s: float
 
 
 Done = Callable[[Answered | RegistryError], None]
 
 
-class Piece(NamedTuple):
+class Job(NamedTuple):
     """A question on its way."""
 
     too_much: TooMuchText
@@ -62,10 +62,10 @@ class Limits(NamedTuple):
     reading_s: float
 
 
-class Lane:
+class WorkQueue:
     """Any thread may :meth:`take`. ``beyond`` is called with what takes longer than ``limits``.
 
-    Where that is missing, or the piece's own budget is used up, the client is refused with 422.
+    Where that is missing, or the job's own budget is used up, the client is refused with 422.
     """
 
     def __init__(
@@ -75,55 +75,55 @@ class Lane:
         nice: int,
         processes_max: int,
         idle_s: float,
-        beyond: Callable[[Piece], None] | None = None,
-        too_long: Callable[[Piece, Told], object] = lambda *_: None,
+        beyond: Callable[[Job], None] | None = None,
+        too_long: Callable[[Job, WorkResult], object] = lambda *_: None,
     ) -> None:
-        """``too_long`` is told of pieces that take too long, and of what is known of them."""
+        """``too_long`` is told of jobs that take too long, and of what is known of them."""
         self._limits = limits
         self._nice = nice
         self._processes_max = processes_max
         self._idle_s = idle_s
         self._beyond = beyond
         self._too_long = too_long
-        self._pieces: deque[Piece] = deque()
+        self._jobs: deque[Job] = deque()
         self._characters = 0
         self._changed = threading.Condition()
         self._threads: set[threading.Thread] = set()
         self._idle = 0
         self._closed = False
-        self._running: set[Running] = set()
+        self._running: set[WorkerProcess] = set()
 
-    def take(self, piece: Piece) -> None:
+    def take(self, job: Job) -> None:
         """Have it answered; 503 where too much waits, or nobody can answer."""
-        late: list[Piece] = []
+        late: list[Job] = []
         with self._changed:
-            if not self._has_room_for(piece):
+            if not self._has_room_for(job):
                 late = self._tidied()
-            taken = not self._closed and self._has_room_for(piece) and self._staff(len(self._pieces) + 1)
+            taken = not self._closed and self._has_room_for(job) and self._staff(len(self._jobs) + 1)
             if taken:
-                self._pieces.append(piece)
-                self._characters += piece.characters
+                self._jobs.append(job)
+                self._characters += job.characters
                 self._changed.notify()
         for each in late:
             _tell(each, UNAVAILABLE(SLOW))
         if not taken:
-            _tell(piece, UNAVAILABLE(BUSY))
+            _tell(job, UNAVAILABLE(BUSY))
 
-    def _has_room_for(self, piece: Piece) -> bool:
-        waiting = len(self._pieces)
-        characters = self._characters + piece.characters
+    def _has_room_for(self, job: Job) -> bool:
+        waiting = len(self._jobs)
+        characters = self._characters + job.characters
         return not waiting or (waiting < WAITING_MAX and characters <= WAITING_CHARACTERS_MAX)
 
-    def _tidied(self) -> list[Piece]:
-        """Drop what nobody waits for any more; the pieces that are still to be told that it is too late."""
+    def _tidied(self) -> list[Job]:
+        """Drop what nobody waits for any more; the jobs that are still to be told that it is too late."""
         now = time.monotonic()
-        wanted = [each for each in self._pieces if each.wanted()]
-        self._pieces = deque(each for each in wanted if now < each.until)
-        self._characters = sum(each.characters for each in self._pieces)
+        wanted = [each for each in self._jobs if each.wanted()]
+        self._jobs = deque(each for each in wanted if now < each.until)
+        self._characters = sum(each.characters for each in self._jobs)
         return [each for each in wanted if each.until <= now]
 
     def _staff(self, waiting: int) -> bool:
-        """Start a thread where so many pieces want one and may have it; whether there is any."""
+        """Start a thread where so many jobs want one and may have it; whether there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
             thread = begun("aside", self._serve, "for questions about schemas")
             if thread is not None:
@@ -134,59 +134,59 @@ class Lane:
         """End the processes; whoever waits is told 503."""
         with self._changed:
             self._closed = True
-            pieces, running = list(self._pieces), list(self._running)
-            self._pieces.clear()
+            jobs, running = list(self._jobs), list(self._running)
+            self._jobs.clear()
             self._characters = 0
             self._changed.notify_all()
         for process in running:
             process.kill()
-        for piece in pieces:
-            _tell(piece, UNAVAILABLE(BUSY))
+        for job in jobs:
+            _tell(job, UNAVAILABLE(BUSY))
 
     def _serve(self) -> None:
-        process: Running | None = None
+        process: WorkerProcess | None = None
         try:
-            while (piece := self._next()) is not None:
-                if piece.wanted():
-                    process = self._answer(process, piece)
+            while (job := self._next()) is not None:
+                if job.wanted():
+                    process = self._answer(process, job)
         except Exception:
             _log.exception("a thread for questions about schemas has failed")
         finally:
             self._leave()
             self._end(process)
 
-    def _next(self) -> Piece | None:
-        """The next piece; ``None`` when there was none for long: the caller ends."""
+    def _next(self) -> Job | None:
+        """The next job; ``None`` when there was none for long: the caller ends."""
         with self._changed:
             self._idle += 1
-            self._changed.wait_for(lambda: self._pieces or self._closed, self._idle_s)
+            self._changed.wait_for(lambda: self._jobs or self._closed, self._idle_s)
             self._idle -= 1
-            if not self._pieces:
+            if not self._jobs:
                 self._leave()
                 return None
-            piece = self._pieces.popleft()
-            self._characters -= piece.characters
-            return piece
+            job = self._jobs.popleft()
+            self._characters -= job.characters
+            return job
 
     def _leave(self) -> None:
         with self._changed:
             self._threads.discard(threading.current_thread())
-            self._staff(len(self._pieces))
+            self._staff(len(self._jobs))
 
-    def _answer(self, process: Running | None, piece: Piece) -> Running | None:
-        """Answer a piece; the process for the next one.
+    def _answer(self, process: WorkerProcess | None, job: Job) -> WorkerProcess | None:
+        """Answer a job; the process for the next one.
 
         A process that is gone is replaced once, because whatever ended it (memory that others want, say) need
         have nothing to do with the question.
         """
         for last in (False, True):
-            left_s = piece.until - time.monotonic()
+            left_s = job.until - time.monotonic()
             if left_s <= 0:
-                _tell(piece, UNAVAILABLE(SLOW))
+                _tell(job, UNAVAILABLE(SLOW))
                 return process
             limits = self._limits
-            asked = Asked(
-                piece.too_much.question, min(piece.budget_s, limits.comparing_s), limits.reading_s, left_s
+            asked = WorkRequest(
+                job.too_much.question, min(job.budget_s, limits.comparing_s), limits.reading_s, left_s
             )
             try:
                 process = process or self._started()
@@ -195,36 +195,36 @@ class Lane:
                 self._end(process)
                 process = None
                 if self._closed:
-                    _tell(piece, UNAVAILABLE(BUSY))
+                    _tell(job, UNAVAILABLE(BUSY))
                     return None
                 given_up = last or isinstance(error, Late)
                 what = "given up" if given_up else "asked again"
                 unexpected = not isinstance(error, Late | Ended | OSError)
                 _log.warning("a question about schemas was %s: %s", what, error, exc_info=unexpected)
                 if given_up:
-                    _tell(piece, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
+                    _tell(job, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
                     return None
             else:
-                self._done(piece, told)
+                self._done(job, told)
                 return process
         return process
 
-    def _done(self, piece: Piece, told: Told) -> None:
+    def _done(self, job: Job, told: WorkResult) -> None:
         for failure in told.failures():
             _log.error("a question about a schema failed, and its request gets 500: %s", failure)
         too_long = told.known is None or told.partial
         if told.late:
-            _tell(piece, UNAVAILABLE(SLOW))
+            _tell(job, UNAVAILABLE(SLOW))
         elif too_long and self._beyond is not None:
-            self._beyond(piece)
+            self._beyond(job)
         else:
             if too_long:
-                self._too_long(piece, told)
-            refusal = UNPROCESSABLE(piece.too_much.refusal)
-            _tell(piece, refusal if told.known is None else Answered(told.known, told.took_s))
+                self._too_long(job, told)
+            refusal = UNPROCESSABLE(job.too_much.refusal)
+            _tell(job, refusal if told.known is None else Answered(told.known, told.took_s))
 
-    def _started(self) -> Running:
-        process = Running(self._nice)
+    def _started(self) -> WorkerProcess:
+        process = WorkerProcess(self._nice)
         with self._changed:
             self._running.add(process)
             closed = self._closed
@@ -232,16 +232,16 @@ class Lane:
             process.kill()
         return process
 
-    def _end(self, process: Running | None) -> None:
+    def _end(self, process: WorkerProcess | None) -> None:
         if process is not None:
             with self._changed:
                 self._running.discard(process)
             process.end()
 
 
-def _tell(piece: Piece, outcome: Answered | RegistryError) -> None:
+def _tell(job: Job, outcome: Answered | RegistryError) -> None:
     """Whoever asked may be gone, as a loop is that has been closed; the others want their answers."""
     try:
-        piece.done(outcome)
+        job.done(outcome)
     except Exception:
         _log.exception("an answer about schemas could not be told")

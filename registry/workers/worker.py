@@ -12,7 +12,7 @@ from contextlib import suppress
 from registry.processes.commands import module_command
 from registry.processes.pipes import LENGTH_BYTES, send
 
-from .messages import Asked, Told
+from .messages import WorkRequest, WorkResult
 
 _START_S = 30.0
 _SPARE_S = 10.0
@@ -27,7 +27,7 @@ class Ended(Exception):
     """The process is gone."""
 
 
-class Running:
+class WorkerProcess:
     """One process, for one thread. ``nice``: how much whatever else the machine has to do goes before."""
 
     def __init__(self, nice: int) -> None:
@@ -37,14 +37,14 @@ class Running:
         )
         self._ready = False
 
-    def ask(self, asked: Asked) -> Told:
+    def ask(self, asked: WorkRequest) -> WorkResult:
         """Raises :class:`Late`, :class:`Ended` and ``OSError``; then the process is of no more use."""
         assert self._process.stdin is not None
         if not self._ready:
             self._receive(_START_S)
             self._ready = True
         send(self._process.stdin, pickle.dumps(asked))
-        told: Told = pickle.loads(self._receive(asked.wall_s + _SPARE_S))  # noqa: S301 (our own process)
+        told: WorkResult = pickle.loads(self._receive(asked.wall_s + _SPARE_S))  # noqa: S301 (our own process)
         return told
 
     def _receive(self, wait_s: float) -> bytes:

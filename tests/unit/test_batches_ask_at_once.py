@@ -14,13 +14,13 @@ from registry.domain.errors import RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Key, Known, Question, Source, facts, several
+from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.node.write.batch import Decider, Given, Planned
-from registry.workers.messages import Asked
+from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
-from registry.workers.worker import Running
+from registry.workers.worker import WorkerProcess
 
 COUNT = 60
 _offsets = count()
@@ -45,17 +45,17 @@ def batch(op: str, type_name: str, *, fields: int = 20) -> ChangeAssociations:
 
 def decided(
     rows: DictView, command: ChangeAssociations | PutConfig | Register, *, characters: int, steps: int
-) -> tuple[Decision, list[Question]]:
+) -> tuple[Decision, list[SchemaQuery]]:
     """The decision, and what had to be asked beside for it."""
-    parser, beside, known = Parser(), Parser(), dict[Key, Known]()
-    asked: list[Question] = []
+    parser, beside, known = Parser(), Parser(), dict[Key, SchemaAnswer]()
+    asked: list[SchemaQuery] = []
     while True:
         parser.allow(characters, steps, known)
         try:
             return decide(rows, command, Ids(100), Defaults(), parser), asked
         except TooMuchText as too_much:
             asked.append(too_much.question)
-            told = answered(Asked(too_much.question, 60, 60), beside).known
+            told = answered(WorkRequest(too_much.question, 60, 60), beside).known
             assert told is not None
             known.update(facts(too_much.question, told))
 
@@ -134,15 +134,15 @@ def test_what_is_different_is_asked_of_the_first_version_that_does_not_pass() ->
 
 def comparisons(text: str) -> tuple[list[str], list[Key]]:
     """Return what is asked about pairs of schemas to register one, and the keys of the answers."""
-    rows, beside, parser, known = many_versions(), Parser(), Parser(), dict[Key, Known]()
-    asked: list[Question] = []
+    rows, beside, parser, known = many_versions(), Parser(), Parser(), dict[Key, SchemaAnswer]()
+    asked: list[SchemaQuery] = []
     while True:
         parser.allow(0, 0, known)
         try:
             decide(rows, Register("s", text), Ids(100), Defaults(), parser)
         except TooMuchText as too_much:
             asked += too_much.question.parts
-            told = answered(Asked(too_much.question, 60, 60), beside).known
+            told = answered(WorkRequest(too_much.question, 60, 60), beside).known
             assert told is not None
             known.update(facts(too_much.question, told))
             continue
@@ -166,16 +166,16 @@ def many_versions() -> DictView:
 def test_what_was_compared_in_time_is_told() -> None:
     quick, long = Source("AVRO", '"int"'), [Source("JSON", text) for text in ENDLESS]
     how = (("reader_is", "new"),)
-    first, second = Question("differences", quick, quick, how), Question("differences", *long, how)
-    process = Running(nice=0)
+    first, second = SchemaQuery("differences", quick, quick, how), SchemaQuery("differences", *long, how)
+    process = WorkerProcess(nice=0)
     try:
-        told = process.ask(Asked(several([first, second]), 0.2, 60))
-        other_way_round = process.ask(Asked(several([second, first]), 0.2, 60))
+        told = process.ask(WorkRequest(several([first, second]), 0.2, 60))
+        other_way_round = process.ask(WorkRequest(several([second, first]), 0.2, 60))
     finally:
         process.end()
     assert told.partial
     assert told.known is not None
-    assert facts(several([first, second]), told.known) == {first: Known([])}
+    assert facts(several([first, second]), told.known) == {first: SchemaAnswer([])}
     assert other_way_round.known is None
 
 

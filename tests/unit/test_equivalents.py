@@ -20,7 +20,7 @@ from registry.domain.lookup import find, registration
 from registry.domain.lookup.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE, Unread
 from registry.domain.model import Reference, Subject, metadata
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import PAUSE, Key, Known, facts
+from registry.domain.parsing.schema_queries import PAUSE, Key, SchemaAnswer, facts
 from registry.domain.parsing.version_index import VersionIndexes
 from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
@@ -29,7 +29,7 @@ from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
 from registry.store.lmdb import Store
 from registry.store.open import open_store
-from registry.workers.messages import Asked
+from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
 
 SUBJECT, BASE = Subject(".", "s"), Subject(".", "base")
@@ -187,7 +187,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     parser, elsewhere = Parser(), Parser()
     # Numbers have many spellings, so that only the parser can tell these from one another.
     texts = [f'{{"type":"int","x":{number}.5,"doc":"{"d" * 500}"}}' for number in range(600)]
-    known: dict[Key, Known] = {}
+    known: dict[Key, SchemaAnswer] = {}
     with rows() as made:
         for number, text in enumerate(texts, 1):
             made.put(number, said(text))
@@ -202,7 +202,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
                     break
                 except TooMuchText as too_much:
                     asked.append(too_much.question)
-                    told = answered(Asked(too_much.question, 60, 60), elsewhere).known
+                    told = answered(WorkRequest(too_much.question, 60, 60), elsewhere).known
                     assert told is not None
                     known = facts(too_much.question, told)
 

@@ -12,7 +12,7 @@ from registry.domain.parsing.parser import (
     together,
     with_next,
 )
-from registry.domain.parsing.schema_queries import Question, Source
+from registry.domain.parsing.schema_queries import SchemaQuery, Source
 
 TEXT = '{"type":"record","name":"R","fields":[{"name":"f","type":"int"}]}'
 
@@ -40,7 +40,7 @@ def in_a_row(characters: int, *directions: int) -> TooMuchText:
 
     def asked(number: int) -> TooMuchText:
         sources = [Source("AVRO", f"{number}{side}".ljust(characters)) for side in (0, 1)]
-        pairs = [Question("differences", sources[side], sources[1 - side]) for side in directions]
+        pairs = [SchemaQuery("differences", sources[side], sources[1 - side]) for side in directions]
         return together([TooMuchText(each) for each in pairs])
 
     def ask(number: int) -> None:

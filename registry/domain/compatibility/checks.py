@@ -16,7 +16,7 @@ from registry.domain.lookup.metadata import RESERVED_PROPERTY, property_of
 from registry.domain.lookup.registration import Content
 from registry.domain.model import LATEST, Metadata, Subject
 from registry.domain.parsing.parser import VERDICT_BYTES, Parser, TooMuchText, together, with_next
-from registry.domain.parsing.schema_queries import Question, Source, verdict_key
+from registry.domain.parsing.schema_queries import SchemaQuery, Source, verdict_key
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     Config,
@@ -195,7 +195,7 @@ class _Check:
             tried.append(key)
         return False
 
-    def _question(self, old: Registered) -> Question | None:
+    def _question(self, old: Registered) -> SchemaQuery | None:
         """Return what is asked elsewhere where many are compared, unless one of the two is no schema."""
         if not self.level.endswith("_TRANSITIVE"):
             return None
@@ -204,7 +204,7 @@ class _Check:
         except InvalidSchema:
             return None
         details = (("policy", self._policy), ("readers", READERS[self.level]))
-        return Question("passes", new.source, stored.source, details)
+        return SchemaQuery("passes", new.source, stored.source, details)
 
     @property
     def _policy(self) -> str:

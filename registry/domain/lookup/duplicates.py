@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from registry.domain.model import Subject, guid_text, identity
 from registry.domain.parsing import references
 from registry.domain.parsing.parser import Parser
-from registry.domain.parsing.schema_queries import Question, Source
+from registry.domain.parsing.schema_queries import SchemaQuery, Source
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
@@ -101,7 +101,7 @@ def forms(view: View, parser: Parser, unknown: Mapping[Content, Registered]) -> 
     if not sources:
         return found
     asked = tuple(sources.values())
-    texts = parser.told(Question("normal_texts", asked[0], None, (("sources", asked),)))
+    texts = parser.told(SchemaQuery("normal_texts", asked[0], None, (("sources", asked),)))
     for content, text in zip(sources, texts, strict=True):
         if text is not None:
             found[content] = _form(unknown[content].row, text)

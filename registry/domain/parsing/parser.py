@@ -28,7 +28,7 @@ from registry.domain.schemas import (
 )
 
 from . import references
-from .schema_queries import Facts, Known, Question, Source, What, answer, several
+from .schema_queries import Facts, SchemaAnswer, SchemaQuery, Source, What, answer, several
 from .version_index import VersionIndexes
 
 _BYTES_PER_CHARACTER = 16
@@ -53,7 +53,7 @@ class TooMuchText(Exception):
     where that takes too long.
     """
 
-    def __init__(self, question: Question, refusal: str = "The schema takes too long to read") -> None:
+    def __init__(self, question: SchemaQuery, refusal: str = "The schema takes too long to read") -> None:
         super().__init__(refusal)
         self.question = question
         self.refusal = refusal
@@ -88,7 +88,7 @@ def together(found: Sequence[TooMuchText]) -> TooMuchText:
     return TooMuchText(several(each.question for each in found), next(compared, found[0]).refusal)
 
 
-def characters_of(question: Question) -> int:
+def characters_of(question: SchemaQuery) -> int:
     """How much there is to read for all that is asked."""
     sources: Sequence[Source] = dict(question.details).get("sources", ())
     return sum(part.characters for part in question.parts) + sum(each.characters for each in sources)
@@ -170,8 +170,8 @@ class Parser:
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self._kept: _Kept[_Key, tuple[Read, bool]] = _Kept(bytes_max)
-        self._known: _Kept[Question, Known] = _Kept(bytes_max)
-        self._fingerprints: _Kept[bytes, Known] = _Kept(bytes_max // 2)
+        self._known: _Kept[SchemaQuery, SchemaAnswer] = _Kept(bytes_max)
+        self._fingerprints: _Kept[bytes, SchemaAnswer] = _Kept(bytes_max // 2)
         self.compatible: Final = _Kept[bytes, bool](bytes_max // 2)
         """Comparisons that found no difference: see :mod:`.checks`, which makes the keys."""
         self.indexes: Final = VersionIndexes(bytes_max // 2)
@@ -255,7 +255,7 @@ class Parser:
         assert isinstance(writer, Read)
         return cast("Sequence[Change]", self.answered("changes", reader, writer, options, budget))
 
-    def told(self, question: Question) -> Any:
+    def told(self, question: SchemaQuery) -> Any:
         """The answer as given or remembered. Raises :class:`TooMuchText`, and :class:`InvalidSchema`."""
         known = self._given.get(question) or self._known.get(question)
         if known is None:
@@ -265,12 +265,12 @@ class Parser:
     def answered(
         self, what: What, read: Read, other: Read | None, details: Mapping[str, Any], budget: Budget | None
     ) -> Any:
-        """The answer to a :class:`Question`: as given or remembered, else found here where that is allowed.
+        """The answer to a :class:`SchemaQuery`: as given or remembered, else found here if allowed.
 
         Raises :class:`TooMuchText`, :class:`InvalidSchema` and :class:`.schemas.Exhausted`.
         """
         named = tuple(sorted(details.items()))
-        question = Question(what, read.source, None if other is None else other.source, named)
+        question = SchemaQuery(what, read.source, None if other is None else other.source, named)
         known = self._given.get(question) or self._known.get(question)
         if known is None:
             known = self._found(question, read, other, budget)
@@ -286,7 +286,7 @@ class Parser:
         key = read.source.digest
         known = self._fingerprints.get(key)
         if known is None:
-            question = Question("fingerprints", read.source)
+            question = SchemaQuery("fingerprints", read.source)
             known = self._given.get(question) or self._found(question, read, None, None)
             self._fingerprints.put(key, known, _FINGERPRINTS_BYTES)
         return cast("Fingerprints", known.told())
@@ -296,7 +296,9 @@ class Parser:
         known = self._fingerprints.get(source.digest)
         return None if known is None or known.value is None else cast("Fingerprints", known.value)
 
-    def _found(self, question: Question, read: Read, other: Read | None, budget: Budget | None) -> Known:
+    def _found(
+        self, question: SchemaQuery, read: Read, other: Read | None, budget: Budget | None
+    ) -> SchemaAnswer:
         schemas = {}
         for each in (read,) if other is None else (read, other):
             if each.schema is None:
@@ -312,7 +314,7 @@ class Parser:
                 raise
             raise TooMuchText(question) from None
 
-    def passes(self, question: Question) -> bool | None:
+    def passes(self, question: SchemaQuery) -> bool | None:
         """Return the answer to a question ``passes`` if it was found elsewhere for what is begun now."""
         known = self._given.get(question.key)
         return None if known is None else known.value is True

@@ -53,7 +53,7 @@ class Source(NamedTuple):
         return len(self.text) + sum(len(each.text) for each in self.dependencies)
 
 
-class Question(NamedTuple):
+class SchemaQuery(NamedTuple):
     """What is wanted of ``source``, by the name that :class:`.schemas.Schema` has for it.
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
@@ -70,15 +70,15 @@ class Question(NamedTuple):
     """The other arguments, by their names."""
 
     @property
-    def parts(self) -> tuple[Question, ...]:
+    def parts(self) -> tuple[SchemaQuery, ...]:
         """What is asked, question by question."""
         if self.what != "several":
             return (self,)
-        parts: tuple[Question, ...] = dict(self.details)["questions"]
+        parts: tuple[SchemaQuery, ...] = dict(self.details)["questions"]
         return parts
 
     @property
-    def key(self) -> Question | bytes:
+    def key(self) -> SchemaQuery | bytes:
         """Stands for the question where its answer is kept: a few bytes for ``passes``, asked most."""
         if self.what != "passes" or self.other is None:
             return self
@@ -96,7 +96,7 @@ class Question(NamedTuple):
         return self.source.characters + (0 if self.other is None else self.other.characters)
 
 
-class Known(NamedTuple):
+class SchemaAnswer(NamedTuple):
     """An answer: a value of the type that the question has, or why a schema is none."""
 
     value: Any
@@ -126,25 +126,25 @@ def verdict_key(new: Source, readers: Iterable[str], policy: str) -> bytes:
     return new.digest + digest((*readers, policy))
 
 
-_PASSES, _DIFFERS = Known(True), Known(False)
+_PASSES, _DIFFERS = SchemaAnswer(True), SchemaAnswer(False)
 
-Key: TypeAlias = Question | bytes
-Facts: TypeAlias = Mapping[Key, Known]
+Key: TypeAlias = SchemaQuery | bytes
+Facts: TypeAlias = Mapping[Key, SchemaAnswer]
 """Answers by the keys of their questions."""
 
 # Asked where there is more to do than is done at once, but nothing to read: other requests come first.
-PAUSE: Final = Question("pause", Source("", ""))
+PAUSE: Final = SchemaQuery("pause", Source("", ""))
 
 
-def several(questions: Iterable[Question]) -> Question:
+def several(questions: Iterable[SchemaQuery]) -> SchemaQuery:
     """Many questions as one, so that they need one way there and back; what they say lasts."""
     parts = tuple(dict.fromkeys(part for each in questions for part in each.parts))
     if len(parts) == 1:
         return parts[0]
-    return Question("several", parts[0].source, None, (("questions", parts),))
+    return SchemaQuery("several", parts[0].source, None, (("questions", parts),))
 
 
-def facts(question: Question, known: Known) -> dict[Key, Known]:
+def facts(question: SchemaQuery, known: SchemaAnswer) -> dict[Key, SchemaAnswer]:
     """Return an answer, and what else follows from it, by keys: a canonical text is its own."""
     if question.what == "passes":
         # One object for all of them, because each is one more for the garbage collector.
@@ -152,22 +152,22 @@ def facts(question: Question, known: Known) -> dict[Key, Known]:
     if question.what == "several":
         pairs = zip(question.parts, known.value, strict=False)  # there may not have been time for all
         return {key: value for part, each in pairs for key, value in facts(part, each).items()}
-    found: dict[Key, Known] = {question: known}
+    found: dict[Key, SchemaAnswer] = {question: known}
     schema_type, text, dependencies, _ = question.source
     if question.what == "canonical" and type(known.value) is str and known.value != text:
-        found[Question("canonical", Source(schema_type, known.value, dependencies))] = known
+        found[SchemaQuery("canonical", Source(schema_type, known.value, dependencies))] = known
     return found
 
 
-def answer(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Known:
+def answer(question: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
     """Answer one question with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
     try:
-        return Known(_value(question, read, budget))
+        return SchemaAnswer(_value(question, read, budget))
     except InvalidSchema as error:
-        return Known(None, str(error), isinstance(error, Unreadable))
+        return SchemaAnswer(None, str(error), isinstance(error, Unreadable))
 
 
-def _value(question: Question, read: Callable[[Source], Schema], budget: Budget) -> Any:
+def _value(question: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> Any:
     what, source, other, details = question
     if what == "normal_texts":
         return [_normal_text(each, read) for each in dict(details)["sources"]]

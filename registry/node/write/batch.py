@@ -22,7 +22,7 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import note_of
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Key, Known
+from registry.domain.parsing.schema_queries import Key, SchemaAnswer
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.layout import View
@@ -71,7 +71,7 @@ class Given(NamedTuple):
 
     command: Command
     ticket: Ticket | None = None
-    known: Mapping[Key, Known] = {}
+    known: Mapping[Key, SchemaAnswer] = {}
     """Answers to questions for which it was postponed."""
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import Command, NotPrimary, Outcome, Ticket, refused
 from registry.domain.errors import FORWARD_FAILED
-from registry.domain.parsing.schema_queries import Key, Known
+from registry.domain.parsing.schema_queries import Key, SchemaAnswer
 
 NEXT_LOOK_S = 0.75
 """Between two looks at a log that is out of reach."""
@@ -30,7 +30,7 @@ class Waiting(NamedTuple):
     size: int
     """Bytes."""
     ticket: Ticket | None = None
-    known: Mapping[Key, Known] = {}
+    known: Mapping[Key, SchemaAnswer] = {}
     """What was found out beside the writer for it."""
     spent_s: float = 0.0
     """The work that took."""

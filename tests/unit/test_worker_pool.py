@@ -14,20 +14,20 @@ import pytest
 
 from registry.domain.errors import RegistryError
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Known, Question, Source, facts, several
+from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
 from registry.workers import work_queue, worker
-from registry.workers.messages import Asked, Stuck, Told
+from registry.workers.messages import Stuck, WorkRequest, WorkResult
 from registry.workers.pool import WAITING_MAX, Answered, Pool
 from registry.workers.process import answered
 
 INT, LONG, STRING = (Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
 HOW = (("reader_is", "new"),)
-QUICK, SLOW = Question("differences", LONG, INT, HOW), Question("differences", STRING, INT, HOW)
+QUICK, SLOW = SchemaQuery("differences", LONG, INT, HOW), SchemaQuery("differences", STRING, INT, HOW)
 BUDGET_S = 5.0
-KNOWN = Told(Known("said"), 0.1)
-STUCK = Told(Known([Known([])]), BUDGET_S, partial=True, stuck=Stuck(1, BUDGET_S - 0.01))
+KNOWN = WorkResult(SchemaAnswer("said"), 0.1)
+STUCK = WorkResult(SchemaAnswer([SchemaAnswer([])]), BUDGET_S, partial=True, stuck=Stuck(1, BUDGET_S - 0.01))
 """What a process says where the first of two comparisons is quick and the second one endless."""
 
 
@@ -35,14 +35,14 @@ class Beside:
     """Stands for a process: it tells what the test puts there."""
 
     def __init__(self) -> None:
-        self.asked: Queue[Asked] = Queue()
-        self.told: Queue[Told | Exception] = Queue()
+        self.asked: Queue[WorkRequest] = Queue()
+        self.told: Queue[WorkResult | Exception] = Queue()
 
     def __call__(self, nice: int) -> Beside:
         assert nice > 0
         return self
 
-    def ask(self, asked: Asked) -> Told:
+    def ask(self, asked: WorkRequest) -> WorkResult:
         self.asked.put(asked)
         told = self.told.get(timeout=60)
         if isinstance(told, Exception):
@@ -59,7 +59,7 @@ class Beside:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> Beside:
     beside = Beside()
-    monkeypatch.setattr(work_queue, "Running", beside)
+    monkeypatch.setattr(work_queue, "WorkerProcess", beside)
     return beside
 
 
@@ -70,13 +70,13 @@ def pool(beside: Beside) -> Iterator[Pool]:
     pool.close()
 
 
-def ask(pool: Pool, question: Question = QUICK, **options: Any) -> Queue[Answered | RegistryError]:
+def ask(pool: Pool, question: SchemaQuery = QUICK, **options: Any) -> Queue[Answered | RegistryError]:
     outcomes: Queue[Answered | RegistryError] = Queue()
     pool.ask(TooMuchText(question, "It takes too long"), outcomes.put, **options)
     return outcomes
 
 
-def outcome(pool: Pool, question: Question = QUICK, **options: Any) -> Answered | int:
+def outcome(pool: Pool, question: SchemaQuery = QUICK, **options: Any) -> Answered | int:
     """The answer, or the code of the refusal."""
     said = ask(pool, question, **options).get(timeout=60)
     return said.code if isinstance(said, RegistryError) else said
@@ -90,7 +90,7 @@ def test_what_nobody_wants_any_more_takes_no_room(pool: Pool, beside: Beside) ->
     last = ask(pool, SLOW)
     beside.told.put(KNOWN)  # to the one that was under way
     beside.told.put(KNOWN)
-    assert last.get(timeout=60) == Answered(Known("said"), 0.1)
+    assert last.get(timeout=60) == Answered(SchemaAnswer("said"), 0.1)
     assert all(each.empty() for each in gone[1:-1])
 
 
@@ -118,24 +118,24 @@ runpy.run_module("registry.workers.process", run_name="__main__")
     command = [sys.executable, "-P", "-c", sandbox, "3"]
     monkeypatch.setattr(worker, "module_command", lambda *_: (command, environment))
     pool = Pool()
-    said = outcome(pool, Question("canonical", INT))
+    said = outcome(pool, SchemaQuery("canonical", INT))
     assert isinstance(said, Answered)
     assert said.known.value == '"int"'
     pool.close()
 
 
 def test_a_process_tells_which_comparison_took_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compare(question: Question, *_: Any) -> Known:
+    def compare(question: SchemaQuery, *_: Any) -> SchemaAnswer:
         if question == SLOW:
             raise MemoryError
-        return Known([])
+        return SchemaAnswer([])
 
     monkeypatch.setattr("registry.workers.process.answer", compare)
-    told = answered(Asked(several([Question("canonical", INT), QUICK, SLOW]), 60, 60), Parser())
-    assert (told.known, told.partial, told.took_s) == (Known([Known([])] * 2), True, 60)
+    told = answered(WorkRequest(several([SchemaQuery("canonical", INT), QUICK, SLOW]), 60, 60), Parser())
+    assert (told.known, told.partial, told.took_s) == (SchemaAnswer([SchemaAnswer([])] * 2), True, 60)
     assert told.stuck is not None
     assert told.stuck.part == 2
-    alone = answered(Asked(SLOW, 60, 60), Parser())
+    alone = answered(WorkRequest(SLOW, 60, 60), Parser())
     assert (alone.known, alone.stuck) == (None, Stuck(0, 60))
 
 
@@ -156,9 +156,9 @@ def test_a_text_that_breaks_a_reader_fails_its_own_questions_only(
 ) -> None:
     monkeypatch.setitem(FORMATS, "FAILING", Failing())
     int_, broken = Source("FAILING", '"int"'), Source("FAILING", text)
-    good = [Question("canonical", int_), Question("differences", int_, int_, HOW)]
-    bad = [Question("fingerprints", broken), Question("differences", int_, broken, HOW)]
-    told = answered(Asked(several([*good, *bad]), 60, 60), Parser())
+    good = [SchemaQuery("canonical", int_), SchemaQuery("differences", int_, int_, HOW)]
+    bad = [SchemaQuery("fingerprints", broken), SchemaQuery("differences", int_, broken, HOW)]
+    told = answered(WorkRequest(several([*good, *bad]), 60, 60), Parser())
 
     assert told.known is not None
     assert [each.value for each in told.known.value] == ['"int"', [], None, None]
@@ -172,8 +172,8 @@ def test_a_text_that_breaks_a_reader_fails_its_own_questions_only(
 def test_a_question_that_failed_is_answered_and_logged(
     pool: Pool, beside: Beside, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failed = Known(None, failure="KeyError: 'unheard'")
-    beside.told.put(Told(failed, 0.1))
+    failed = SchemaAnswer(None, failure="KeyError: 'unheard'")
+    beside.told.put(WorkResult(failed, 0.1))
     assert outcome(pool) == Answered(failed, 0.1)
     assert "KeyError: 'unheard'" in caplog.text
     assert beside.asked.qsize() == 1
@@ -181,7 +181,7 @@ def test_a_question_that_failed_is_answered_and_logged(
 
 @pytest.mark.parametrize("again", [several([QUICK, SLOW]), SLOW], ids=["all", "what is not known yet"])
 def test_what_took_too_long_after_something_quick_is_not_tried_again(
-    pool: Pool, beside: Beside, again: Question
+    pool: Pool, beside: Beside, again: SchemaQuery
 ) -> None:
     beside.told.put(STUCK)
     first = outcome(pool, several([QUICK, SLOW]))
@@ -197,7 +197,7 @@ def test_what_had_little_time_left_is_tried_again_with_more(pool: Pool, beside: 
     outcome(pool, several([QUICK, SLOW]))
     assert outcome(pool, SLOW, spent_s=BUDGET_S - 1) == 422
     beside.told.put(KNOWN)
-    assert outcome(pool, SLOW) == Answered(Known("said"), 0.1)
+    assert outcome(pool, SLOW) == Answered(SchemaAnswer("said"), 0.1)
 
 
 def test_a_machine_without_threads_costs_one_answer_only(
@@ -210,7 +210,7 @@ def test_a_machine_without_threads_costs_one_answer_only(
         patched.setattr(threading.Thread, "start", fail)
         assert outcome(pool) == 503
     beside.told.put(KNOWN)
-    assert outcome(pool) == Answered(Known("said"), 0.1)
+    assert outcome(pool) == Answered(SchemaAnswer("said"), 0.1)
 
 
 def failing(error: Exception) -> Callable[..., Any]:
@@ -236,7 +236,7 @@ def test_a_client_that_fails_costs_the_others_nothing(
     last = ask(pool)
     for _ in range(2):
         beside.told.put(KNOWN)
-    assert hold.get(timeout=60) == last.get(timeout=60) == Answered(Known("said"), 0.1)
+    assert hold.get(timeout=60) == last.get(timeout=60) == Answered(SchemaAnswer("said"), 0.1)
     assert "Event loop is closed" in caplog.text
 
 
@@ -245,7 +245,7 @@ def test_what_nobody_expected_of_a_process_is_logged_and_it_is_replaced(
 ) -> None:
     beside.told.put(ValueError("no pickle"))
     beside.told.put(KNOWN)
-    assert outcome(pool) == Answered(Known("said"), 0.1)
+    assert outcome(pool) == Answered(SchemaAnswer("said"), 0.1)
     assert "ValueError: no pickle" in caplog.text
     for _ in range(2):
         beside.told.put(ValueError("no pickle"))

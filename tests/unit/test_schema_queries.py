@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Key, Known, Question, Source, answer, facts
+from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
 from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
-from registry.workers.messages import Asked
+from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
-from registry.workers.worker import Running
+from registry.workers.worker import WorkerProcess
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FORMATS = {"AVRO": "avro", "JSON": "json_schema", "PROTOBUF": "protobuf"}
@@ -29,21 +29,21 @@ def cases(schema_type: str) -> list[tuple[str, str]]:
 
 
 class Elsewhere:
-    """Begins a piece of work again and again, and answers elsewhere what it lacks."""
+    """Begins a job of work again and again, and answers elsewhere what it lacks."""
 
     def __init__(self) -> None:
         self.parser, self.other = Parser(), Parser()
-        self.asked: list[Question] = []
+        self.asked: list[SchemaQuery] = []
 
     def do(self, work: Callable[[Parser], Any]) -> Any:
-        known: dict[Key, Known] = {}
+        known: dict[Key, SchemaAnswer] = {}
         while True:
             self.parser.allow(0, 0, known)
             try:
                 return work(self.parser)
             except TooMuchText as too_much:
                 self.asked.append(too_much.question)
-                told = answered(Asked(too_much.question, 60, 60), self.other).known
+                told = answered(WorkRequest(too_much.question, 60, 60), self.other).known
                 assert told is not None
                 known.update(facts(too_much.question, told))
 
@@ -80,7 +80,7 @@ def test_what_passes_has_no_differences(schema_type: str) -> None:
     parser, passed = Parser(), []
     for old, new in cases(schema_type):
         for readers in (("new",), ("old",), ("new", "old")):
-            question = Question(
+            question = SchemaQuery(
                 "passes",
                 Source(schema_type, new),
                 Source(schema_type, old),
@@ -93,12 +93,12 @@ def test_what_passes_has_no_differences(schema_type: str) -> None:
     assert False in passed
 
 
-def _differences(parser: Parser, question: Question, reader_is: str) -> object:
+def _differences(parser: Parser, question: SchemaQuery, reader_is: str) -> object:
     """Return what is different, or why one of the two is no schema."""
     sources = [question.source, question.other or question.source]
     reader, writer = sources if reader_is == "new" else reversed(sources)
     how = (("policy", "STRICT"), ("reader_is", reader_is))
-    known = answer(Question("differences", reader, writer, how), parser.read, Budget())
+    known = answer(SchemaQuery("differences", reader, writer, how), parser.read, Budget())
     return known.value or known.invalid
 
 
@@ -130,7 +130,7 @@ def test_a_canonical_text_that_was_told_is_its_own() -> None:
     elsewhere = Elsewhere()
     canonical = elsewhere.do(lambda parser: parser.parse("AVRO", '{"type": "int"}', new=True).canonical)
     question = elsewhere.asked[0]
-    told = facts(question, Known(canonical))
+    told = facts(question, SchemaAnswer(canonical))
     parser = Parser()
     parser.allow(0, 0, told)
     assert parser.parse("AVRO", canonical).canonical == canonical == '"int"'
@@ -145,9 +145,9 @@ def test_what_takes_too_long_is_given_up() -> None:
     pair = parser.parse("JSON", unions("integer")), parser.parse("JSON", unions("string"))
     with pytest.raises(TooMuchText) as caught:
         parser.differences(*pair, reader_is="new", budget=parser.budget())
-    process = Running(nice=0)
+    process = WorkerProcess(nice=0)
     try:
-        told = process.ask(Asked(caught.value.question, 0.05, 60))
+        told = process.ask(WorkRequest(caught.value.question, 0.05, 60))
     finally:
         process.end()
     assert told.known is None
@@ -162,6 +162,6 @@ def test_one_text_that_fails_leaves_the_others_their_answers() -> None:
             raise RecursionError
         return Parser().read(source)
 
-    question = Question("normal_texts", texts[0], None, (("sources", texts),))
+    question = SchemaQuery("normal_texts", texts[0], None, (("sources", texts),))
 
     assert answer(question, read, Budget()).value == ['"int"', None, '"string"']

@@ -20,7 +20,7 @@ import pytest
 from registry.domain.commands import Refused, Register
 from registry.domain.errors import RegistryError
 from registry.domain.parsing.parser import Parser, TooMuchText, together
-from registry.domain.parsing.schema_queries import Known, Question, Source, facts, several
+from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.write.writer import SPARE_S
 from registry.workers.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
@@ -36,14 +36,14 @@ def unions(leaf: str) -> str:
 
 def endless() -> TooMuchText:
     pair = Source("JSON", unions("integer")), Source("JSON", unions("string"))
-    return TooMuchText(Question("differences", *pair, (("reader_is", "new"),)), "It takes too long")
+    return TooMuchText(SchemaQuery("differences", *pair, (("reader_is", "new"),)), "It takes too long")
 
 
 def short(text: str = '{"type": "int"}') -> TooMuchText:
-    return TooMuchText(Question("canonical", Source("AVRO", text)))
+    return TooMuchText(SchemaQuery("canonical", Source("AVRO", text)))
 
 
-class Told:
+class Outcome:
     def __init__(self, pool: Pool, question: TooMuchText, **options: Any) -> None:
         self.outcomes: Queue[Answered | RegistryError] = Queue()
         pool.ask(question, self.outcomes.put, **options)
@@ -79,7 +79,7 @@ def processes() -> Processes:
 
 def test_writes_that_wait_beside_for_too_long_are_told_so_by_one_thread(tmp_path: Path) -> None:
     pool = Pool(60, quick_s=300)
-    Told(pool, endless())
+    Outcome(pool, endless())
     log = EmbeddedLog(tmp_path / "log")
     station = Station(tmp_path / "alone", log, patience_s=SPARE_S + 0.25, pool=pool)
     log.claim()
@@ -98,66 +98,66 @@ def test_writes_that_wait_beside_for_too_long_are_told_so_by_one_thread(tmp_path
 
 def test_a_question_is_answered_or_bounded() -> None:
     pool = Pool(0.1)
-    long, quick = Told(pool, endless()), Told(pool, short())
-    assert quick.outcome()[0] == Known('"int"')
+    long, quick = Outcome(pool, endless()), Outcome(pool, short())
+    assert quick.outcome()[0] == SchemaAnswer('"int"')
     refused = long.outcome()
     assert isinstance(refused, RegistryError)
     assert (refused.code, refused.message) == (422, "It takes too long")
-    assert Told(pool, short()).outcome()[0] == Known('"int"')
-    spent = Told(pool, short(), spent_s=0.1).outcome()
+    assert Outcome(pool, short()).outcome()[0] == SchemaAnswer('"int"')
+    spent = Outcome(pool, short(), spent_s=0.1).outcome()
     assert isinstance(spent, RegistryError)
     pool.close()
 
 
 def test_a_process_that_died_is_replaced_and_asked_again(processes: Processes) -> None:
     pool = Pool(60)
-    Told(pool, short()).outcome()
+    Outcome(pool, short()).outcome()
     (idle,) = processes()
     os.kill(idle, signal.SIGKILL)
-    assert Told(pool, short()).outcome()[0] == Known('"int"')
+    assert Outcome(pool, short()).outcome()[0] == SchemaAnswer('"int"')
     pool.close()
 
 
 def test_a_question_that_raises_an_error_costs_no_process(processes: Processes) -> None:
     pool = Pool(60)
-    Told(pool, short()).outcome()
+    Outcome(pool, short()).outcome()
     before = processes()
-    failed = Told(pool, TooMuchText(Question("unheard", Source("AVRO", '"int"')))).outcome()  # type: ignore[arg-type]
+    failed = Outcome(pool, TooMuchText(SchemaQuery("unheard", Source("AVRO", '"int"')))).outcome()  # type: ignore[arg-type]
     assert isinstance(failed, Answered)
     assert "AttributeError" in str(failed.known.failure)
     with pytest.raises(RegistryError, match="Internal Server Error"):
         failed.known.told()
-    assert Told(pool, short()).outcome()[0] == Known('"int"')
+    assert Outcome(pool, short()).outcome()[0] == SchemaAnswer('"int"')
     assert processes() == before
     pool.close()
 
 
 def test_a_question_that_costs_two_processes_is_given_up(processes: Processes) -> None:
     pool = Pool(60, quick_s=300)
-    Told(pool, short()).outcome()
+    Outcome(pool, short()).outcome()
     (first,) = processes()
-    under_way = Told(pool, endless())
+    under_way = Outcome(pool, endless())
     os.kill(first, signal.SIGKILL)
     (second,) = until(lambda: [each for each in processes() if each != first], 30, "another process")
     os.kill(second, signal.SIGKILL)
     broken = under_way.outcome()
     assert isinstance(broken, RegistryError)
     assert (broken.code, "ended twice" in broken.message) == (503, True)
-    assert Told(pool, short()).outcome()[0] == Known('"int"')
+    assert Outcome(pool, short()).outcome()[0] == SchemaAnswer('"int"')
     pool.close()
 
 
 def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None:
     pool = Pool(0.1)
     sources = [Source("AVRO", f'{{"type":"{name}"}}') for name in ("int", "long", "nothing")]
-    pair = Question("differences", sources[0], sources[1], (("reader_is", "new"),))
-    joint = several([*(Question("canonical", each) for each in sources), pair, pair])
-    told = Told(pool, TooMuchText(joint)).outcome()
+    pair = SchemaQuery("differences", sources[0], sources[1], (("reader_is", "new"),))
+    joint = several([*(SchemaQuery("canonical", each) for each in sources), pair, pair])
+    told = Outcome(pool, TooMuchText(joint)).outcome()
     assert isinstance(told, Answered)
     found = facts(joint, told.known)
-    assert [found[Question("canonical", each)].value for each in sources] == ['"int"', '"long"', None]
+    assert [found[SchemaQuery("canonical", each)].value for each in sources] == ['"int"', '"long"', None]
     assert len(found[pair].told()) == 1
-    refused = Told(pool, together([short(), endless()])).outcome()
+    refused = Outcome(pool, together([short(), endless()])).outcome()
     assert isinstance(refused, RegistryError)
     assert (refused.code, refused.message) == (422, "It takes too long")
     pool.close()
@@ -165,7 +165,7 @@ def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None
 
 def test_an_ordinary_burst_is_answered_by_a_process_that_has_yet_to_start() -> None:
     pool = Pool()
-    asked = [Told(pool, short(f'{{"type":"fixed","name":"F","size":{size}}}')) for size in range(1, 101)]
+    asked = [Outcome(pool, short(f'{{"type":"fixed","name":"F","size":{size}}}')) for size in range(1, 101)]
     assert all(isinstance(each.outcome(), Answered) for each in asked)
     pool.close()
 
@@ -177,7 +177,7 @@ def test_an_ordinary_burst_is_answered_by_a_process_that_has_yet_to_start() -> N
 )
 def test_too_much_is_refused_at_once_and_nothing_is_left(processes: Processes, count: int, text: str) -> None:
     pool = Pool(60, quick_s=300)
-    asked = [Told(pool, endless()), *(Told(pool, short(text)) for _ in range(count))]
+    asked = [Outcome(pool, endless()), *(Outcome(pool, short(text)) for _ in range(count))]
     refused = asked[-1].outcome()
     assert isinstance(refused, RegistryError)
     assert refused.code == 503
@@ -185,22 +185,22 @@ def test_too_much_is_refused_at_once_and_nothing_is_left(processes: Processes, c
     for each in asked[:-1]:
         assert isinstance(each.outcome(), RegistryError)
     until(lambda: not processes(), 10, "the processes to end")
-    closed = Told(pool, short()).outcome()
+    closed = Outcome(pool, short()).outcome()
     assert isinstance(closed, RegistryError)
 
 
 def test_idle_processes_end(processes: Processes) -> None:
     pool = Pool(idle_s=0.01)
-    Told(pool, short()).outcome()
+    Outcome(pool, short()).outcome()
     until(lambda: not processes(), 10, "the process to end")
-    assert isinstance(Told(pool, short()).outcome(), Answered)
+    assert isinstance(Outcome(pool, short()).outcome(), Answered)
     pool.close()
 
 
 def test_what_takes_long_keeps_nobody_waiting_and_what_is_late_is_no_fault_of_its_own() -> None:
     pool = Pool(60, quick_s=0.01)
-    late = [Told(pool, endless(), until=time.monotonic() + 3) for _ in range(4)]
-    assert Told(pool, short()).outcome()[0] == Known('"int"')
+    late = [Outcome(pool, endless(), until=time.monotonic() + 3) for _ in range(4)]
+    assert Outcome(pool, short()).outcome()[0] == SchemaAnswer('"int"')
     for each in late:
         outcome = each.outcome()
         assert isinstance(outcome, RegistryError)
@@ -210,9 +210,9 @@ def test_what_takes_long_keeps_nobody_waiting_and_what_is_late_is_no_fault_of_it
 
 def test_what_took_too_long_is_refused_at_once_when_it_comes_again() -> None:
     pool = Pool(0.1)
-    first = Told(pool, endless()).outcome()
+    first = Outcome(pool, endless()).outcome()
     pool.close()  # so that nobody could answer
-    again = Told(pool, endless()).outcome()
+    again = Outcome(pool, endless()).outcome()
     assert isinstance(first, RegistryError)
     assert isinstance(again, RegistryError)
     assert (again.code, again.message) == (first.code, first.message) == (422, "It takes too long")
@@ -220,8 +220,8 @@ def test_what_took_too_long_is_refused_at_once_when_it_comes_again() -> None:
 
 def test_nobody_works_for_who_has_gone() -> None:
     pool = Pool(60, quick_s=300)
-    gone = Told(pool, endless(), wanted=lambda: False)
-    assert isinstance(Told(pool, short()).outcome(), Answered)
+    gone = Outcome(pool, endless(), wanted=lambda: False)
+    assert isinstance(Outcome(pool, short()).outcome(), Answered)
     assert gone.outcomes.empty()
     pool.close()
 
@@ -301,7 +301,7 @@ def test_any_thread_may_ask() -> None:
     found: list[Any] = []
 
     def ask(number: int) -> None:
-        found.append(Told(pool, short(f'{{"type":"record","name":"R{number}","fields":[]}}')).outcome())
+        found.append(Outcome(pool, short(f'{{"type":"record","name":"R{number}","fields":[]}}')).outcome())
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for each in threads:
