@@ -27,13 +27,13 @@ HISTORIES ?= 5000
 TESTS   ?=
 # Kafka's older releases, and what "make test-ages" runs on each of them.
 AGES    ?= 2.8.2 3.3.2 3.9.1
-AGED    = tests/contract/test_log.py $(wildcard tests/contract/test_kafka_*.py) tests/election \
+AGED    = tests/contract/log/test_log.py $(wildcard tests/contract/test_kafka_*.py) tests/election \
           $(addprefix tests/faults/test_faults.py::test_,$(AGED_FAULTS))
 AGED_FAULTS = a_killed_primary_is_replaced_and_fails_no_write_of_the_others \
           a_primary_frozen_longer_than_its_session_writes_nothing_when_it_is_thawed \
           a_broker_that_is_stopped_and_started_again_loses_nothing rounds_of_chance
 # Tests that run in parallel with all others: those that mostly compute, and those of snapshots.
-BESIDE  = tests/unit tests/simulation tests/snapshots tests/api tests/conversations $(wildcard tests/test_*.py)
+BESIDE  = tests/unit tests/simulation tests/contract/snapshots tests/process/snapshots tests/api $(wildcard tests/test_*.py)
 
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)

@@ -14,7 +14,7 @@ class _Command(msgspec.Struct, frozen=True, omit_defaults=True):
     """A wanted write.
 
     Tags and member names are what nodes of other versions read: they stay, whatever a class is called
-    (``tests/unit/test_wire.py`` holds the bytes).
+    (``tests/unit/forwarding/test_wire_tags.py`` holds the bytes).
     """
 
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from deploy.local.broker import Broker
-from tests.contract.kafka_topics import make_topic
+from tests.cluster.test_log_trouble import WAIT_S, get, reasons, register, start, status
 from tests.faults.cutting import cut
-from tests.process.test_log_trouble import WAIT_S, get, reasons, register, start, status
+from tests.kafka_topics import make_topic
 from tests.running import Registry, until
 
 SUBJECTS = 12

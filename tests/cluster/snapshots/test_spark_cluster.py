@@ -1,0 +1,90 @@
+"""A build on a Spark cluster of its own processes: a standalone master and a worker, by ``spark-submit``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from deploy.local import jars
+from deploy.local.broker import Broker
+from deploy.local.process import Process, free_port, listens
+from registry.config.settings import Settings
+from snapshots.building import local
+from snapshots.building.sources import open_source
+from snapshots.building.task import silent
+from snapshots.format import stored
+from snapshots.format.location import Location
+from snapshots.spark import connector
+from tests.kafka_topics import make_topic
+from tests.process.snapshots.test_spark import entry, numbered, produced
+from tests.running import ROOT, until
+from tests.sample_snapshots import files_of, task
+
+HOME = Path(pyspark.__file__).parent
+JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class Daemon(Process):
+    """A process of Spark's own; ready when it listens on its port."""
+
+    def __init__(self, folder: Path, kind: str, *arguments: str) -> None:
+        self.port = free_port()
+        command = [jars.java(), *JVM, "-cp", f"{HOME}/jars/*", f"org.apache.spark.deploy.{kind}"]
+        where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(free_port())]
+        super().__init__(kind, [*command, *where, *arguments], folder / f"{kind}.txt")
+        # What Spark's own scripts set.
+        own = {"SPARK_HOME": str(HOME), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
+        self.environment = os.environ | own
+
+    def ready(self) -> bool:
+        return listens(self.port)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """The URL of a cluster of one worker."""
+    with Daemon(tmp_path, "master.Master") as first:
+        url = f"spark://127.0.0.1:{first.port}"
+        work = str(tmp_path / "work")
+        with Daemon(tmp_path, "worker.Worker", "--cores", "1", "--memory", "700m", "-d", work, url) as worker:
+            until(lambda: "Successfully registered" in worker.output, 120, "the worker to be known")
+            yield url
+
+
+@pytest.mark.long
+def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Broker, cluster: str) -> None:
+    topic = make_topic(kafka.address)
+    produced(kafka.address, topic, numbered([entry(number) for number in range(300)]))
+    command = [
+        str(HOME / "bin" / "spark-submit"),
+        *("--master", cluster, "--executor-memory", "512m"),
+        *("--jars", ",".join(map(str, connector.jars(pyspark.__version__)))),
+        *("--conf", "spark.ui.enabled=false"),
+        str(ROOT / "snapshots" / "spark" / "submit.py"),
+        *("--kafka", kafka.address, "--topic", topic, "--data", str(tmp_path / "data")),
+    ]
+    environment = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(HOME),
+        "PYTHONPATH": str(ROOT),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    given = Settings(data=tmp_path / "data", kafka=kafka.address, topic=topic)
+    location = Location.parse(given.snapshots_location)
+    made = stored.find(location, stored.LATEST)
+    source = open_source(given)
+    plain = local.build(task(tmp_path, source, 300), silent)
+    source.log.close()
+    assert made.engine == "spark"
+    assert files_of(location, made) == files_of(Location.parse(tmp_path / "snapshots"), plain)
+    assert list((tmp_path / "work").glob("app-*/0/stderr")), "an executor has run"

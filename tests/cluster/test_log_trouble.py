@@ -1,0 +1,190 @@
+"""Nodes whose log is away, lost or forgetful: what they serve meanwhile, what they say, how they go on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from deploy.local.broker import COMPACTS_SOON, Broker
+from registry.log.contract import Log
+from tests.kafka_topics import delete_topic, make_topic
+from tests.process.node.stations import on_kafka
+from tests.running import ROOT, Registry, until
+
+WAIT_S = 60.0
+FORGETFUL = {
+    "delete.retention.ms": "8000",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": "1000",
+    "segment.ms": "500",
+    "min.cleanable.dirty.ratio": "0.0",
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("own"), settings=COMPACTS_SOON) as broker:
+        yield broker
+
+
+def start(broker: Broker, data: Path, topic: str, *flags: str, port: int | None = None) -> Registry:
+    where = ("--kafka", broker.address, "--topic", topic, "--group", topic, "--readers", "1")
+    # On a busy machine reads may take longer to be confirmed than they have by default.
+    times = ("--request-timeout-s", "5", "--confirm-timeout-s", "10")
+    return Registry(data, *where, *times, *flags, port=port)
+
+
+def register(registry: Registry, subject: str) -> httpx.Response:
+    schema = f'{{"type":"record","name":"{subject}","fields":[]}}'
+    return httpx.post(f"{registry.url}/subjects/{subject}/versions", json={"schema": schema}, timeout=60)
+
+
+def get(registry: Registry, path: str) -> httpx.Response:
+    return httpx.get(registry.url + path, timeout=60)
+
+
+def status(registry: Registry) -> dict[str, Any]:
+    found: dict[str, Any] = get(registry, "/node").json()
+    return found
+
+
+def reasons(registry: Registry) -> str:
+    return " ".join(status(registry)["reasons"])
+
+
+def keys(log: Log) -> list[bytes]:
+    """Of all records that are in the log now."""
+    found: list[bytes] = []
+    offset, end = 0, log.ask_end(30)
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 10_000, 1 << 30)
+        found += [record.key or b"" for record in fetched.records]
+        offset = fetched.next
+    return found
+
+
+def test_a_store_is_served_while_the_brokers_are_away(own: Broker, tmp_path: Path) -> None:
+    topic = make_topic(own.address)
+    registry = start(own, tmp_path / "data", topic).wait()
+    schema_id = register(registry, "s").json()["id"]
+    assert registry.stop() == 0, registry.output
+    own.stop()
+    # As long as the brokers are away, each read that cannot be confirmed takes so long.
+    registry = start(own, tmp_path / "data", topic, "--confirm-timeout-s", "2", port=registry.port)
+    try:
+        until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
+        assert get(registry, "/health/ready").status_code == 503
+        until(lambda: "Kafka" in reasons(registry), WAIT_S, "the reason to be told")
+        assert get(registry, "/subjects/missing/versions").status_code == 503, (
+            "never a 404 that nobody checked"
+        )
+        refused = register(registry, "t")
+        # The node tells it when no time is left; from one that is a little late its reader hears nothing.
+        told = {(500, 50004), (500, 50003), (500, 50002)}
+        assert (refused.status_code, refused.json()["error_code"]) in told
+        own.start().wait()
+        until(registry.ready, WAIT_S, "the node to be ready again")
+        assert register(registry, "t").status_code == 200
+        assert get(registry, "/subjects/missing/versions").status_code == 404
+    finally:
+        if not own.running:
+            own.start().wait()
+        registry.stop()
+
+
+def _answers(registry: Registry, path: str) -> bool:
+    try:
+        return get(registry, path).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker, tmp_path: Path) -> None:
+    topic = make_topic(own.address)
+    registry = start(own, tmp_path / "data", topic).wait()
+    try:
+        schema_id = register(registry, "s").json()["id"]
+        applied = status(registry)["applied"]
+        delete_topic(own.address, topic)
+        until(lambda: not status(registry)["ready"], WAIT_S, "the loss to be noticed")
+        make_topic(own.address, name=topic)
+        until(lambda: "reseed" in reasons(registry), WAIT_S, "the other topic to be noticed")
+        assert get(registry, f"/schemas/ids/{schema_id}").status_code == 200
+        missing = get(registry, "/subjects/missing/versions")
+        assert missing.status_code == 503, "the other topic knows nothing of what is missing"
+        refused = register(registry, "t")
+        assert refused.status_code == 503, refused.text
+        assert "reseed" in refused.json()["message"]
+        assert status(registry)["applied"] == applied
+        assert registry.stop() == 0
+        registry = start(own, tmp_path / "data", topic, port=registry.port)
+        until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
+        until(lambda: "reseed" in reasons(registry), WAIT_S, "the other topic to be told")
+        assert register(registry, "t").status_code == 503
+        assert status(registry)["applied"] == applied
+    finally:
+        registry.stop()
+
+
+def test_a_running_node_takes_a_log_that_was_seeded_from_its_own(own: Broker, tmp_path: Path) -> None:
+    topic = make_topic(own.address)
+    first = start(own, tmp_path / "first", topic).wait()
+    other = start(own, tmp_path / "other", topic).wait()
+    try:
+        ids = [register(node, name).json()["id"] for node, name in ((first, "a"), (other, "b"))]
+        delete_topic(own.address, topic)
+        until(lambda: not status(other)["ready"], WAIT_S, "the loss to be noticed")
+        assert first.stop() == 0, first.output
+        where = ("--kafka", own.address, "--topic", topic, "--group", topic, "--data", str(first.data))
+        reseed = [sys.executable, "-m", "registry", "log", "reseed", *where]
+        said = subprocess.run(reseed, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
+        assert said.returncode == 0, said.stdout + said.stderr
+        until(lambda: "seeded" in other.output, WAIT_S, "the seeded log to be noticed")
+        until(lambda: _answers(other, "/health/ready"), WAIT_S, "the store to be built anew")
+        for name, schema_id in zip("ab", ids, strict=True):
+            assert get(other, f"/subjects/{name}/versions/latest").json()["id"] == schema_id
+        assert register(other, "c").json()["id"] > max(ids)
+    finally:
+        first.stop()
+        other.stop()
+
+
+def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
+    own: Broker, tmp_path: Path
+) -> None:
+    topic = make_topic(own.address, FORGETFUL)
+    patient = ("--end-age-margin-s", "0")
+    away = start(own, tmp_path / "away", topic, *patient).wait()
+    for subject in ("kept", "gone"):
+        assert register(away, subject).status_code == 200
+    assert away.stop() == 0, away.output
+    here = start(own, tmp_path / "here", topic, *patient).wait()
+    try:
+        for flags in ("", "?permanent=true"):
+            assert httpx.delete(f"{here.url}/subjects/gone{flags}", timeout=60).status_code == 200
+        numbers = iter(range(1_000_000))
+        with closing(on_kafka(own.address, topic)) as log:
+
+            def until_forgotten() -> bool:
+                # Only what is no longer written to is compacted.
+                register(here, f"filler{next(numbers)}")
+                return not any(b"SCHEMA" in key and b'"gone"' in key for key in keys(log))
+
+            until(until_forgotten, 120, "the log to forget the deletion")
+        away = start(own, tmp_path / "away", topic, *patient, port=away.port).wait()
+        assert "built anew" in away.output or "cannot go on" in away.output, away.output
+        assert get(away, "/subjects?deleted=true").json() == get(here, "/subjects?deleted=true").json()
+        assert "gone" not in get(away, "/subjects?deleted=true").json()
+        until(lambda: status(away)["applied"] == status(here)["applied"], WAIT_S, "both to be at the end")
+        assert status(away)["digest"] == status(here)["digest"]
+    finally:
+        here.stop()
+        away.stop()

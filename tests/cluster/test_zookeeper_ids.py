@@ -1,0 +1,44 @@
+"""Ids under ZooKeeper: its counter and the log's reservations, of which the larger counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+from kazoo.client import KazooClient
+
+from deploy.local.broker import Broker
+from deploy.local.zookeeper import ZooKeeper
+from tests.kafka_topics import make_topic
+from tests.running import Registry, until
+
+COUNTER = "/schema_id_counter"
+
+
+def registered(registry: Registry, name: str) -> int:
+    schema = f'{{"type":"record","name":"{name}","fields":[]}}'
+    answer = httpx.post(f"{registry.url}/subjects/{name}/versions", json={"schema": schema}, timeout=60)
+    found: int = answer.json()["id"]
+    return found
+
+
+def test_ids_go_on_above_the_counter_and_the_counter_goes_along(
+    kafka: Broker, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    chroot = f"/{uuid4().hex[:8]}"
+    client = KazooClient(zookeeper.address)
+    client.start()
+    client.create(chroot + COUNTER, b"1000", makepath=True)
+    registry = Registry(
+        tmp_path / "data",
+        *("--kafka", kafka.address, "--topic", make_topic(kafka.address), "--readers", "0"),
+        *("--election", "zookeeper", "--zookeeper", zookeeper.address + chroot),
+    ).wait()
+    try:
+        assert [registered(registry, name) for name in "ab"] == [1001, 1002]
+        until(lambda: client.get(chroot + COUNTER)[0] == b"1020", 30, "the counter to go along")
+    finally:
+        assert registry.stop() == 0, registry.output
+        client.stop()
+        client.close()

@@ -1,0 +1,169 @@
+"""What only the election by ZooKeeper promises."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deploy.local.proxy import Proxy
+from deploy.local.zookeeper import ZooKeeper
+from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
+from election.zookeeper.connection import Connection, Trouble
+from election.zookeeper.tree import PRIMARY, Tree, former_sessions, meaning, read, written
+from tests.contract.election.conftest import Authority
+from tests.contract.election.nodes import identity, until, until_agreed
+
+CONFLUENT = b'{"host":"cp1","port":8081,"master_eligibility":true,"scheme":"http","version":1}'
+CP1 = Identity("http", "cp1", 8081, eligible=True)
+A, B = identity("sr1"), identity("sr2")
+
+
+@pytest.fixture
+def ensemble(zookeeper: ZooKeeper, tmp_path) -> Authority:
+    return Authority("zookeeper", zookeeper.address, tmp_path)
+
+
+@asynccontextmanager
+async def connected(authority: Authority, auth: str = "") -> AsyncIterator[Connection]:
+    """A session of somebody else."""
+    connection = Connection(authority.address, f"/{authority.group}/schema_registry", 6.0, auth, lambda: None)
+    connection.start()
+    await until(lambda: connection.connected, "a connection")
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def test_the_primarys_node_holds_confluents_bytes(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble, connected(ensemble) as other:
+            node = ensemble.node(identity("cp1"))
+            await until_agreed([node])
+            found = await other.get(PRIMARY)
+            assert found is not None
+            assert found.data == CONFLUENT
+            assert found.owner
+
+    asyncio.run(scenario())
+
+
+def test_ours_follow_a_primary_of_confluents_and_take_over_from_it(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble:
+            async with connected(ensemble) as confluent:
+                await confluent.create(PRIMARY, CONFLUENT, ephemeral=True)
+                ours = ensemble.node(A)
+                await until(lambda: ours.last == PrimaryIs(CP1), "ours to follow")
+            await until(lambda: ours.won, "ours to take over")
+
+    asyncio.run(scenario())
+
+
+def test_a_primarys_node_that_cannot_be_read_is_said(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble, connected(ensemble) as other:
+            await other.create(PRIMARY, b"garbage", ephemeral=True)
+            ours = ensemble.node(A)
+            await until(lambda: "cannot be read" in ours.refused, "the reason")
+            await other.delete(PRIMARY)
+            await until(lambda: ours.won, "ours to be elected")
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_connection_is_a_lost_office_at_once(ensemble: Authority) -> None:
+    async def scenario(proxy: Proxy) -> None:
+        async with ensemble:
+            node = ensemble.node(A, through=proxy, session_timeout_s=10.0)
+            await until_agreed([node])
+            proxy.refuse()
+            await until(node.losses, "it to give up")
+            assert not await node.election.confirm()
+            proxy.heal()
+            await until(lambda: node.won, "its session, which lived on, to be its office again")
+
+    with Proxy(ensemble.address) as proxy:
+        asyncio.run(scenario(proxy))
+
+
+def test_the_counter_never_goes_back(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble, connected(ensemble) as other:
+            nodes = [ensemble.node(own) for own in (A, B)]
+            await until_agreed(nodes)
+            one, two = (node.election for node in nodes)
+            assert await one.advance(20) == 0
+            assert await two.advance(10) == 20
+            found = sorted(await asyncio.gather(*(node.election.advance(40) for node in nodes * 3)))
+            assert found == [20, 40, 40, 40, 40, 40]
+            counter = await other.get("/schema_id_counter")
+            assert counter is not None
+            assert (counter.data, counter.owner) == (b"40", 0)
+            await other.put("/schema_id_counter", b"many", counter.version)
+            with pytest.raises(Trouble, match="holds no number: b'many'"):
+                await one.advance(60)
+
+    asyncio.run(scenario())
+
+
+def test_with_a_password_others_may_not_interfere(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble, connected(ensemble) as stranger:
+            node = ensemble.node(A, auth="registrar:secret")
+            await until_agreed([node])
+            with pytest.raises(Trouble, match="NoAuth"):
+                await stranger.delete(PRIMARY)
+            intruder = ensemble.node(B)
+            await until(lambda: "NoAuth" in intruder.refused, "the reason")
+
+    asyncio.run(scenario())
+
+
+def tree(session: int, members: dict[int, Identity], primary: int | None = None) -> Tree:
+    return Tree(session, members, primary, members.get(primary) if primary else None)
+
+
+def test_a_vacant_office_may_be_taken_by_the_eligible() -> None:
+    assert meaning(tree(1, {1: A}), A) is None
+    assert isinstance(meaning(tree(1, {1: A}), identity("sr1", eligible=False)), NoPrimary)
+
+
+def test_the_session_says_whose_the_office_is() -> None:
+    assert meaning(tree(1, {1: A, 2: B}, 1), A) == Won()
+    assert meaning(tree(2, {1: A, 2: B}, 1), B) == PrimaryIs(A)
+    assert meaning(Tree(1, {1: A}, 9, CP1), A) == PrimaryIs(CP1)
+    assert isinstance(meaning(Tree(1, {1: A}, 9, None), A), NoPrimary)
+
+
+def test_only_the_same_name_at_the_same_address_is_a_former_life() -> None:
+    members = {1: A, 2: A, 3: identity("sr1", node="other"), 4: identity("sr9", node=A.node)}
+    assert former_sessions(tree(1, members), A) == [2]
+    nameless = identity("sr1", node="")
+    assert former_sessions(tree(1, {1: nameless, 2: nameless}), nameless) == []
+
+
+def test_what_is_written_is_read() -> None:
+    assert read(written(A)) == A
+    assert written(CP1, plain=True) == CONFLUENT
+    assert read(b"\xff") is None
+
+
+NODES = st.lists(
+    st.builds(identity, st.sampled_from(["sr1", "sr2", "localhost"]), port=st.integers(1, 2)), max_size=5
+)
+
+
+@given(NODES, st.integers(0, 5))
+def test_at_most_one_has_the_office(nodes: list[Identity], holder: int) -> None:
+    members = dict(enumerate(nodes, 1))
+    primary = holder if holder in members else None
+    heard: dict[int, Event | None] = {
+        session: meaning(tree(session, members, primary), own) for session, own in members.items()
+    }
+    assert [session for session, event in heard.items() if event == Won()] in ([], [primary])

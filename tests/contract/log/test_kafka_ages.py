@@ -1,0 +1,131 @@
+"""Brokers of other ages (``KAFKA_VERSION``): what is said of them, and of the fence that they keep."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from deploy.local import jars
+from deploy.local.broker import Broker
+from registry.log.contract import Fencing
+from registry.log.kafka.producer_expiration import (
+    DEFAULT_S,
+    PRODUCER,
+    RENEWALS,
+    TRANSACTIONAL,
+    Expiration,
+    assumed,
+)
+from registry.log.kafka.release import Api, Offered, described
+from tests.cluster.test_log_trouble import start
+from tests.contract.log.conftest import Opened
+from tests.kafka_topics import make_topic
+
+WEEK_S = 7 * 86_400.0
+WEEK_TEXT = f"{TRANSACTIONAL}=604800000"
+
+
+class Age(NamedTuple):
+    """What is said of one."""
+
+    release: str
+    by_name: str = ""
+    zookeeper: bool = False
+    fence: str = ""
+
+    def __str__(self) -> str:
+        missing = [
+            f"no topic ids in {self.by_name}, so a topic that is deleted and created again is noticed after "
+            "some seconds, and a write may go into the new one before that"
+            if self.by_name
+            else "",
+            "a leader epoch may count before brokers name it (KRaft), so each that confirms the log's end is "
+            "asked twice"
+            if self.zookeeper
+            else "",
+            "a single broker may keep its leader epoch over a restart (Kafka 4.1), so lost records are found "
+            "by comparing records alone"
+            if not self.release.startswith("4.1")
+            else "",
+            self.fence,
+        ]
+        keeper = "ZooKeeper" if self.zookeeper else "KRaft"
+        said = "; ".join(filter(None, missing)) or "nothing is missing"
+        return f"the Kafka brokers offer what Kafka {self.release} does, with {keeper}: {said}"
+
+
+BOTH = "reads (Kafka 3.1) and appends (Kafka 4.1)"
+APPENDS = "appends (Kafka 4.1)"
+FENCE = f"no {PRODUCER} (Kafka 3.4), so {WEEK_TEXT} says how long former primaries stay fenced"
+AGES = {
+    "2.8.2": Age("2.8", BOTH, zookeeper=True, fence=FENCE),
+    "3.3.2": Age("3.3 or 3.4", APPENDS, zookeeper=True, fence=FENCE),
+    "3.9.1": Age("3.9", APPENDS),
+    "4.1.1": Age("4.1 or newer"),
+}
+# As brokers of 4.1 say it, of what is looked at.
+NEWEST: Offered = {
+    Api.PRODUCE: (0, 13),
+    Api.FETCH: (4, 18),
+    Api.LIST_OFFSETS: (1, 10),
+    Api.JOIN_GROUP: (0, 9),
+    Api.ADD_PARTITIONS_TO_TXN: (0, 5),
+    Api.DESCRIBE_ACLS: (1, 3),
+    Api.DESCRIBE_QUORUM: (0, 2),
+}
+
+
+def test_what_brokers_of_this_age_cannot_do_is_said(kafka: Broker, opened: Opened) -> None:
+    log = opened(kafka.address, make_topic(kafka.address))
+    assert log.brokers == str(AGES[jars.KAFKA])
+
+
+def test_how_long_the_fence_lasts_is_read(kafka: Broker, opened: Opened) -> None:
+    """Before Kafka 3.4 producers expire with transactional ids."""
+    log = opened(kafka.address, make_topic(kafka.address))
+    assert log.fencing == Fencing((WEEK_S if AGES[jars.KAFKA].fence else DEFAULT_S) / RENEWALS)
+
+
+def test_a_node_says_it_once_when_it_starts(kafka: Broker, tmp_path) -> None:
+    node = start(kafka, tmp_path / "node", make_topic(kafka.address)).wait()
+    assert node.stop() == 0, node.output
+    assert node.output.count(str(AGES[jars.KAFKA])) == 1
+    assert node.output.count("the Kafka brokers offer") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "release"),
+    [
+        ({}, "4.1 or newer"),
+        ({Api.PRODUCE: (0, 12)}, "4.0"),
+        ({Api.PRODUCE: (0, 11)}, "3.9"),
+        ({Api.FETCH: (0, 16)}, "3.8"),
+        # All of a later one, and not what an earlier one brought: what lies between cannot be counted on.
+        ({Api.ADD_PARTITIONS_TO_TXN: (0, 3)}, "3.5"),
+        ({Api.LIST_OFFSETS: (0, 6)}, "2.8"),
+    ],
+)
+def test_releases_are_told_by_what_they_brought(changes: Offered, release: str) -> None:
+    assert f"offer what Kafka {release} does" in described([{**NEWEST, **changes}])
+
+
+def test_while_brokers_are_upgraded_the_older_ones_count() -> None:
+    older = {**NEWEST, Api.PRODUCE: (0, 11)}
+    del older[Api.DESCRIBE_QUORUM]
+    for brokers in ([NEWEST, older], [older, NEWEST]):
+        assert described(brokers) == str(Age("3.9", APPENDS, zookeeper=True))
+
+
+def test_nothing_is_said_of_brokers_that_are_not_there() -> None:
+    assert described([]) == "the Kafka brokers' release is not known: none of them is connected"
+
+
+def test_brokers_that_take_a_request_no_more_do_not_offer_it() -> None:
+    assert described([{**NEWEST, Api.PRODUCE: (14, 15)}]) == str(Age("4.1 or newer", APPENDS))
+
+
+def test_a_fence_that_cannot_be_read_is_said_to_be_assumed() -> None:
+    unread = assumed(Expiration(unread="this client needs DescribeConfigs on cluster"))
+    assert unread == f"{PRODUCER} cannot be read and is taken to be a day"
+    assert described([NEWEST], unread).endswith(f"with KRaft: {unread}")

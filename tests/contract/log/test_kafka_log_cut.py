@@ -1,0 +1,190 @@
+"""A topic that lost its last records on the broker's disk, and grew again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import pytest
+
+from deploy.local import jars
+from deploy.local.broker import COMPACTS_SOON, Broker
+from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.records import Entry
+from registry.log.contract import Fenced, ForeignLog, Log, LogError, OutcomeUnknown
+from registry.log.kafka.log import KafkaLog
+from tests.contract.log.conftest import Opened
+from tests.faults.cutting import cut
+from tests.kafka_topics import make_topic
+from tests.running import until
+
+FOREIGN_S = 30.0
+_keys = count()
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("cut"), settings=COMPACTS_SOON) as broker:
+        yield broker
+
+
+def write(log: Log, times: int) -> None:
+    """Records of different keys, each in a batch of its own."""
+    for _ in range(times):
+        log.append([Entry(b"key%d" % next(_keys), b"v")])
+
+
+def read(log: Log, end: int, begun: Lineage = NOTHING, offset: int = 0) -> Lineage:
+    """What is remembered of the log up to ``end``."""
+    while offset < end:
+        assert log.wait(offset, FOREIGN_S)
+        fetched = log.read(offset, 1000, 1 << 20)
+        begun = begun.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+        offset = fetched.next
+    return begun
+
+
+def foreign(log: KafkaLog) -> str:
+    """What a log says when it has found out that it is another."""
+
+    def said() -> str:
+        try:
+            log.ask_end(1)
+        except ForeignLog as error:
+            return str(error)
+        except LogError:
+            pass
+        return ""
+
+    found: str = until(said, FOREIGN_S, "the loss to be noticed")
+    return found
+
+
+def lose(broker: Broker, topic: str, records: int) -> int:
+    """Stop the broker, cut its log and start it again; where the log ends now."""
+    broker.kill()
+    end = cut(broker.folder, topic, records)
+    broker.start().wait()
+    return end
+
+
+def test_a_log_that_grew_again_is_another(own: Broker, opened: Opened) -> None:
+    topic = make_topic(own.address)
+    writer, reader = opened(own.address, topic), opened(own.address, topic)
+    writer.claim()
+    write(writer, 20)
+    lineage = read(reader, 20)
+    assert (lineage.epoch_end, len(lineage.traces)) == (20, 8)
+    idle = opened(own.address, topic)
+    assert idle.departure(lineage) is None
+    assert not idle.wait(20, 0.1)
+
+    assert lose(own, topic, 9) == 11
+    fresh = opened(own.address, topic)
+    assert fresh.departure(lineage) == 11, "cut, and not grown yet"
+    fresh.claim()
+    write(fresh, 12)
+    assert fresh.ask_end(30) == 23
+    again = opened(own.address, topic)
+    assert again.departure(lineage) == 19, "by the records"
+    # Before Kafka 4.1 a single broker leads in the same epoch after a restart.
+    by_epoch = 11 if jars.KAFKA == jars.NEWEST else None
+    assert again.departure(Lineage((), lineage.epoch, lineage.epoch_end)) == by_epoch, "by the epoch alone"
+    assert again.departure(Lineage(lineage.traces)) == 19, "by the records alone"
+    assert again.departure(read(again, 23)) is None
+    assert foreign(reader) == (
+        f"the topic {topic} has lost records: from offset 19 or earlier on it does not have those that were "
+        "read up to 20"
+    )
+    assert "from offset 19 or earlier" in foreign(idle), "though it has read nothing itself"
+    with pytest.raises(ForeignLog):
+        reader.read(20, 10, 1 << 20)
+    # It had the claim before, and takes no other log for its own.
+    with pytest.raises((ForeignLog, Fenced)):
+        writer.append([Entry(b"late", b"v")])
+    assert again.ask_end(30) == 23, "nothing was appended by who had written the former one"
+
+
+def test_a_primary_does_not_append_to_a_log_that_lost_all_of_its_records(own: Broker, opened: Opened) -> None:
+    topic = make_topic(own.address)
+    first, second = opened(own.address, topic), opened(own.address, topic, transactional_id="another")
+    first.claim()
+    write(first, 10)
+    second.claim()
+    write(second, 3)
+    read(second, 13)
+    assert lose(own, topic, 3) == 10
+    # The broker knows nothing of this producer any more, so sequence numbers stop nobody.
+    with pytest.raises((ForeignLog, Fenced, OutcomeUnknown)):
+        second.append([Entry(b"late", b"v")])
+    assert opened(own.address, topic).ask_end(30) == 10
+
+
+def test_a_broker_that_starts_again_has_the_same_log(own: Broker, opened: Opened) -> None:
+    topic = make_topic(own.address)
+    writer, reader = opened(own.address, topic), opened(own.address, topic)
+    writer.claim()
+    write(writer, 5)
+    lineage = read(reader, 5)
+    own.kill()
+    own.start().wait()
+    write(writer, 5)
+    lineage = read(reader, 10, lineage, 5)
+    fresh = opened(own.address, topic)
+    assert fresh.departure(lineage) is None
+    assert fresh.departure(read(fresh, 10)) is None
+
+
+def test_compaction_makes_no_other_log(own: Broker, opened: Opened) -> None:
+    soon = {"min.compaction.lag.ms": "0", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.0"}
+    topic = make_topic(own.address, soon | {"max.compaction.lag.ms": "500"})
+    log, reader = opened(own.address, topic), opened(own.address, topic)
+    log.claim()
+    for _ in range(10):
+        log.append([Entry(b"one", b"v"), Entry(b"other", b"v")])
+    lineage = read(reader, 20)
+
+    def compacted() -> bool:
+        log.append([Entry(b"one", b"w"), Entry(b"other", b"w")])
+        left = opened(own.address, topic)
+        assert left.wait(0, 30)
+        return left.read(0, 1, 1 << 20).records[0].offset >= 20
+
+    until(compacted, 60.0, "all that is remembered to be compacted")
+    fresh = opened(own.address, topic)
+    assert fresh.departure(lineage) is None
+    assert fresh.departure(lineage._replace(epoch_end=lineage.epoch_end + 1)) is None
+    own.kill()
+    own.start().wait()
+    assert reader.ask_end(30) > 20
+    assert opened(own.address, topic).departure(lineage) is None
+
+
+@pytest.mark.long
+def test_a_log_restored_with_its_leader_epochs_is_told_by_its_records(opened: Opened, tmp_path: Path) -> None:
+    with Broker(tmp_path / "broker") as broker:
+        topic = make_topic(broker.address)
+        writer = opened(broker.address, topic)
+        writer.claim()
+        write(writer, 10)
+        broker.stop()
+        copytree(broker.folder / "data", tmp_path / "copy")
+        broker.start().wait()
+        write(writer, 10)
+        reader = opened(broker.address, topic)
+        lineage = read(reader, 20)
+        # At once, so that nobody hears of the epochs that it goes through when it stops in order.
+        broker.kill()
+        rmtree(broker.folder / "data")
+        (tmp_path / "copy").rename(broker.folder / "data")
+        broker.start().wait()
+        fresh = opened(broker.address, topic)
+        fresh.claim()
+        write(fresh, 12)
+        end = fresh.ask_end(30)
+        assert read(fresh, end).epoch == lineage.epoch
+        assert fresh.departure(Lineage((), lineage.epoch, 20)) is None, "epochs do not tell"
+        assert fresh.departure(lineage) == 19
+        assert "lost records" in foreign(reader)

@@ -1,0 +1,319 @@
+"""What a log in Kafka reads where others write too, where compaction was, and when brokers go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from deploy.local.broker import Broker, Brokers
+from registry.domain.log_format.records import Entry, Record
+from registry.log.contract import NOTE_BYTES, DamagedLog, ForeignLog, LogError, Noted, RecordTooLarge
+from registry.log.kafka import fetcher, record_batches, requests
+from registry.log.kafka.log import KafkaLog
+from tests.contract.log.conftest import OddBroker, Opened
+from tests.kafka_topics import delete_topic, make_topic
+from tests.running import until
+
+ALL = 1 << 30
+
+
+def read_on(log: KafkaLog, offset: int = 0) -> tuple[list[Record], int]:
+    """All records from ``offset`` on, and the offset that was reached: the log's end."""
+    found: list[Record] = []
+    end = log.ask_end(30)
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 700, ALL)
+        assert fetched.next > offset, "a read after a wait gets on"
+        found += fetched.records
+        offset = fetched.next
+    return found, offset
+
+
+def produced(servers: str, topic: str, *values: bytes, **settings: str | int) -> None:
+    """Records by another client, all in one batch if it may."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "log_level": 0, **settings})
+    for n, value in enumerate(values):
+        producer.produce(topic, value, b"key%d" % n, partition=0, headers={"some": b"header"})
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_what_others_wrote_is_read_however_it_is_compressed(
+    kafka: Broker, opened: Opened, codec: str
+) -> None:
+    topic = make_topic(kafka.address)
+    sent = [b"%d " % n * 100 for n in range(100)]
+    produced(kafka.address, topic, *sent, **{"compression.type": codec})
+    records, end = read_on(opened(kafka.address, topic))
+    assert [record.value for record in records] == sent
+    assert [record.key for record in records] == [b"key%d" % n for n in range(100)]
+    assert end == 100
+
+
+def test_markers_of_transactions_are_passed_over(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    producer = Producer(
+        {"bootstrap.servers": kafka.address, "transactional.id": f"mirror-{topic}", "log_level": 0}
+    )
+    producer.init_transactions(30)
+    for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
+        producer.begin_transaction()
+        producer.produce(topic, b"value", b"key", partition=0)
+        producer.flush(30)
+        end(30)
+    log = opened(kafka.address, topic)
+    records, end = read_on(log)
+    assert [record.offset for record in records] == [0, 2, 4], "Confluent reads what was aborted, too"
+    assert end == log.end() == 6
+    assert log.wait(5, 30)
+    assert log.read(5, 10, ALL)[:2] == ([], 6), "nothing but a marker, and still it gets on"
+
+
+def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Opened) -> None:
+    settings = {"min.compaction.lag.ms": "0", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.0"}
+    log = opened(odd.address, make_topic(odd.address, settings))
+    log.claim()
+
+    def compacted() -> list[Record]:
+        # Only what lies before the segment that is written to is compacted; time and one more record roll it.
+        log.append([Entry(b"last", b"")])
+        records, end = read_on(log)
+        assert end == log.end()
+        return records if len(records) < end / 2 else []
+
+    for n in range(50):
+        log.append([Entry(b"same", b"%d" % n), Entry(b"other%d" % n, None if n % 2 else b"")])
+    records = until(compacted, 60, "compaction")
+    offsets = [record.offset for record in records]
+    assert offsets == sorted(set(offsets))
+    assert [record.value for record in records if record.key == b"same"] == [b"49"]
+    assert read_on(log, 1)[0] == [record for record in records if record.offset >= 1]
+    end = log.end()
+    assert log.notes_before(end, end).since > 0, "notes went with the records that compaction took"
+
+
+def test_a_record_larger_than_what_is_fetched_at_once_arrives(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "FETCH_BYTES", 1000)
+    monkeypatch.setattr(fetcher, "AHEAD_BYTES", 3000)
+    log = opened(kafka.address, make_topic(kafka.address))
+    log.claim()
+    entries = [Entry(b"%d" % n, bytes(size)) for n, size in enumerate((10, 900_000, 10, 20_000, 10, 10))]
+    for entry in entries:
+        log.append([entry])
+    records, _ = read_on(log)
+    assert [Entry(record.key or b"", record.value) for record in records] == entries
+
+
+def test_bytes_that_were_damaged_on_the_way_are_not_taken() -> None:
+    whole = record_batches.build([Entry(b"key", b"value" * 10)], record_batches.NOBODY, -1, 7).data
+    assert [record.value for run in record_batches.runs(whole, 0) for record in run] == [b"value" * 10]
+    damaged = whole[:-5] + b"!" + whole[-4:]
+    with pytest.raises(DamagedLog, match="checksum"):
+        list(record_batches.runs(damaged, 0))
+    assert list(record_batches.runs(whole[:-1], 0)) == [], "the last batch of a fetch may be cut off"
+    assert record_batches.next_offset(whole[:-1], 3) == 3
+
+
+def test_notes_come_with_their_records_and_count_against_no_record(kafka: Broker, opened: Opened) -> None:
+    log = opened(kafka.address, make_topic(kafka.address, {"max.message.bytes": "2000"}))
+    log.claim()
+    largest = Entry(b"k", bytes(log.record_bytes_max - 1))
+    log.append([largest, Entry(b"a", b"1"), Entry(b"b", None)], notes={0: bytes(NOTE_BYTES), 2: b"of b"})
+    log.append([Entry(b"c", b"")], notes={0: b"of c"})
+    with pytest.raises(RecordTooLarge):
+        log.append([largest], notes={0: bytes(NOTE_BYTES + 1)})
+    wanted = [(0, bytes(NOTE_BYTES)), (2, b"of b"), (3, b"of c")]
+    for step in (1, 10):
+        notes: list[tuple[int, bytes]] = []
+        offset = 0
+        while offset < 4:
+            assert log.wait(offset, 30)
+            fetched = log.read(offset, step, ALL)
+            notes += fetched.notes
+            offset = fetched.next
+        assert notes == wanted
+    assert log.notes_before(4, 2) == Noted(2, wanted[1:])
+    assert log.notes_before(3, 100) == Noted(0, wanted[:2])
+    assert log.notes_before(0, 100) == Noted(0, [])
+
+
+def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, opened: Opened) -> None:
+    topic = make_topic(odd.address)
+    log = opened(odd.proxy.address, topic)
+    log.claim()
+    log.append([Entry(b"k", b"0")])
+    assert read_on(log)[1] == 1
+    odd.proxy.loses_fetches = True
+    try:
+        log.append([Entry(b"k", b"1"), Entry(b"k", None)], notes={1: b"note"})
+        assert log.wait(1, 0.0)
+        mine = log.read(1, 10, ALL)
+    finally:
+        odd.proxy.loses_fetches = False
+    elsewhere = opened(odd.address, topic)
+    assert elsewhere.wait(1, 30)
+    assert mine[:3] == elsewhere.read(1, 10, ALL)[:3]
+    produced(odd.address, topic, b"another's")
+    assert read_on(log, 3)[0][0].value == b"another's"
+
+
+def test_no_more_than_fits_is_held_of_what_is_appended_here_and_not_read(
+    odd: OddBroker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "AHEAD_BYTES", 3000)
+    log = opened(odd.proxy.address, make_topic(odd.address))
+    log.claim()
+    log.append([Entry(b"k", b"0")])
+    assert read_on(log)[1] == 1
+    odd.proxy.loses_fetches = True
+    try:
+        for n in range(20):
+            log.append([Entry(b"%d" % n, bytes(1000))])
+        offset = 1
+        while log.wait(offset, 0.0):
+            offset = log.read(offset, 10, ALL).next
+        assert 3 <= offset <= 5, "about as much as is read ahead"
+    finally:
+        odd.proxy.loses_fetches = False
+    assert [record.key for record in read_on(log, offset)[0]] == [b"%d" % n for n in range(offset - 1, 20)]
+
+
+def test_a_log_closes_also_when_somebody_has_just_looked_for_more(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    for _ in range(20):
+        log = opened(kafka.address, topic)
+        log.claim()
+        end = read_on(log)[1]
+        log.append([Entry(b"k", b"v")])
+        read_on(log, end)
+        log.wait(end + 1, 0.0)
+        log.close()
+
+
+def test_times_that_the_broker_gives_are_those_that_are_read(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address, {"message.timestamp.type": "LogAppendTime"})
+    log = opened(kafka.address, topic, now_ms=lambda: 1)
+    log.claim()
+    log.append([Entry(b"k", b"0")])
+    assert read_on(log)[1] == 1
+    log.append([Entry(b"k", b"1")])
+    assert read_on(log, 1) == read_on(opened(kafka.address, topic), 1)
+
+
+def test_reading_goes_on_after_an_error_that_nobody_expected(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    partition, odd = log._partition, "no topic's id"
+    partition.topic_id, right = odd, partition.topic_id  # type: ignore[assignment]
+    with pytest.raises(LogError, match="cannot be read"):
+        until(lambda: log.wait(0, 0.1), 30, "the error")
+    partition.topic_id = right
+    produced(kafka.address, topic, b"1")
+
+    def goes_on() -> bool:
+        try:
+            return log.wait(0, 0.1)
+        except LogError:
+            return False
+
+    until(goes_on, 30, "reading to go on")
+
+
+def test_pieces_end_where_they_may() -> None:
+    entries = [Entry(b"", bytes(60)) for _ in range(7)]
+    sizes = [len(piece) for piece in record_batches.pieces(entries, (), 300)]
+    assert sizes == [3, 3, 1]
+    assert [len(piece) for piece in record_batches.pieces(entries, (2, 4, 6), 300)] == [2, 2, 3]
+    assert [len(piece) for piece in record_batches.pieces(entries, (1, 6), 300)] == [1, 3, 3], (
+        "a long one is cut"
+    )
+    assert [len(piece) for piece in record_batches.pieces(entries, (5,), 10)] == [1] * 7
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    with Brokers(tmp_path_factory.mktemp("brokers"), 3) as running:
+        yield running
+
+
+def test_reading_and_appending_go_on_when_the_partition_moves(brokers: Brokers, opened: Opened) -> None:
+    topic = make_topic(brokers.address, {"min.insync.replicas": "2"}, replicas=3)
+    log, follower = (opened(brokers.address, topic, append_timeout_s=60.0) for _ in range(2))
+    strict = opened(
+        brokers.address,
+        make_topic(brokers.address, {"min.insync.replicas": "3"}, replicas=3),
+        append_timeout_s=3.0,
+    )
+    log.claim()
+    log.append([Entry(b"first", b"")])
+    offsets: list[int] = []
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            offsets.append(log.append([Entry(b"%d" % len(offsets), b"")]))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        place = log._partition.cluster and log._partition.cluster.place
+        assert place
+        assert place.broker
+        port = place.broker.port
+        gone = next(node for node in brokers.nodes if node.port == port)
+        gone.kill()
+        so_far = len(offsets)
+        until(lambda: len(offsets) > so_far + 10 or not writer.is_alive(), 60, "appends to go on")
+        few = "NOT_ENOUGH_REPLICAS; nothing was appended"
+        until(lambda: few in refusal(strict), 60, "the replicas to be too few, which leaves no doubt")
+        gone.start().wait()
+        until(lambda: not refusal(strict), 60, "all replicas to be back")
+    finally:
+        done.set()
+        writer.join(90)
+    assert offsets == list(range(1, len(offsets) + 1))
+    records, _ = read_on(follower)
+    assert [record.key for record in records] == [b"first", *(b"%d" % n for n in range(len(offsets)))]
+    assert log.check_topic() == []
+
+
+def refusal(log: KafkaLog) -> str:
+    """Why a claim or an append was refused; empty when it was not."""
+    try:
+        log.claim()
+        log.append([Entry(b"strict", b"")])
+    except LogError as error:
+        return str(error)
+    return ""
+
+
+def test_brokers_that_know_topics_only_by_name_are_asked_by_name(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests.Fetch, "_CLASSES", requests.Fetch._CLASSES[:1])
+    monkeypatch.setattr(requests.Produce, "_CLASSES", requests.Produce._CLASSES[:1])
+    monkeypatch.setattr(fetcher, "_LOOK_EVERY_S", 0.1)
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    log.claim()
+    entries = [Entry(b"%d" % n, b"value") for n in range(3)]
+    assert log.append(entries) == 0
+    assert [Entry(record.key or b"", record.value) for record in read_on(log)[0]] == entries
+    delete_topic(kafka.address, topic)
+    make_topic(kafka.address, name=topic)
+
+    def noticed() -> bool:
+        try:
+            return log.wait(3, 0.05)
+        except ForeignLog:
+            return True
+
+    assert until(noticed, 30, "another topic to be noticed") is True
+    with pytest.raises(ForeignLog):
+        log.append(entries)

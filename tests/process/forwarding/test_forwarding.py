@@ -1,0 +1,599 @@
+"""Writes that come to a secondary, over real endpoints and real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+import pytest
+
+from registry.domain.admission import LARGE_BYTES
+from registry.domain.commands import (
+    TICKET_BYTES,
+    Command,
+    DeleteSubject,
+    Dissociate,
+    Done,
+    NotPrimary,
+    Refused,
+    Register,
+    TagVersion,
+    Ticket,
+    Unknown,
+)
+from registry.forwarding.authentication import Security
+from registry.forwarding.http2_connection import connect
+from registry.forwarding.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
+from registry.forwarding.node_port import Asked, decided
+from registry.forwarding.primary_client import UNDER_WAY_MAX, _Item
+from registry.forwarding.signing import Signing
+from tests.process.forwarding.certificates import Authority
+from tests.process.forwarding.members import ROOM_BYTES, Group, Member, group
+from tests.running import free_port, until_async
+
+SCHEMA = '{"type":"record","name":"R","fields":[]}'
+
+
+class OldWanted(msgspec.Struct):
+    """As the version before tickets has it; so the next."""
+
+    command: Command
+    remaining_s: float
+    request_id: str = ""
+
+
+class OldBatch(msgspec.Struct):
+    wanted: list[OldWanted]
+
+
+def running(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that runs on an event loop of its own."""
+
+    @wraps(test)
+    def run(*given: Any, **named: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*given, **named), 30))
+
+    return run
+
+
+def in_s(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+def under_way(nodes: Group) -> int:
+    return sum(member.peers.forwarding.under_way for member in nodes.members)
+
+
+def submit(member: Member, command: Any, seconds: float = 5.0, **options: Any) -> Any:
+    return decided(member.peers.forwarding.offer, Asked(command, in_s(seconds), **options))
+
+
+def line_of(member: Member) -> Any:
+    return member.peers.forwarding._line
+
+
+async def until_met(member: Member) -> None:
+    """From now on a write is sent at once, however short its time."""
+    line = line_of(member)
+    await until_async(lambda: line._peer, "the connection to the primary")
+
+
+async def until_in_vain(member: Member) -> None:
+    """It has not met the primary, and knows why; so what it says does not hang on a write's time."""
+    line = line_of(member)
+    await until_async(lambda: line.trouble, "the trouble")
+
+
+@running
+async def test_a_write_through_a_secondary_is_decided_by_the_primary_and_visible_at_the_secondary() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA))
+        assert isinstance(outcome, Done)
+        assert orjson.loads(outcome.body)["id"] == 1
+        assert nodes.members[0].decided == [Register("s", SCHEMA)]
+        assert nodes.members[1].at >= outcome.offset
+
+
+@running
+async def test_a_refusal_of_the_primary_comes_back_as_it_is() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        outcome = await submit(nodes.members[1], DeleteSubject("missing"))
+        assert outcome == Refused(40401, "Subject 'missing' not found.")
+
+
+@running
+async def test_many_writes_go_together_and_each_gets_its_own_answer() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        commands = [Register(f"s{number}", SCHEMA) for number in range(1200)]
+        outcomes = await asyncio.gather(*(submit(nodes.members[1], each, 20) for each in commands))
+        assert all(isinstance(each, Done) for each in outcomes)
+        assert sorted(each.subject for each in nodes.members[0].decided) == sorted(
+            each.subject for each in commands
+        )
+
+
+@running
+async def test_a_schema_larger_than_the_flow_control_window_arrives_whole() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        doc = "x" * 900_000
+        schema = orjson.dumps({"type": "record", "name": "R", "fields": [], "doc": doc}).decode()
+        outcome = await submit(nodes.members[1], Register("s", schema))
+        assert isinstance(outcome, Done)
+        assert doc in orjson.loads(outcome.body)["schema"]
+
+
+@running
+async def test_a_write_waits_for_a_primary() -> None:
+    async with group(2) as nodes:
+        nodes.elect(None)
+        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
+        await until_async(lambda: under_way(nodes), "it to wait")
+        nodes.elect(0)
+        assert isinstance(await waiting, Done)
+
+
+@running
+async def test_without_a_primary_in_time_it_is_refused() -> None:
+    async with group(2) as nodes:
+        nodes.elect(None)
+        assert await submit(nodes.members[1], Register("s", SCHEMA), 0.1) == Refused(
+            50004, "Leader not known."
+        )
+
+
+@running
+async def test_a_primary_out_of_reach_is_told_apart_from_none() -> None:
+    async with group(2) as nodes:
+        await nodes.members[0].peers.stop(1.0)
+        nodes.elect(0)
+        await until_in_vain(nodes.members[1])
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+
+
+@running
+async def test_a_node_that_is_no_primary_any_more_hands_nothing_on() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].role, nodes.members[0].primary = "secondary", nodes.identities[2]
+        nodes.members[2].role = "primary"
+        await until_met(nodes.members[1])
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        # A last try may be under way when the time is over.
+        assert outcome == Refused(50004, "Leader not known.") or isinstance(outcome, Unknown)
+        assert not nodes.members[0].decided
+        assert not nodes.members[2].decided
+
+
+@running
+async def test_what_the_former_primary_did_not_take_goes_to_the_next() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].role = "secondary"  # it knows already; the others do not
+        waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
+        await until_async(lambda: under_way(nodes), "it to wait")
+        nodes.elect(2)
+        assert isinstance(await waiting, Refused)
+        assert nodes.members[2].decided == [DeleteSubject("s")]
+
+
+@running
+async def test_a_registration_of_unknown_outcome_is_sent_again_to_the_next_primary() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
+        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        nodes.elect(2)
+        assert isinstance(await waiting, Done)
+        assert nodes.members[2].decided == [Register("s", SCHEMA)]
+
+
+@running
+async def test_a_refusal_after_an_unknown_outcome_does_not_say_that_nothing_was_done() -> None:
+    async with group(3) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
+        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        nodes.members[2].full = True
+        nodes.elect(2)
+        assert isinstance(await waiting, Unknown)
+
+
+@running
+async def test_a_connection_that_takes_no_more_requests_is_replaced() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        line = line_of(nodes.members[1])
+        line._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
+        # Large ones are requests; small ones go over the stream.
+        large = SCHEMA.replace("[]", "[]" + " " * LARGE_BYTES)
+        assert isinstance(await submit(nodes.members[1], Register("t", large)), Done)
+
+
+@running
+async def test_a_body_without_end_in_itself_is_no_batch() -> None:
+    async with group(1) as nodes:
+        nodes.elect(0)
+        connection = await connect(nodes.identities[0].peer, 5.0)
+        endless = b"\x91" * 100_000 + b"\x90"
+        command = b"\x83\xa4type\xa9PutConfig\xa7subject\xa1s\xa5patch\x81\xa1a" + endless
+        body = b"\x81\xa6wanted\x91\x82\xa7command" + command + b"\xabremaining_s\x01"
+        assert (await connection.request("POST", COMMANDS, body=body)).status == 400
+        await connection.close()
+
+
+class Unsigning(Signing):
+    """Takes what is signed, and signs no answer."""
+
+    def answer(self, request: Any, status: int, body: bytes) -> Any:
+        return []
+
+
+@running
+async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() -> None:
+    secret = "a secret of sixteen"
+    async with group(2, Security(secret=secret)) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        server: Any = nodes.members[0].peers._server
+        server._signing = Unsigning(secret)
+        for call in server._calls:
+            call._sender.seal(b"another key")
+        assert isinstance(await submit(nodes.members[1], DeleteSubject("s")), Unknown)
+        assert nodes.members[0].decided.count(DeleteSubject("s")) == 1
+
+
+async def in_doubt(nodes: Group, command: Any) -> asyncio.Future[Any]:
+    """A command that the first node has, which is no primary any more and has not answered."""
+    nodes.elect(0)
+    nodes.members[0].answers = False
+    waiting = asyncio.ensure_future(submit(nodes.members[1], command))
+    await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+    return waiting
+
+
+@running
+async def test_a_deletion_of_unknown_outcome_is_sent_again_as_the_same_command() -> None:
+    async with group(3) as nodes:
+        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        nodes.elect(2)
+        assert await waiting == Refused(40401, "Subject 's' not found.")
+        assert nodes.members[2].tickets == nodes.members[0].tickets
+        assert nodes.members[2].tickets[0] is not None
+
+
+@pytest.mark.parametrize("older", [0, 2], ids=["the one that was asked", "the next one"])
+@running
+async def test_a_deletion_of_unknown_outcome_is_not_sent_again_among_older_nodes(older: int) -> None:
+    async with group(3) as nodes:
+        nodes.members[older].repeats = False
+        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        nodes.elect(2)
+        assert isinstance(await waiting, Unknown)
+        assert not nodes.members[2].decided
+
+
+REFUSED = Refused(409, "another try may have been done")
+
+
+@pytest.mark.parametrize(("older", "answer"), [(0, Unknown), (2, Refused)])
+def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_comes(
+    older: int, answer: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a node that keeps to tickets has looked whether an earlier try was done."""
+    monkeypatch.setattr("registry.forwarding.command_forwarder.RETIRE_S", 30.0)
+
+    async def refuse_late() -> None:
+        async with group(3) as nodes:
+            nodes.members[older].repeats = False
+            nodes.members[0].answers = False
+            nodes.elect(0)
+            waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA), doubt=True))
+            await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+            nodes.elect(2)
+            await until_met(nodes.members[1])
+            nodes.members[0].unanswered.pop()(REFUSED)
+            assert isinstance(await waiting, answer)
+            assert not nodes.members[2].decided
+
+    asyncio.run(asyncio.wait_for(refuse_late(), 30))
+
+
+@running
+async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_node() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        primary, secondary = nodes.members
+        primary.long = {"s"}
+        line = line_of(secondary)
+        await until_met(secondary)
+        line._peer.standing = msgspec.structs.replace(line._peer.standing, repeats=False)
+        wanted = Wanted(DeleteSubject("s"), 5.0)
+        reply = await line._queued(_Item(wanted, 0, in_s(5), asyncio.Future(), doubt=True, alone=True))
+        assert isinstance(reply.outcome, Unknown)
+        assert not primary.unanswered
+
+
+@running
+async def test_a_deletion_that_a_primary_does_not_remember_far_enough_stays_unknown() -> None:
+    async with group(3) as nodes:
+        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        nodes.members[2].remembers_since = 1
+        nodes.elect(2)
+        assert isinstance(await waiting, Unknown)
+        assert not nodes.members[2].decided
+
+
+@running
+async def test_a_command_that_certainly_was_not_done_gets_a_newer_ticket_when_its_own_is_too_old() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[0], Register("s", SCHEMA)), Done)
+        assert nodes.members[1].at == 0, "it knows nothing of the log's end"
+        nodes.members[0].remembers_since = nodes.members[0].at
+        assert isinstance(await submit(nodes.members[1], DeleteSubject("s")), Done)
+        ticket = nodes.members[0].tickets[-1]
+        assert ticket is not None
+        assert ticket.since == nodes.members[0].remembers_since
+
+
+@running
+async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_understood() -> None:
+    """A batch and its answer as the version before this one encodes them."""
+    old_batch = {
+        "wanted": [{"command": {"type": "Register", "subject": "s", "schema": SCHEMA}, "remaining_s": 5.0}],
+        "node": "old",
+    }
+    async with group(1) as nodes:
+        nodes.elect(0)
+        connection = await connect(nodes.identities[0].peer, 5.0)
+        answer = await connection.request("POST", COMMANDS, body=msgspec.msgpack.encode(old_batch))
+        await connection.close()
+        assert msgspec.msgpack.decode(answer.body)["outcomes"][0]["type"] == "Done"
+        assert nodes.members[0].tickets == [None]
+    old_answer = msgspec.msgpack.encode({"outcomes": [{"type": "Unknown", "message": "why"}]})
+    assert outcomes_of(old_answer, 1).outcomes == [Unknown("why", repeats=False)]
+    new = Batch([Wanted(DeleteSubject("s"), 1.0, "r", Ticket(b"0" * TICKET_BYTES, 7))])
+
+    understood = msgspec.msgpack.decode(encode(new), type=OldBatch)
+    assert understood.wanted[0].command == DeleteSubject("s")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Dissociate("orders-1", "topic"),
+        Register("s", SCHEMA, propagate_tags=True),
+        TagVersion("s", 1),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_an_older_primary_does_not_know_is_refused_and_takes_no_others_along(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.forwarding.server.FEATURES", ())  # as a node that tells of none
+
+    async def both() -> None:
+        async with group(2) as nodes:
+            nodes.elect(0)
+            known, unknown = await asyncio.gather(
+                submit(nodes.members[1], Register("s", SCHEMA)), submit(nodes.members[1], command)
+            )
+            assert isinstance(known, Done)
+            assert isinstance(unknown, Refused)
+            assert (unknown.code, "older version" in unknown.message) == (50003, True)
+            assert nodes.members[0].decided == [Register("s", SCHEMA)]
+
+    asyncio.run(asyncio.wait_for(both(), 30))
+
+
+@running
+async def test_an_answer_that_does_not_come_in_time_is_unknown() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        await until_met(nodes.members[1])
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA), 0.3), Unknown)
+
+
+@running
+async def test_the_own_writer_is_asked_again_elsewhere_when_it_has_lost_its_claim() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        nodes.members[0].answers = False
+        waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA)))
+        await until_async(lambda: nodes.members[0].unanswered, "the writer to have it")
+        nodes.elect(1)
+        nodes.members[0].unanswered.pop()(NotPrimary())
+        assert isinstance(await waiting, Done)
+        assert nodes.members[1].decided == [Register("s", SCHEMA)]
+
+
+@running
+async def test_too_many_writes_are_refused_here_and_there() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        nodes.members[0].full = True
+        for member in nodes.members:
+            outcome = await submit(member, Register("s", SCHEMA))
+            assert outcome == Refused(503, "Too many writes are waiting")
+
+
+@running
+async def test_a_write_from_a_confluent_node_is_decided_here_but_not_handed_on() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[0], Register("s", SCHEMA), forwarded=True), Done)
+        outcome = await submit(nodes.members[1], Register("t", SCHEMA), forwarded=True)
+        assert outcome == Refused(50004, "Leader not known.")
+
+
+@running
+async def test_a_write_from_a_confluent_node_waits_while_this_one_is_becoming_primary() -> None:
+    async with group(1) as nodes:
+        nodes.members[0].becomes("following", None)
+        waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA), forwarded=True))
+        await until_async(lambda: under_way(nodes), "it to wait")
+        nodes.elect(0)
+        assert isinstance(await waiting, Done)
+
+
+@running
+async def test_a_primary_that_ended_is_evicted_until_that_has_worked() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        await submit(nodes.members[1], Register("s", SCHEMA))
+        await nodes.members[0].peers.stop(0.0)
+        await until_async(lambda: nodes.members[1].evicted == [nodes.identities[0]] * 2, "the eviction")
+
+
+@running
+async def test_a_primary_that_nobody_has_met_is_not_evicted() -> None:
+    async with group(2) as nodes:
+        await nodes.members[0].peers.stop(0.0)
+        nodes.elect(0)
+        await until_in_vain(nodes.members[1])
+        await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert not nodes.members[1].evicted
+
+
+@running
+async def test_whether_a_node_can_be_reached() -> None:
+    async with group(2) as nodes:
+        one, other = nodes.members[0].peers, nodes.identities[1]
+        assert await one.reachable(other) == ""
+        assert await one.reachable(_changed(other, peer="")) == ""
+        assert "is node n1, not node n2" in await one.reachable(_changed(other, node="n2"))
+        nobody = _changed(other, peer=f"127.0.0.1:{free_port()}")
+        assert f"cannot be reached at its peer endpoint {nobody.peer}" in await one.reachable(nobody)
+
+
+@pytest.mark.parametrize("peer", ["nonsense", "127.0.0.1:99999", "a..b:1", "127.0.0.1:"])
+@running
+async def test_a_node_that_advertises_what_is_no_address_cannot_be_reached(peer: str) -> None:
+    async with group(2) as nodes:
+        odd = _changed(nodes.identities[1], peer=peer)
+        assert "is no address" in await nodes.members[0].peers.reachable(odd)
+        nodes.members[0].becomes("secondary", odd)
+        await until_in_vain(nodes.members[0])
+        outcome = await submit(nodes.members[0], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+
+
+def _changed(identity: Any, **fields: Any) -> Any:
+    return dataclasses.replace(identity, **fields)
+
+
+@running
+async def test_nodes_with_the_same_secret_work_together() -> None:
+    async with group(2, Security(secret="a secret of sixteen")) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert await nodes.members[0].peers.reachable(nodes.identities[1]) == ""
+
+
+@pytest.mark.parametrize("other", [Security(), Security(secret="another secret")])
+@running
+async def test_nodes_without_the_same_secret_do_not(other: Security) -> None:
+    async with group(2, Security(secret="a secret of sixteen"), other) as nodes:
+        nodes.elect(0)
+        await until_in_vain(nodes.members[1])
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+        assert not nodes.members[0].decided
+        assert "secret" in await nodes.members[1].peers.reachable(nodes.identities[0])
+
+
+@running
+async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "authority")
+    async with group(2, authority.security("one"), authority.security("other")) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert await nodes.members[0].peers.reachable(nodes.identities[1]) == ""
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@running
+async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, trusted: bool) -> None:
+    known, stranger = Authority(tmp_path, "known"), Authority(tmp_path, "unknown")
+    theirs = stranger.security("other")
+    if trusted:  # it knows the others' authority, but has no certificate of it
+        theirs = dataclasses.replace(theirs, authority=known.security("one").authority)
+    async with group(2, known.security("one"), theirs) as nodes:
+        nodes.elect(0)
+        await until_in_vain(nodes.members[1])
+        outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 50003
+        assert not nodes.members[0].decided
+
+
+@running
+async def test_no_write_waits_for_others_that_take_long_to_decide() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        primary, secondary = nodes.members
+        primary.long = {f"long{number}" for number in range(12)}
+        long = [asyncio.ensure_future(submit(secondary, Register(each, SCHEMA), 20)) for each in primary.long]
+        together = await asyncio.gather(*(submit(secondary, Register(f"s{n}", SCHEMA)) for n in range(50)))
+        await until_async(lambda: len(primary.unanswered) == 12, "all to be sent by themselves")
+        alone = await submit(secondary, Register("s", SCHEMA))
+        assert all(isinstance(each, Done) for each in (*together, alone))
+        assert not any(each.done() for each in long)
+        for answer in primary.unanswered:
+            answer(Refused(422, "too long"))
+        assert {await each for each in long} == {Refused(422, "too long")}
+
+
+@running
+async def test_no_small_write_waits_for_large_ones() -> None:
+    async with group(2) as nodes:
+        primary, secondary = nodes.members
+        primary.held = {"large"}
+        nodes.elect(0)
+        await until_met(secondary)
+        text = SCHEMA.replace('"R"', f'"{"R" * LARGE_BYTES}"')
+        large = []
+        while len(large) <= UNDER_WAY_MAX:
+            large.append(asyncio.ensure_future(submit(secondary, Register("large", text), 20)))
+            await until_async(lambda: primary.unanswered, "the first to be sent")
+            await until_async(lambda: under_way(nodes) == len(large), "it to be under way")
+        assert isinstance(await submit(secondary, Register("s", SCHEMA)), Done)
+        assert not any(each.done() for each in large)
+        for each in large:
+            each.cancel()
+
+
+@running
+async def test_a_large_write_too_many_is_refused_and_small_ones_are_not() -> None:
+    async with group(2) as nodes:
+        nodes.members[0].held = {"large"}
+        nodes.elect(0)
+        await until_met(nodes.members[1])
+        text = "x" * (ROOM_BYTES // 2)
+        first, second = (
+            asyncio.ensure_future(submit(nodes.members[1], Register("large", text))) for _ in range(2)
+        )
+        outcome = await second
+        assert isinstance(outcome, Refused)
+        assert outcome.code == 503
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        assert not first.done()
+        first.cancel()

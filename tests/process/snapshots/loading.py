@@ -1,0 +1,70 @@
+"""Loading snapshots in tests: into a store of its own, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record
+from registry.domain.rows.layout import scan
+from registry.domain.rows.memory_views import OverlayView
+from registry.store.lmdb import Store
+from registry.store.open import Load, open_store
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+from snapshots.format.parts import Row
+from snapshots.format.writer import publish, unite, write_run
+from snapshots.loading.load import Told, load
+from tests.sample_snapshots import LOG, MAP, about
+
+ANY_END = 1 << 62
+
+
+def parted(location: Location, runs: Sequence[Sequence[Row]], offset: int = 7) -> Manifest:
+    """A snapshot with one part for each run of rows."""
+    known = about(offset)
+    return publish(location, known, unite(write_run(location, known.id, [run]) for run in runs))
+
+
+def quiet(step: str, rows: int, size: int) -> None:
+    pass
+
+
+def loading(location: Location, manifest: Manifest, told: Told = quiet) -> Load:
+    """What :func:`open_store` is given to load it, whatever the store holds."""
+
+    def make(folder: Path, applied: int) -> bool:
+        load(manifest, location, folder, map_bytes=MAP, told=told)
+        return True
+
+    return make
+
+
+def opened(path: Path, load: Load | None = None, log: str = LOG, unfit: str = "") -> Store:
+    return open_store(path / "store", log, ANY_END, map_bytes=MAP, load=load, unfit=unfit)[0]
+
+
+def rows_in_store(store: Store) -> list[Row]:
+    with store.view() as view:
+        return list(scan(view, b"", b""))
+
+
+def follow(store: Store, tail: Iterable[Record]) -> None:
+    """Apply records one by one, as the follower does."""
+    for record in tail:
+        changes: dict[bytes, bytes | None] = {}
+        with store.view() as view:
+            changes.update(apply(OverlayView(view, changes), record))
+        store.commit(changes, record.offset + 1)
+
+
+def verified(store: Store) -> bool:
+    """Whether its rows give its digest."""
+    while not store.verify_step(1000):
+        pass
+    return True
+
+
+Damage = Callable[[bytes], bytes | None]
+"""What becomes of a file; ``None``: it goes."""

@@ -1,0 +1,206 @@
+"""``registrar snapshot diff``: what was added, removed and changed, between snapshots and what runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry
+from registry.domain.model import TOP, Subject
+from snapshots.format.manifest import Manifest
+from tests.process.snapshots.command_line import registrar
+from tests.process.test_reseed import register
+from tests.running import Registry
+from tests.sample_snapshots import build, log_of, version
+
+
+def run(data: Path, *words: str, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    return registrar("snapshot", "diff", *words, "--data", str(data), *options)
+
+
+def found(data: Path, *words: str) -> list[dict[str, Any]]:
+    done = run(data, *words, options=["--json"])
+    assert done.returncode in (0, 1), done.stderr
+    listed = json.loads(done.stdout)
+    assert bool(listed) == bool(done.returncode)
+    return list(listed)
+
+
+def config(name: str, level: str) -> Entry:
+    scope = Subject.parse(name)
+    return Entry(records.config_key(scope), values.config_value(scope, {"compatibilityLevel": level}))
+
+
+def mode(name: str, mode: str) -> Entry:
+    scope = Subject.parse(name)
+    return Entry(records.mode_key(scope), values.mode_value(scope, mode))
+
+
+def delete_mark(name: str, upto: int) -> Entry:
+    scope = Subject.parse(name)
+    return Entry(records.delete_subject_key(scope), values.delete_subject_value(scope, upto))
+
+
+OLD = [
+    version("kept", 1, 1),
+    version("kept", 2, 2, '"long"'),
+    version("deleted", 1, 3),
+    version("gone", 1, 4),
+    version("gone", 2, 5, '"long"'),
+    version("other", 1, 6),
+    version("d", 1, 1, context=".c"),
+    config("kept", "FULL"),
+    config("gone", "NONE"),
+    mode("kept", "READONLY"),
+]
+NEW = [
+    delete_mark("deleted", 1),
+    Entry(records.schema_key(Subject.parse("gone"), 1), None),
+    Entry(records.schema_key(Subject.parse("gone"), 2), None),
+    Entry(records.config_key(Subject.parse("gone")), None),
+    version("kept", 3, 7, '"double"'),
+    version("added", 1, 8),
+    version("other", 1, 6, '"string"'),
+    config("kept", "BACKWARD"),
+    mode("", "READONLY"),
+]
+
+
+def snapshots(data: Path) -> tuple[Manifest, Manifest]:
+    log = log_of([*OLD, *NEW])
+    return build(data, log, len(OLD)), build(data, log)
+
+
+def test_what_differs_is_told(tmp_path: Path) -> None:
+    old, new = snapshots(tmp_path)
+    told = {
+        (each["change"], each["what"], each["name"], each.get("version"))
+        for each in found(tmp_path, old.id, "latest")
+    }
+    assert told == {
+        ("changed", "config", "kept", None),
+        ("removed", "config", "gone", None),
+        ("added", "mode", "", None),
+        ("added", "subject", "added", None),
+        ("added", "version", "added", 1),
+        ("added", "version", "kept", 3),
+        ("removed", "subject", "gone", None),
+        ("removed", "version", "gone", 1),
+        ("removed", "version", "gone", 2),
+        ("changed", "version", "deleted", 1),
+        ("changed", "version", "other", 1),
+    }
+    told_back = {(each["change"], each["name"]) for each in found(tmp_path, new.id, old.id)}
+    assert ("removed", "added") in told_back
+    assert ("added", "gone") in told_back
+
+
+def test_it_is_told_in_words(tmp_path: Path) -> None:
+    old, new = snapshots(tmp_path)
+    done = run(tmp_path, old.id, new.id)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert '~ kept config: compatibilityLevel "FULL" → "BACKWARD"' in lines
+    assert "~ deleted version 1: deleted false → true" in lines
+    assert "- gone: versions 2" in lines
+    assert '+ (top level) mode: mode "READONLY"' in lines
+    same = run(tmp_path, new.id, new.id)
+    assert (same.returncode, same.stdout) == (0, "they are the same\n")
+
+
+def test_other_offsets_and_times_are_no_difference(tmp_path: Path) -> None:
+    old = build(tmp_path, log_of([*OLD, *NEW]))
+    again = build(tmp_path, log_of([OLD[0], *OLD, *NEW]))
+    assert found(tmp_path, old.id, again.id) == []
+
+
+def test_defaults_that_are_spelled_out_are_no_difference(tmp_path: Path) -> None:
+    old = build(tmp_path, log_of(OLD))
+    spelled = build(tmp_path, log_of([*OLD, config("", "BACKWARD"), mode("", "READWRITE")]))
+    assert TOP == Subject.parse("")
+    assert found(tmp_path, old.id, spelled.id) == []
+
+
+@pytest.mark.parametrize("words", [("latest", "latest"), ("20200101T000000Z-000000000001-aaaaaa", "latest")])
+def test_what_cannot_be_compared_has_an_exit_code_of_its_own(tmp_path: Path, words: tuple[str, str]) -> None:
+    done = run(tmp_path, *words)
+    assert done.returncode == 2
+    assert "snapshot" in done.stderr
+
+
+def test_a_damaged_snapshot_is_not_compared(tmp_path: Path) -> None:
+    old, new = snapshots(tmp_path)
+    (tmp_path / "snapshots" / new.id / new.parts[0].name).write_bytes(b"")
+    assert run(tmp_path, old.id, new.id).returncode == 2
+
+
+@contextmanager
+def without_lists(url: str) -> Iterator[str]:
+    """The registry at ``url`` as one that has only Confluent's resources."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            known = not self.path.startswith("/admin/")
+            answer = httpx.get(f"{url}{self.path}" if known else f"{url}/nothing", timeout=60)
+            self.send_response(answer.status_code)
+            self.send_header("content-length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
+    running = Registry(tmp_path / "data", "--readers", "0").wait()
+    names = [f"s{number}" for number in range(3)]
+    for name in (*names, "a/b ö", ":.c:d"):
+        register(running, quote(name, safe=""), '"int"')
+    httpx.put(f"{running.url}/config/s1", json={"compatibility": "FULL"}, timeout=60).raise_for_status()
+    httpx.put(f"{running.url}/config/:.c:", json={"compatibility": "NONE"}, timeout=60).raise_for_status()
+    httpx.delete(f"{running.url}/subjects/s2", timeout=60).raise_for_status()
+    built = registrar("snapshot", "build", "--data", str(running.data))
+    assert built.returncode == 0, built.stderr
+    assert found(running.data, "latest", running.url) == []
+    asked = httpx.get(f"{running.url}/metrics", timeout=60).text
+    assert 'method="GET",route="/admin/configs"' in asked
+    assert 'method="GET",route="/config/{subject}"' not in asked, "not one request for each subject"
+    with without_lists(running.url) as url:
+        assert found(running.data, "latest", url) == [], "Confluent's registry does not have all at once"
+    register(running, "s0", '"int"')
+    register(running, "new", '"string"')
+    httpx.delete(f"{running.url}/subjects/a%2Fb%20%C3%B6", timeout=60).raise_for_status()
+    httpx.delete(f"{running.url}/config/s1", timeout=60).raise_for_status()
+    told = {
+        (each["change"], each["what"], each["name"]) for each in found(running.data, "latest", running.url)
+    }
+    assert told == {
+        ("removed", "config", "s1"),
+        ("added", "subject", "new"),
+        ("added", "version", "new"),
+        ("changed", "version", "a/b ö"),
+    }
+    assert running.stop() == 0
+    gone = run(running.data, "latest", running.url)
+    assert gone.returncode == 2
+    assert "cannot be asked" in gone.stderr

@@ -1,0 +1,219 @@
+"""``registrar snapshot restore``: the registry is the same one again, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from deploy.local.broker import Broker
+from registry.domain import reseed
+from registry.domain.log_format.records import Record
+from registry.domain.rows.memory_views import DictView
+from registry.log.contract import Log
+from registry.log.embedded.log import EmbeddedLog
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+from tests.process.snapshots.command_line import registrar
+from tests.process.test_reseed import delete, killed_at_the_first_progress, opened
+from tests.running import ROOT, Registry
+from tests.sample_snapshots import build, log_of, rows_in, version
+from tests.unit.random_logs import fold
+
+LATEST = "latest"
+
+
+@pytest.fixture
+def topic(kafka: Broker) -> Iterator[str]:
+    name = f"restored-{uuid4().hex[:8]}"
+    yield name
+    delete(kafka, name)
+
+
+def command(data: Path, snapshots: Path, *flags: str) -> list[str]:
+    where = ("--data", str(data), "--snapshots", str(snapshots))
+    return [sys.executable, "-m", "registry", "snapshot", "restore", LATEST, *where, *flags]
+
+
+def run(data: Path, snapshots: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    return registrar(*command(data, snapshots, *flags)[3:])
+
+
+def rows_of_log(log: Log) -> DictView:
+    rows, end, offset = DictView(), log.ask_end(30), 0
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 1000, 1 << 20)
+        fold(fetched.records, rows)
+        offset = fetched.next
+    return rows
+
+
+def made(folder: Path, records: list[Record]) -> tuple[Manifest, DictView]:
+    manifest = build(folder, records)
+    return manifest, DictView(rows_in(Location.parse(folder / "snapshots"), manifest))
+
+
+def many(count: int) -> list[Record]:
+    return log_of(version(f"subject-{number}", 1, number + 1, f'"{number}"') for number in range(count))
+
+
+def asked(registry: Registry, path: str) -> Any:
+    answer = httpx.get(f"{registry.url}{path}", timeout=60)
+    body = answer.json()
+    for each in body if isinstance(body, list) else [body]:
+        if isinstance(each, dict):
+            each.pop("ts", None)  # the time of a version is that of its record, which is a new one
+    return answer.status_code, body
+
+
+def said_by(registry: Registry) -> dict[str, Any]:
+    paths = (
+        "/subjects?deleted=true", "/subjects", "/contexts", "/config", "/config/a?defaultToGlobal=false",
+        "/mode", "/mode/b?defaultToGlobal=false", "/schemas?deleted=true&subjectPrefix=:*:",
+        "/schemas/ids/1", "/schemas/ids/2", "/schemas/ids/3", "/subjects/a/versions/2/referencedby",
+        "/subjects/b/versions?deleted=true", "/subjects/:.c:d/versions/1",
+    )  # fmt: skip
+    return {path: asked(registry, path) for path in paths}
+
+
+def filled(registry: Registry) -> None:
+    def do(method: str, path: str, **body: Any) -> None:
+        answer = httpx.request(method, f"{registry.url}{path}", json=body or None, timeout=60)
+        assert answer.is_success, answer.text
+
+    record = '{"type":"record","name":"R","fields":[]}'
+    do("PUT", "/config", compatibility="NONE")
+    do("POST", "/subjects/a/versions", schema='"int"')
+    do("POST", "/subjects/a/versions", schema=record)
+    reference = [{"name": "R", "subject": "a", "version": 2}]
+    do("POST", "/subjects/b/versions", schema='{"type":"array","items":"R"}', references=reference)
+    do("POST", "/subjects/b/versions", schema='"string"')
+    do("POST", "/subjects/:.c:d/versions", schema='"long"')
+    do("DELETE", "/subjects/b/versions/2")
+    do("POST", "/subjects/gone/versions", schema='"double"')
+    do("DELETE", "/subjects/gone")
+    do("DELETE", "/subjects/gone?permanent=true")
+    do("PUT", "/config/a", compatibility="FULL")
+    do("PUT", "/mode/b", mode="READONLY")
+
+
+def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Path) -> None:
+    first = Registry(tmp_path / "first", "--readers", "0").wait()
+    filled(first)
+    said = said_by(first)
+    # The node goes on: what is built is the state at one offset of its log.
+    flags = ("--data", str(first.data), "--snapshots", str(tmp_path / "kept"))
+    built = registrar("snapshot", "build", *flags)
+    assert built.returncode == 0, built.stderr
+    assert first.stop() == 0
+    done = run(tmp_path / "second", tmp_path / "kept")
+    assert done.returncode == 0, done.stderr
+    assert "read back: the log gives the same" in done.stdout
+    second = Registry(tmp_path / "second", "--readers", "0").wait()
+    assert said_by(second) == said
+    answer = httpx.post(f"{second.url}/subjects/new/versions", json={"schema": '"bytes"'}, timeout=60)
+    assert answer.json()["id"] > 5, "no id is given twice, not even that of a schema that is gone"
+    assert second.stop() == 0
+
+
+def test_trying_only_writes_nothing(tmp_path: Path) -> None:
+    made(tmp_path, many(10))
+    tried = run(tmp_path / "new", tmp_path / "snapshots", "--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert "does not exist; it would be made" in tried.stdout
+    assert not (tmp_path / "new" / "log").exists()
+
+
+def test_a_log_that_is_not_empty_is_refused_with_what_clashes(tmp_path: Path) -> None:
+    made(tmp_path, many(10))
+    with closing(EmbeddedLog(tmp_path / "new" / "log")) as log:
+        log.append([version("subject-3", 1, 4, '"other"'), version("elsewhere", 1, 7, '"mine"')])
+    for flags in (["--dry-run"], []):
+        refused = run(tmp_path / "new", tmp_path / "snapshots", *flags)
+        assert refused.returncode == 1
+        assert "is not empty" in refused.stderr
+        assert "Name another folder with --data" in refused.stderr
+        assert not {"delete", "Move"} & set(refused.stderr.split()), "no advice that could lose data"
+        assert "clash: version 1 of 'subject-3' is another schema there" in refused.stdout
+        assert "clash: id 4 in the context . is another schema there" in refused.stdout
+        assert "clash: id 7 in the context . is another schema there" in refused.stdout
+    with closing(EmbeddedLog(tmp_path / "new" / "log")) as log:
+        assert log.ask_end(1) == 2
+
+
+def test_a_damaged_snapshot_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    manifest, _ = made(tmp_path, many(10))
+    part = tmp_path / "snapshots" / manifest.id / manifest.parts[0].name
+    part.write_bytes(part.read_bytes()[:-8])
+    refused = run(tmp_path / "new", tmp_path / "snapshots")
+    assert refused.returncode == 1
+    assert manifest.parts[0].name in refused.stderr
+    assert not (tmp_path / "new" / "log").exists()
+
+
+def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    count = 15_000
+    _, rows = made(tmp_path, many(count))
+    flags = ("--kafka", kafka.address, "--topic", topic)
+    new = tmp_path / "new"
+    for _ in range(10):
+        killed_at_the_first_progress(command(new, tmp_path / "snapshots", *flags))
+        with closing(opened(kafka, topic)) as log:
+            there = log.ask_end(30)
+        if there < count:
+            break
+        delete(kafka, topic)  # it was done before the kill came
+    assert 0 < there < count
+    done = run(new, tmp_path / "snapshots", *flags)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert f"holds {there} of these records" in done.stdout
+    with closing(opened(kafka, topic)) as log:
+        assert log.ask_end(30) == count + 1
+        assert list(reseed.differences(rows, rows_of_log(log))) == []
+    again = run(new, tmp_path / "snapshots", *flags)
+    assert again.returncode == 0, again.stderr
+    assert "holds all of it" in again.stdout
+    assert not {each.name for each in new.iterdir()} & {"restoring", "log"}
+
+
+def test_a_topic_that_is_not_empty_is_left_as_it_is(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    made(tmp_path, many(10))
+    with closing(opened(kafka, topic)) as log:
+        log.claim()
+        log.append([version("elsewhere", 1, 7, '"mine"')])
+        end = log.ask_end(30)
+        refused = run(tmp_path / "new", tmp_path / "snapshots", "--kafka", kafka.address, "--topic", topic)
+        assert refused.returncode == 1
+        assert "clash: id 7 in the context . is another schema there" in refused.stdout
+        assert "Name another topic with --topic" in refused.stderr
+        assert "elete" not in refused.stderr, "no advice that could lose data"
+        assert log.ask_end(30) == end
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
+    made(tmp_path, many(3000))
+    for turn in range(10):
+        with subprocess.Popen(
+            command(tmp_path / f"new{turn}", tmp_path / "snapshots"),
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("snapshot "):
+                    os.kill(process.pid, signal.SIGINT)
+                    break
+            _, said = process.communicate(timeout=60)
+        if process.returncode:
+            break  # else it was done before the signal came
+    assert process.returncode == 1
+    assert "interrupted; run the same command again" in said

@@ -1,0 +1,401 @@
+"""Real Spark over real logs: the files are those of the plain fold, whatever stands in the log."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from hypothesis import Phase, given, settings
+from pyspark.sql import SparkSession
+
+from deploy.local.broker import COMPACTS_SOON, Broker
+from registry.config.settings import Settings
+from registry.domain.fold.fold import owner
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, Record
+from registry.domain.model import Subject
+from registry.domain.rows import digest, layout
+from registry.domain.rows.memory_views import DictView
+from registry.log.embedded.log import EmbeddedLog
+from snapshots.building import local
+from snapshots.building.sources import Source, open_source
+from snapshots.building.task import Task, silent
+from snapshots.format.manifest import MANIFEST, Manifest
+from snapshots.format.parts import begins_part
+from snapshots.format.reader import Unusable
+from snapshots.spark import engine
+from snapshots.spark.engine import build
+from snapshots.spark.records import with_owner
+from snapshots.spark.session import open_session
+from tests.kafka_topics import make_topic
+from tests.running import ROOT, until
+from tests.sample_snapshots import files_of, rows_in, task
+from tests.unit.random_logs import covering, fold, logs, rows_of
+
+# PySpark leaves the sockets through which results come to the collector of garbage.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+MASTER = "local[2]"
+QUICK = (
+    "spark.ui.enabled=false"
+    " spark.driver.extraJavaOptions='-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+)
+"""For a session that is there sooner."""
+LOGS = 60
+COMPACTS = {
+    "min.compaction.lag.ms": "0",
+    "segment.ms": "50",
+    "min.cleanable.dirty.ratio": "0.0",
+    "delete.retention.ms": str(7 * 86_400_000),
+}
+_SUBJECT = re.compile(rb'"subject":"((?::\.c:)?)([^"])')
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests here; builds find it running."""
+    given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=QUICK)
+    with open_session(given) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def compacting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("compacting"), settings=COMPACTS_SOON) as broker:
+        yield broker
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Task]]:
+    """Makes tasks over a topic, or over the embedded log in ``tmp_path``."""
+    sources: dict[str, Source] = {}
+
+    def make(broker: Broker | None, topic: str, end: int, base: Manifest | None = None) -> Task:
+        where = {"kafka": broker.address, "topic": topic} if broker else {}
+        given = Settings(data=tmp_path, allow_delete_policy=True, **where)
+        if topic not in sources:
+            sources[topic] = open_source(given)
+        made = task(tmp_path, sources[topic], end, base)
+        object.__setattr__(made, "settings", given)
+        return made
+
+    yield make
+    for source in sources.values():
+        source.log.close()
+
+
+def of_other_subjects(log: list[Record], number: int) -> list[Record]:
+    """The same log with subjects of its own; what belongs to contexts and the cluster stays common."""
+
+    def renamed(raw: bytes | None) -> bytes | None:
+        return raw and _SUBJECT.sub(rb'"subject":"\g<1>%d\2' % number, raw)
+
+    return [record._replace(key=renamed(record.key)) for record in log]
+
+
+def many_logs(count: int) -> list[Record]:
+    """Random logs, one behind the other."""
+    found: list[list[Record]] = []
+
+    @settings(max_examples=count, database=None, phases=[Phase.generate])
+    @given(logs)
+    def collect(log: list[Record]) -> None:
+        found.append(of_other_subjects(log, len(found)))
+
+    collect()
+    return [record for log in found for record in log]
+
+
+def beginning_parts(kind: bytes, count: int) -> list[Subject]:
+    """Subjects whose rows in a table begin a part; a version's row, that of version 1."""
+    end = layout.number(1) if kind == layout.VERSION else b""
+    names = (f"n{number}" for number in range(10_000_000))
+    return list(
+        islice(
+            (
+                Subject(".", name)
+                for name in names
+                if begins_part(b"%b.\0%b\0%b" % (kind, name.encode(), end))
+            ),
+            count,
+        )
+    )
+
+
+def cut_log() -> list[Entry]:
+    """Entries that begin parts, join them again, and begin others."""
+    configs, versions = beginning_parts(layout.CONFIG, 4), beginning_parts(layout.VERSION, 3)
+    level = [
+        Entry(records.config_key(subject), values.config_value(subject, {"compatibilityLevel": "FULL"}))
+        for subject in configs
+    ]
+    version = [
+        Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, number, '"int"'))
+        for number, subject in enumerate(versions)
+    ]
+    return [
+        *level[:3],
+        *version[:2],
+        Entry(level[1].key, None),
+        level[3],
+        version[2],
+        Entry(version[0].key, None),
+    ]
+
+
+def numbered(entries: list[Any], first_ms: int = 1_000, step_ms: int = 1) -> list[Record]:
+    return [
+        Record(offset, first_ms + step_ms * offset, key, value)
+        for offset, (*_, key, value) in enumerate(entries)
+    ]
+
+
+def produced(servers: str, topic: str, log: list[Record]) -> None:
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "enable.idempotence": True,
+            "batch.num.messages": 5,
+            "log_level": 0,
+        }
+    )
+    for record in log:
+        producer.produce(topic, record.value, record.key, partition=0, timestamp=record.ts)
+    assert producer.flush(60) == 0
+
+
+def check(made: Manifest, plain: Manifest, at: Task, log: list[Record]) -> None:
+    """The snapshot is the other one, byte for byte, and with the tail it is the fold of the log."""
+    assert files_of(at.location, made) == files_of(at.location, plain)
+    assert (made.digest, made.counts, made.parts) == (plain.digest, plain.counts, plain.parts)
+    check_law(made, at, log)
+
+
+def check_law(made: Manifest, at: Task, log: list[Record]) -> None:
+    found = rows_in(at.location, made)
+    assert made.digest == digest.of_rows(found)
+    tail = [record for record in log if record.offset >= made.offset]
+    assert dict(fold(tail, DictView(found)).rows()) == rows_of(log)
+
+
+def test_what_spark_builds_is_what_the_plain_fold_builds(
+    spark: SparkSession, kafka: Broker, opened: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, cuts = many_logs(LOGS), cut_log()
+    middle = len(random) // 2
+    log = numbered([*random[:middle], *cuts[:5], *random[middle:-20], *cuts[5:], *random[-20:]])
+    # Where all keys count, brokers take none that are null.
+    topic = make_topic(kafka.address, {"cleanup.policy": "delete", "retention.ms": "-1"})
+    produced(kafka.address, topic, log)
+    base_end, end = middle + 5, len(log) - 20
+    base = build(opened(kafka, topic, base_end), silent)
+    check(base, local.build(opened(kafka, topic, base_end), silent), opened(kafka, topic, end), log)
+    plain = local.build(opened(kafka, topic, end), silent)
+    for on, brief in ((base, True), (base, False), (None, True), (None, False)):
+        monkeypatch.setattr(engine, "BRIEF", end if brief else 0)
+        made = build(opened(kafka, topic, end, on), silent)
+        check(made, plain, opened(kafka, topic, end), log)
+        assert (made.engine, made.base, made.offset) == ("spark", on.id if on else "", end)
+    assert len(plain.parts) > 3, "the log is made so that rows begin parts"
+    assert {part.first for part in base.parts} - {part.first for part in plain.parts}, "and so that they join"
+
+
+def test_the_jvm_groups_keys_as_the_fold_does(spark: SparkSession) -> None:
+    plain = b'{"keytype":"SCHEMA","subject":"%b","version":%b,"magic":1}'
+    names = [
+        b"a", b" ", b"a-b.c_d", b":.c:a", b":c", b"a:.b", b"l" * 120, b"l" * 121, b"\xc3\xa9", b"\xff",
+        b"\\u0061",         b'\\"', b"\x7f", b"~", b"", b"\x01", b"a\n",
+    ]  # fmt: skip
+    keys = [
+        plain % (name, version) for name in names for version in (b"1", b"0", b"10", b"2147483648", b"01")
+    ]
+    keys += [key + end for key in keys[:3] for end in (b"\n", b" ", b"\0", b"x")]
+    keys += [record.key for record in many_logs(30) if record.key is not None]
+    listed = [(bytearray(key), number, 0, None) for number, key in enumerate(keys)]
+    listed.append((None, len(keys), 0, None))
+    frame = spark.createDataFrame(listed, "key binary, offset bigint, ts bigint, value binary")
+    found = {each.offset: (bytes(each.owner), each.each) for each in with_owner(frame).collect()}
+    assert [found[number][0] for number in range(len(keys) + 1)] == [*map(owner, keys), owner(None)]
+    marks = {number for number, key in enumerate(keys) if b"DELETE_SUBJECT" in key and found[number][0]}
+    assert {number for number, (_, each) in found.items() if each != -1} == marks
+    assert marks
+
+
+def test_the_embedded_log_is_read_in_pieces(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
+) -> None:
+    entries = [Entry(record.key, record.value) for record in many_logs(10) if record.key is not None]
+    found = embedded(tmp_path, [*entries, *(entry(number) for number in range(3_000))])
+    at = opened(None, "", len(found) - 10)
+    base = build(opened(None, "", 500), silent)
+    for on in (base, None):
+        made = build(opened(None, "", at.end, on), silent)
+        check(made, local.build(opened(None, "", at.end), silent), at, found)
+    nothing = build(opened(None, "", 0), silent)
+    assert (nothing.rows, nothing.parts, nothing.digest) == (0, (), digest.EMPTY)
+    again = build(opened(None, "", 500, base), silent)
+    assert again.parts == base.parts, "without news it is the same"
+
+
+def embedded(data: Path, entries: list[Entry]) -> list[Record]:
+    """Make the embedded log; its records."""
+    with closing(EmbeddedLog(data / "log")) as log:
+        log.append(entries)
+        return log.read(0, len(entries), 1 << 30).records
+
+
+def entry(number: int, text: str = '"int"') -> Entry:
+    subject = Subject(".", f"s{number}")
+    return Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, number + 1, text))
+
+
+def test_compaction_before_while_and_after_it_reads_does_no_harm(
+    spark: SparkSession, compacting: Broker, opened: Callable[..., Task]
+) -> None:
+    topic = make_topic(compacting.address, COMPACTS)
+    # Segments are cut, and so compacted, by the times of their records.
+    said = [record for record in many_logs(40) if record.key is not None]
+    log = numbered(covering(numbered([*said, *said])), round(time.time() * 1000) - 3_600_000, 20)
+    first, second = len(log) // 3, 2 * len(log) // 3
+    produced(compacting.address, topic, log[:first])
+    until(lambda: compacted(compacting, topic, log[:first]), 60, "compaction of what is there")
+    base = build(opened(compacting, topic, first), silent)
+    check_law(base, opened(compacting, topic, first), log)
+    produced(compacting.address, topic, log[first:second])
+    begun, over = threading.Event(), threading.Event()
+
+    def write_on() -> None:
+        for at in range(second, len(log), 10):
+            produced(compacting.address, topic, log[at : at + 10])
+            begun.set()
+            over.wait(0.2)
+
+    writing = threading.Thread(target=write_on)
+    writing.start()
+    assert begun.wait(60)
+    while_written = [build(opened(compacting, topic, second, on), silent) for on in (base, None)]
+    over.set()
+    writing.join()
+    for made in while_written:
+        check_law(made, opened(compacting, topic, second), log)
+        assert made.comparable_from > made.offset, "records may be gone that the offset still had"
+    until(lambda: compacted(compacting, topic, log), 60, "compaction of all")
+    for on in (base, None):
+        check_law(
+            build(opened(compacting, topic, second, on), silent), opened(compacting, topic, second), log
+        )
+
+
+def compacted(broker: Broker, topic: str, log: list[Record]) -> bool:
+    """Whether most of what may go is gone; what was written last stays."""
+    source = open_source(Settings(kafka=broker.address, topic=topic))
+    with closing(source.log):
+        offset, count = 0, 0
+        while offset < len(log) and source.log.wait(offset, 10):
+            fetched = source.log.read(offset, 1_000, 1 << 30)
+            offset, count = fetched.next, count + len(fetched.records)
+    keys = len({record.key for record in log})
+    return count <= keys + (len(log) - keys) / 2
+
+
+def test_a_damaged_base_is_refused_and_leaves_no_snapshot(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
+) -> None:
+    embedded(tmp_path, [entry(number) for number in range(20)])
+    base = build(opened(None, "", 10), silent)
+    file = tmp_path / "snapshots" / base.id / base.parts[0].name
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    at = opened(None, "", 20, base)
+    with pytest.raises(Unusable, match=f"{base.parts[0].name} is damaged"):
+        build(at, silent)
+    assert MANIFEST not in at.location.files(at.id)
+
+
+@pytest.mark.long
+def test_killed_python_workers_are_replaced(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
+) -> None:
+    embedded(tmp_path, [entry(number) for number in range(20_000)])
+    at = opened(None, "", 20_000)
+    killed: list[int] = []
+
+    def kill(step: str, done: int, total: int) -> None:
+        for worker in python_workers() if not killed and done < total else ():
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+
+    made = build(at, kill)
+    assert killed
+    plain = local.build(opened(None, "", 20_000), silent)
+    assert files_of(at.location, made) == files_of(at.location, plain)
+
+
+def python_workers() -> list[int]:
+    """The processes that run Python for Spark: children of the one that they are forked from."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if b"pyspark.daemon" in words:
+            found[int(folder.name)] = parent
+    ours = {pid for pid, parent in found.items() if _descends(parent, os.getpid())}
+    return [pid for pid in ours if found[pid] in found]
+
+
+def _descends(pid: int, ancestor: int) -> bool:
+    while pid > 1 and pid != ancestor:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return pid == ancestor
+
+
+KILLS_SPARK = """
+import os, signal, sys
+from pathlib import Path
+from pyspark import SparkContext
+from registry.config.settings import Settings
+from snapshots import building
+from snapshots.spark.engine import WRITING
+
+def kill(step, done, total):
+    if step == WRITING and list(Path(sys.argv[1]).glob("snapshots/*/part-*")):
+        os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+
+given = Settings(data=Path(sys.argv[1]), snapshots_spark_master="local[1]", snapshots_spark_conf=sys.argv[2])
+try:
+    building.build_now(given, None, "spark", kill)
+except building.FAILURES as error:
+    sys.exit(f"failed: {error}")
+"""
+
+
+@pytest.mark.long
+def test_a_killed_spark_leaves_no_snapshot_and_the_next_build_succeeds(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
+) -> None:
+    log = embedded(tmp_path, [entry(number) for number in range(20)])
+    command = [sys.executable, "-c", KILLS_SPARK, str(tmp_path), QUICK]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "failed: Spark" in done.stderr
+    assert list((tmp_path / "snapshots").glob("*/part-*")), "all was there but the manifest"
+    assert not list((tmp_path / "snapshots").glob(f"*/{MANIFEST}"))
+    at = opened(None, "", 20)
+    check(build(at, silent), local.build(opened(None, "", 20), silent), at, log)

@@ -1,0 +1,78 @@
+"""The table of association rules is what the setting chooses from; and what deciding by them costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from contextlib import suppress
+
+import pytest
+
+from registry.config.loading import Settings, table
+from registry.domain.commands import Associate, DeleteSubject, Dissociate, ResourceRequest, WantedAssociation
+from registry.domain.errors import RegistryError
+from registry.domain.log_format.records import AssociationKey, association_key
+from registry.domain.model import Subject
+from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
+from registry.domain.rows.memory_views import DictView
+from registry.wiring import defaults
+from tests.running import ROOT
+from tests.unit.small_registry import SmallRegistry, record
+
+(SETTING,) = (setting for setting in table() if setting.name == "associations_rules")
+
+
+def test_the_setting_has_the_names_of_the_table_and_released_rules_by_default() -> None:
+    assert SETTING.kind.allowed == "one of " + ", ".join(ASSOCIATION_RULES)
+    assert defaults(Settings()).association_rules is RELEASED
+
+
+@pytest.mark.parametrize("name", ASSOCIATION_RULES)
+def test_the_setting_chooses_a_row(name: str) -> None:
+    settings = dataclasses.replace(Settings(), associations_rules=SETTING.kind.read(name))
+    assert defaults(settings).association_rules is ASSOCIATION_RULES[name]
+
+
+def test_every_rule_is_asked_for_and_no_release_is() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "registry").rglob("*.py")}
+    for rule in dataclasses.fields(RELEASED):
+        assert any(re.search(rf"rules\.{rule.name}\b", text) for text in sources.values()), rule.name
+    named = {path.name for path, text in sources.items() if '"8.3"' in text}
+    assert named == {"association_rules.py", "settings.py"}
+
+
+class CountingView(DictView):
+    """Rows that count how many of them are read."""
+
+    reads = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        self.reads += 1
+        return super().get(key)
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        self.reads += 1
+        return super().seek(key)
+
+
+def test_a_subject_of_many_topics_costs_no_more_to_share_keep_or_leave() -> None:
+    def reads(topics: int) -> list[int]:
+        registry = SmallRegistry()
+        registry.view = CountingView()
+        registry.register("s", record("R"))
+        for number in range(topics):
+            registry.append(
+                association_key(AssociationKey(Subject(".", "s"), f"n{number}", "ns", "topic", "value")),
+                b'{"guid":"g","resourceId":"r%d","lifecycle":"WEAK","frozen":false}' % number,
+            )
+        wanted = WantedAssociation("value", "s", guid="018bcfe5-687b-7001-8203-040506070809")
+        request = ResourceRequest("n", "ns", "r", None, [wanted])
+        found = []
+        for command in (Associate(request, ".", create=True), DeleteSubject("s"), Dissociate("r", "topic")):
+            registry.view.reads = 0
+            with suppress(RegistryError):
+                registry.submit(command)
+            found.append(registry.view.reads)
+        return found
+
+    assert reads(300) == reads(10)
