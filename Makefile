@@ -27,7 +27,7 @@ HISTORIES ?= 5000
 TESTS   ?=
 # Kafka's older releases, and what "make test-ages" runs on each of them.
 AGES    ?= 2.8.2 3.3.2 3.9.1
-AGED    = tests/contract/log/test_log.py $(wildcard tests/contract/test_kafka_*.py) tests/election \
+AGED    = tests/contract/log/test_log.py $(wildcard tests/contract/log/test_kafka_*.py) tests/contract/election \
           $(addprefix tests/faults/test_faults.py::test_,$(AGED_FAULTS))
 AGED_FAULTS = a_killed_primary_is_replaced_and_fails_no_write_of_the_others \
           a_primary_frozen_longer_than_its_session_writes_nothing_when_it_is_thawed \

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from registry.api.worker_queries import Aside
+from registry.api.worker_queries import WorkerQueries
 from registry.workers.pool import Pool
 
 HOPS = 10
@@ -18,7 +18,7 @@ def test_others_get_the_loop_between_large_bodies() -> None:
     async def trial() -> None:
         loop = asyncio.get_running_loop()
         pool = Pool()
-        aside = Aside(pool)
+        queries = WorkerQueries(pool)
 
         def hop(left: int) -> None:
             if left:
@@ -33,7 +33,7 @@ def test_others_get_the_loop_between_large_bodies() -> None:
                 pass
             loop.call_soon(hop, HOPS)
 
-        await asyncio.gather(*(aside.do(large, 60.0, large=True) for _ in range(3)))
+        await asyncio.gather(*(queries.do(large, 60.0, large=True) for _ in range(3)))
         pool.close()
 
     asyncio.run(trial())
