@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from registry.domain.parsing.parser import Parser
+from tests.unit.decide.test_delete_costs import Counting
 from tests.unit.small_registry import SmallRegistry, record
-from tests.unit.test_delete_costs import Counting
 
 
 class Rows(Counting):
