@@ -59,7 +59,7 @@ class TooMuchText(Exception):
         self.refusal = refusal
 
 
-AHEAD_MAX = 512
+AHEAD_MAX = 256
 """Of a row of questions, how many are asked at once at most."""
 AHEAD_CHARACTERS_MAX = 8 * 1024 * 1024
 """And how much there may be to read for them, unless it is one question."""
