@@ -16,7 +16,7 @@ from registry.domain.lookup.metadata import RESERVED_PROPERTY, property_of
 from registry.domain.lookup.registration import Content
 from registry.domain.model import LATEST, Metadata, Subject
 from registry.domain.parsing.parser import VERDICT_BYTES, Parser, TooMuchText, together, with_next
-from registry.domain.parsing.schema_queries import SchemaQuery, Source, verdict_key
+from registry.domain.parsing.schema_queries import SchemaQuery, Source
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     Config,
@@ -28,7 +28,7 @@ from registry.domain.queries.scope import (
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.layout import View
-from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, Schema
+from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, Schema, digest
 
 from . import results
 from .results import READERS, Reader, Told, Verdict
@@ -93,8 +93,11 @@ def known_to_pass(
 
 def _wanted(content: Content, level: str, config: Config) -> bytes:
     """Return what stands for what is compared with each version, and how."""
-    source = Source(content.schema_type, content.text, tuple(content.dependencies))
-    return verdict_key(source, READERS[level], config.compatibility_policy or STRICT)
+    return _source(content).digest + digest((*READERS[level], config.compatibility_policy or STRICT))
+
+
+def _source(content: Content) -> Source:
+    return Source(content.schema_type, content.text, tuple(content.dependencies))
 
 
 class _Check:
@@ -196,15 +199,19 @@ class _Check:
         return False
 
     def _question(self, old: Registered) -> SchemaQuery | None:
-        """Return what is asked elsewhere where many are compared, unless one of the two is no schema."""
+        """Return what is asked elsewhere where many are compared, unless what it refers to is gone."""
         if not self.level.endswith("_TRANSITIVE"):
             return None
         try:
-            new, stored = self._content.parsed(self._parser), self._parser.stored(self._view, old)
+            stored = self._parser.source(self._view, old)
         except InvalidSchema:
             return None
-        details = (("policy", self._policy), ("readers", READERS[self.level]))
-        return SchemaQuery("passes", new.source, stored.source, details)
+        details = (
+            ("key", self._wanted + stored.digest),
+            ("policy", self._policy),
+            ("readers", READERS[self.level]),
+        )
+        return SchemaQuery("passes", _source(self._content), stored, details)
 
     @property
     def _policy(self) -> str:

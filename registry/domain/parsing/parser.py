@@ -331,18 +331,23 @@ class Parser:
                 continue
             self._known.put(question, known, 1000 + question.characters + known.characters)
 
-    def stored(self, view: View, registered: Registered) -> Read:
-        """The schema of a stored version, which is read when it is asked something.
-
-        Raises :class:`InvalidSchema` where its references lead nowhere any more or its type is not served, as
-        it does itself where it is none.
-        """
+    def source(self, view: View, registered: Registered) -> Source:
+        """Return all that a stored version is read from. Raises as :meth:`stored` does."""
         row = registered.row
         listed = entities.references(row)
         _, dependencies = references.resolve(view, registered.subject, listed, deleted=True)
         source = Source(entities.schema_type(row), entities.text(row), tuple(dependencies))
         if source.schema_type not in FORMATS:
             raise InvalidSchema(f"Invalid schema type {source.schema_type}")
+        return source
+
+    def stored(self, view: View, registered: Registered) -> Read:
+        """The schema of a stored version, which is read when it is asked something.
+
+        Raises :class:`InvalidSchema` where its references lead nowhere any more or its type is not served, as
+        it does itself where it is none.
+        """
+        source = self.source(view, registered)
         kept = self._kept.get(source[:3])
         return Read(self, source, None) if kept is None else kept[0]
 

@@ -58,9 +58,9 @@ class SchemaQuery(NamedTuple):
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
     writer as ``other``. ``passes`` is asked of a new schema with an earlier one as ``other``: True if there
-    are no differences, with each of the ``readers`` among the details as the reader. ``normal_texts`` is
-    asked of many at once, the ``sources`` among the details, and is ``None`` for those that are no schemas.
-    ``several`` are questions among the details, see :func:`several`.
+    are no differences, with each of the ``readers`` among the details as the reader; the ``key`` among them
+    stands for all that. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
+    ``None`` for those that are no schemas. ``several`` are questions among the details, see :func:`several`.
     """
 
     what: What
@@ -80,10 +80,10 @@ class SchemaQuery(NamedTuple):
     @property
     def key(self) -> SchemaQuery | bytes:
         """Stands for the question where its answer is kept: a few bytes for ``passes``, asked most."""
-        if self.what != "passes" or self.other is None:
+        if self.what != "passes":
             return self
-        said = dict(self.details)
-        return verdict_key(self.source, said["readers"], said["policy"]) + self.other.digest
+        key: bytes = dict(self.details)["key"]
+        return key
 
     @property
     def lasts(self) -> bool:
@@ -119,11 +119,6 @@ class SchemaAnswer(NamedTuple):
         if self.invalid is not None:
             raise (Unreadable if self.unreadable else InvalidSchema)(self.invalid)
         return self.value
-
-
-def verdict_key(new: Source, readers: Iterable[str], policy: str) -> bytes:
-    """Return the beginning of keys of ``passes``: what is compared with earlier schemas, and how."""
-    return new.digest + digest((*readers, policy))
 
 
 _PASSES, _DIFFERS = SchemaAnswer(True), SchemaAnswer(False)
@@ -189,8 +184,9 @@ def _passes(
     old: Schema,
     budget: Budget,
     *,
-    readers: Iterable[Literal["new", "old"]],
+    key: bytes,
     policy: str,
+    readers: Iterable[Literal["new", "old"]],
 ) -> bool:
     for reader_is in readers:
         pair = (new, old) if reader_is == "new" else (old, new)

@@ -84,7 +84,7 @@ def test_what_passes_has_no_differences(schema_type: str) -> None:
                 "passes",
                 Source(schema_type, new),
                 Source(schema_type, old),
-                (("policy", "STRICT"), ("readers", readers)),
+                (("key", b"key"), ("policy", "STRICT"), ("readers", readers)),
             )
             known = answer(question, parser.read, Budget())
             passed.append(facts(question, known)[question.key].value)
