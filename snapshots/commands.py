@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from registry.config.settings import Settings
+from registry.observe.progress_bar import Steps
 
 from .backup import verbs
 from .building import builder
@@ -18,7 +19,6 @@ from .building.watch_requests import watch
 from .catalogue.catalogue import CatalogueError
 from .catalogue.open import open_catalogue
 from .format import stored
-from .progress import Steps
 
 _FAILURES = (*builder.FAILURES, *verbs.FAILURES, CatalogueError)
 
@@ -65,7 +65,7 @@ def _build_request(settings: Settings, id: str, engine: str) -> int:
     with closing(open_catalogue(settings)) as catalogue:
         entry = catalogue.entries().get(id)
         if entry is None:
-            raise stored.NoSnapshot(f"nobody has asked for a snapshot {id}")
+            raise stored.SnapshotNotFound(f"nobody has asked for a snapshot {id}")
         with Steps() as steps:
             entry = builder.build_request(settings, catalogue, entry, engine, steps)
     return 0 if entry.state == "ready" else 1

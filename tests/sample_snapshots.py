@@ -23,7 +23,7 @@ from snapshots.building.task import Task, silent
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, new_id
 from snapshots.format.parts import Row, read_rows
-from snapshots.format.writer import About, seal
+from snapshots.format.writer import ManifestHeader, write_snapshot
 
 DAY_MS = 86_400_000
 MAP = 256 << 20
@@ -90,15 +90,17 @@ def build(
     return local.build(task(data, source(log), log.ask_end(1) if end is None else end, base), silent)
 
 
-def about(offset: int = 7, **other: Any) -> About:
+def about(offset: int = 7, **other: Any) -> ManifestHeader:
     now = now_ms()
-    known = About(new_id(offset, now, next(_chance)), FOLD_VERSION, LOG, offset, offset, now, now, "local")
+    known = ManifestHeader(
+        new_id(offset, now, next(_chance)), FOLD_VERSION, LOG, offset, offset, now, now, "local"
+    )
     return known._replace(**other)
 
 
 def sealed(location: Location, rows: Iterable[Row], offset: int = 7) -> Manifest:
     """A snapshot with these rows."""
-    return seal(location, about(offset), [sorted(rows)])
+    return write_snapshot(location, about(offset), [sorted(rows)])
 
 
 def rows_in(location: Location, manifest: Manifest) -> list[Row]:

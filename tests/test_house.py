@@ -30,7 +30,7 @@ _SERVING = (
     *_HOST, *_STATE, "election", "registry.__init__", "registry.api", "registry.encoder", "registry.http1",
     "registry.ipc", "registry.public_server", "registry.wiring", "registry.workers", "snapshots.catalogue",
 )  # fmt: skip
-_BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading", "snapshots.progress")
+_BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     # The ground: settings, log lines, processes.
@@ -89,14 +89,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     # Programs.
     "snapshots": (),
-    "snapshots.progress": ("registry.observe",),
     "snapshots.building": (*_BUILDING, "registry.folding"),
     "snapshots.backup": (*_BUILDING, "snapshots.building"),
-    "snapshots.spark": (*_BUILDING, "registry.__main__", "snapshots.building"),
+    "snapshots.spark": (*_BUILDING, "snapshots.building"),
     # What Spark's executors run, and all that they get.
     "snapshots.spark.tasks": ("registry.domain", "snapshots.format"),
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
     "snapshots.__main__": ("registry.__main__",),
+    "snapshots.spark.submit": ("registry.__main__",),
     "registry.commands": (*_HOST, *_STATE, "registry.encoder", "snapshots"),
     "registry.supervisor": ("registry.__init__", *_HOST),
     "registry.__main__": ("registry.__init__", *_HOST, "registry.commands", "registry.supervisor"),

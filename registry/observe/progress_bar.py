@@ -1,4 +1,4 @@
-"""How far a command is: a bar where somebody watches, else a line for each tenth."""
+"""Progress of a command: a bar on a terminal, otherwise a line for each tenth."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Self
 _WIDTH = 40
 
 
-class Shown:
-    """Shows ``what`` and how much of ``total`` is done, for a ``with`` block; called with what is done."""
+class ProgressBar:
+    """Shows how much of ``total`` is done, for a ``with`` block; call it with the number done."""
 
     def __init__(self, what: str, total: int) -> None:
         self._what = what
         self._total = max(1, total)
-        self._bar = sys.stdout.isatty()
+        self._is_terminal = sys.stdout.isatty()
         self._tenths = 0
         self._last = ""
 
     def __call__(self, done: int) -> None:
-        """So much is done."""
+        """Show that ``done`` of the total is done."""
         part = min(1.0, done / self._total)
-        if self._bar:
+        if self._is_terminal:
             full = round(part * _WIDTH)
             self._draw(f"{self._what} [{'#' * full}{'.' * (_WIDTH - full)}] {done} of {self._total}")
         elif int(part * 10) > self._tenths:
@@ -42,3 +42,31 @@ class Shown:
     ) -> None:
         if self._last:
             print()
+
+
+class Steps:
+    """The progress of a command with several steps, for a ``with`` block: a bar or lines for each step."""
+
+    def __init__(self) -> None:
+        self._step = ""
+        self._bar: ProgressBar | None = None
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` is done in this step; another name begins another step."""
+        if self._bar is None or step != self._step:
+            self._end()
+            self._step, self._bar = step, ProgressBar(step, total)
+        self._bar(done)
+
+    def _end(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()

@@ -15,7 +15,7 @@ from registry.domain.rows.memory_views import DictView
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.parts import BadPart, Row, read_rows
-from snapshots.format.reader import Unusable, read_part
+from snapshots.format.stored import UnusableSnapshot, read_part
 
 
 class Scoped(NamedTuple):
@@ -29,8 +29,8 @@ class Scoped(NamedTuple):
 class Content:
     """One snapshot. Every part is held against its hash before it is read.
 
-    All that reads raises :class:`snapshots.format.reader.Unusable` and
-    :class:`snapshots.format.location.LocationUnreachable`.
+    All that reads raises :class:`snapshots.format.stored.UnusableSnapshot` and
+    :class:`snapshots.format.files.LocationUnreachable`.
     """
 
     def __init__(self, location: Location, manifest: Manifest) -> None:
@@ -46,7 +46,7 @@ class Content:
                 for batch in read_rows(read_part(self.location, self.manifest.id, part)):
                     yield from (row for row in batch if row[0].startswith(table))
             except BadPart as error:
-                raise Unusable(f"{part.name} is damaged: {error}") from error
+                raise UnusableSnapshot(f"{part.name} is damaged: {error}") from error
 
     @cached_property
     def _clears(self) -> DictView:

@@ -19,7 +19,7 @@ _NUMBERS = {"offset", "versions", "rows", "bytes"}
 def listing(location: Location, entries: Mapping[str, Entry]) -> list[Entry]:
     """The entries of the catalogue, and as such also snapshots that it does not know, the newest first.
 
-    Raises :class:`snapshots.format.location.LocationUnreachable`.
+    Raises :class:`snapshots.format.files.LocationUnreachable`.
     """
     strange = [each for each in stored.manifests(location) if each.id not in entries]
     return newest_first([*entries.values(), *(_entry(location, each) for each in strange)])

@@ -16,7 +16,7 @@ from registry.domain.log_format.records import Entry
 from registry.domain.rows.layout import View
 from registry.log.contract import Log, LogError
 from registry.log.kafka.log import KafkaLog
-from registry.observe.progress_bar import Shown
+from registry.observe.progress_bar import ProgressBar
 from registry.store.lmdb import Store
 from registry.store.offline import KeptStore
 from registry.store.open import open_store
@@ -119,7 +119,7 @@ def _look_at_log(store: KeptStore, wanted: Wanted, target: Target) -> tuple[Held
             f"{target.name} takes records of at most {log.record_bytes_max} bytes, but one has "
             f"{reseed_log.size_of(largest)}: {largest.key.decode()}; raise {target.larger}"
         )
-    with store.view() as view, Shown("looking at the log", wanted.records + 1) as shown:
+    with store.view() as view, ProgressBar("looking at the log", wanted.records + 1) as shown:
         found = reseed_log.held(log, reseed_log.every(view, wanted.marker), shown)
     if found.records > wanted.records:
         print(f"{target.name} holds all of it")
@@ -153,7 +153,7 @@ def _publish(remaining: Iterator[Entry], found: Held, wanted: Wanted, target: Ta
     if claim is not None:
         print(f"it is claimed: a node that writes to it elsewhere is refused from here on ({claim})")
     try:
-        with Shown("writing", wanted.records + 1) as shown:
+        with ProgressBar("writing", wanted.records + 1) as shown:
             reseed_log.publish(target.log, remaining, found, shown)
     except LogError as error:
         raise Refused(
@@ -182,7 +182,7 @@ def _folded(target: Target, records: int) -> Iterator[Store]:
         log = target.log
         folded, _ = open_store(folder, log.identity, log.ask_end(_ASK_S), map_bytes=target.map_bytes)
         with closing(folded):
-            with Shown("reading back", records or log.ask_end(_ASK_S)) as shown:
+            with ProgressBar("reading back", records or log.ask_end(_ASK_S)) as shown:
                 reseed_log.fold_back(log, folded, shown)
             yield folded
 

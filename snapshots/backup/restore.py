@@ -23,7 +23,7 @@ from snapshots.building.task import Progress
 from snapshots.building.workspace import workspace
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
-from snapshots.format.stored import NoSnapshot
+from snapshots.format.stored import SnapshotNotFound
 from snapshots.loading.load import load
 
 from .conflicts import clashes
@@ -36,10 +36,10 @@ _LOADING = "loading the snapshot"
 def restore(
     settings: Settings, location: Location, manifest: Manifest, progress: Progress, *, dry_run: bool
 ) -> None:
-    """Write the snapshot's state to the log that the settings name; tried only, say what would be done.
+    """Write the snapshot's state to the configured log; with ``dry_run``, print what would be done.
 
-    Raises :class:`snapshots.backup.reseed_publish.Refused`, :class:`snapshots.format.reader.Unusable`, and
-    the errors of the log, the store and the location.
+    Raises :class:`snapshots.backup.reseed_publish.Refused`,
+    :class:`snapshots.format.stored.UnusableSnapshot`, and the errors of the log, the store and the location.
     """
     with kept(settings, location, manifest, progress) as store:
         wanted = look_at_store(store, f"snapshot {manifest.id}")
@@ -60,10 +60,10 @@ def kept(
 ) -> Iterator[KeptStore]:
     """A snapshot's rows as a store, for a ``with`` block; needs room for it in the data folder.
 
-    Raises :class:`.stored.NoSnapshot` for one of another fold, and as :func:`restore`.
+    Raises :class:`.stored.SnapshotNotFound` for one of another fold, and as :func:`restore`.
     """
     if manifest.fold != FOLD_VERSION:
-        raise NoSnapshot(
+        raise SnapshotNotFound(
             f"{manifest.id} has rows of fold {manifest.fold}, and this version's are of fold {FOLD_VERSION}: "
             "restore it with the version that built it"
         )

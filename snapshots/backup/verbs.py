@@ -11,15 +11,16 @@ from typing import Any
 from registry.config.settings import Settings
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows import digest
+from registry.observe.progress_bar import Steps
 from snapshots.building.task import silent
 from snapshots.building.workspace import Busy, workspace
 from snapshots.catalogue.catalogue import CatalogueError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
-from snapshots.format.location import BadLocation, Location, LocationUnreachable
-from snapshots.format.reader import Unusable
+from snapshots.format.files import BadLocation, LocationUnreachable
+from snapshots.format.location import Location
+from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
-from snapshots.progress import Steps
 
 from . import diff, listing, restore
 from .content import Content
@@ -28,7 +29,16 @@ from .export import NotEmpty, export_files, export_lines
 from .registry_client import NoAnswer, Requests
 from .reseed_publish import Refused
 
-FAILURES = (stored.NoSnapshot, Refused, NoAnswer, NotEmpty, Unusable, BadLocation, LocationUnreachable, Busy)
+FAILURES = (
+    stored.SnapshotNotFound,
+    Refused,
+    NoAnswer,
+    NotEmpty,
+    UnusableSnapshot,
+    BadLocation,
+    LocationUnreachable,
+    Busy,
+)
 """What these commands may end with, besides the errors of the log and the store."""
 
 
@@ -58,7 +68,7 @@ def _named(location: Location, name: str) -> str:
     if name == stored.LATEST:
         return stored.find(location, name).id
     if name not in stored.names(location):
-        raise stored.NoSnapshot(f"there is no snapshot {name} in {location}")
+        raise stored.SnapshotNotFound(f"there is no snapshot {name} in {location}")
     return name
 
 

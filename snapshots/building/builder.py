@@ -22,9 +22,10 @@ from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, claim
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
-from snapshots.format.location import BadLocation, Location, LocationUnreachable
+from snapshots.format.files import BadLocation, LocationUnreachable
+from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, new_id
-from snapshots.format.reader import Unusable
+from snapshots.format.stored import UnusableSnapshot
 from snapshots.loading.candidates import Situation, newest_first, of_lost_records, why_not
 
 from . import local
@@ -33,9 +34,9 @@ from .sources import Source, open_source, time_before
 from .task import BuildFailed, Engine, Progress, Task
 
 LOCAL, SPARK = "local", "spark"
-FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, Unusable, OSError)
+FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, UnusableSnapshot, OSError)
 """What a build may end with: the text is for the user."""
-_BASE_FAILURES = (Unusable, local.DamagedBase)
+_BASE_FAILURES = (UnusableSnapshot, local.DamagedBase)
 _log = logging.getLogger(__name__)
 
 
@@ -143,7 +144,7 @@ def build_and_retire(
 
 def _requested(settings: Settings, entry: Entry, engine: str, progress: Progress, news: News) -> Manifest:
     location = Location.parse(entry.uri)
-    with suppress(stored.NoSnapshot):
+    with suppress(stored.SnapshotNotFound):
         manifest = stored.read(location, entry.id)
         if (manifest.log, manifest.offset) == (entry.log, entry.offset):
             return manifest

@@ -39,7 +39,7 @@ class DamagedBase(BuildFailed):
 def build(task: Task, progress: Progress) -> Manifest:
     """See :class:`.task.Engine`. Needs room for one store in the data folder; one build there at a time.
 
-    Raises also :class:`snapshots.format.reader.Unusable` and :class:`DamagedBase` for the base, and
+    Raises also :class:`snapshots.format.stored.UnusableSnapshot` and :class:`DamagedBase` for the base, and
     :class:`registry.store.layout.StoreError`.
     """
     with (

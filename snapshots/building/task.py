@@ -15,7 +15,7 @@ from registry.encoder.open import keyset_place
 from registry.log.embedded.log import now_ms
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
-from snapshots.format.writer import About, Written
+from snapshots.format.writer import ManifestHeader, WrittenRows
 
 from .sources import Source, lineage_at
 
@@ -69,7 +69,7 @@ class Task:
         """The offset from which the log is read."""
         return self.base.offset if self.base else 0
 
-    def about(self, engine: str) -> About:
+    def about(self, engine: str) -> ManifestHeader:
         """What the manifest says; to be called when reading is finished, or later.
 
         Where compaction may have taken records away while they were read, digests compare only from where
@@ -83,7 +83,7 @@ class Task:
         if why:
             raise NotInTime(f"the log was read for too long: {why}")
         exact = now - self.at_end_ms <= source.lag_ms - source.margin_ms
-        return About(
+        return ManifestHeader(
             id=self.id,
             fold=FOLD_VERSION,
             log=source.log.identity,
@@ -97,7 +97,7 @@ class Task:
         )
 
 
-def with_keyset(task: Task, about: About, written: Written) -> About:
+def with_keyset(task: Task, about: ManifestHeader, written: WrittenRows) -> ManifestHeader:
     """Return what the manifest says, with the keyset if rows have encrypted metadata.
 
     To be called after the rows were read: keys are only ever added. Raises

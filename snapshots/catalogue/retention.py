@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from snapshots.format.location import BadLocation, Location, LocationUnreachable
+from snapshots.format.files import BadLocation, LocationUnreachable
+from snapshots.format.location import Location
 
 from .catalogue import Catalogue, Entry, newest_first
 

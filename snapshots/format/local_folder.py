@@ -1,4 +1,4 @@
-"""A location in a folder of this machine, or of a network file system that is mounted here."""
+"""A location in a folder of this machine, or of a mounted network file system."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from registry.processes import file_lock as kept_folders
+from registry.processes import file_lock
 
-from .location import LocationUnreachable, Missing
+from .files import LocationUnreachable, MissingFile
 
+# Prefix of files that are being written; a location does not list such names.
 _UNFINISHED = ".new-"
-"""What files begin with that are being written; such names are no files of a location."""
 
 
-class Disk:
-    """See :class:`.location.Files`."""
+class LocalFolder:
+    """A folder on disk; see :class:`.files.Files`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
-        with _told(path):
+        """Return the content of a file."""
+        with _errors_translated(path):
             try:
                 return (self._folder / path).read_bytes()
             except (FileNotFoundError, NotADirectoryError) as error:
-                raise Missing(str(self._folder / path)) from error
+                raise MissingFile(str(self._folder / path)) from error
 
     def write(self, path: str, data: bytes) -> None:
-        """Write beside the file, bring it to disk, rename."""
+        """Write to a temporary file, sync it, and rename it into place."""
         file = self._folder / path
         new = file.with_name(f"{_UNFINISHED}{os.getpid()}-{file.name}")
-        with _told(path):
+        with _errors_translated(path):
             _make_private(file.parent)
-            kept_folders.replace(file, data, new)
+            file_lock.replace(file, data, new)
 
     def names(self, path: str, *, folders: bool) -> list[str]:
-        """The folders or files within a folder."""
-        with _told(path):
+        """Return the folders or files within a folder."""
+        with _errors_translated(path):
             try:
                 with os.scandir(self._folder / path) as entries:
                     return [each.name for each in entries if (each.is_dir() if folders else each.is_file())]
@@ -48,18 +48,18 @@ class Disk:
                 return []
 
     def delete(self, path: str) -> None:
-        """Remove a file, for good before anything else is removed."""
+        """Delete a file; synced before this returns, so that deletions keep their order."""
         file = self._folder / path
-        with _told(path):
+        with _errors_translated(path):
             try:
                 file.unlink()
             except (FileNotFoundError, NotADirectoryError):
                 return
-            kept_folders.sync(file.parent)
+            file_lock.sync(file.parent)
 
     def delete_folder(self, path: str) -> None:
-        """Remove a folder."""
-        with _told(path):
+        """Delete a folder and its content."""
+        with _errors_translated(path):
             try:
                 shutil.rmtree(self._folder / path)
             except FileNotFoundError:
@@ -67,14 +67,15 @@ class Disk:
 
 
 def _make_private(folder: Path) -> None:
-    """Make ``folder`` and what is missing above it for this user alone; mkdir's mode is that of the last."""
+    """Create ``folder`` and its missing parents for this user alone."""
+    # The mode that is given to mkdir(parents=True) applies to the last folder only.
     missing = [folder, *folder.parents]
     for each in reversed([path for path in missing if not path.exists()]):
         each.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _errors_translated(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

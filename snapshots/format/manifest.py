@@ -1,10 +1,10 @@
-"""The manifest of a snapshot: what its parts are, what its rows are the fold of, and how to tell damage.
+"""The manifest of a snapshot: its parts, the log and offset that its rows belong to, and checksums.
 
 A snapshot is a folder: files ``part-….arrow`` with the rows in key order (:mod:`.parts`), and
-``manifest.json``, which is written last. A folder without a manifest is no snapshot.
+``manifest.json``, which is written last. A folder without a manifest is not a snapshot.
 
-The file is JSON; its last member is the SHA-256, in hexadecimal digits, of all bytes that stand before this
-member, so that any flipped bit is noticed, whatever it changes. Formats to come keep this rule.
+The file is JSON. Its last member is the SHA-256, in hexadecimal digits, of all bytes before this member, so
+that any flipped bit is detected. Future formats must keep this rule.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 MANIFEST = "manifest.json"
 FORMAT = "registrar-snapshot 1"
 DIGEST_DIGITS = 32
-_LAST_MS = 253_402_300_799_999
-"""Of the last year with four digits."""
-
+_LAST_MS = 253_402_300_799_999  # of the year 9999
 _ID = re.compile(r"\d{8}T\d{6}Z-\d{12,}-[0-9a-f]{6}")
 _PART_NAME = re.compile(r"part-[0-9a-f]{16}\.arrow")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -32,7 +30,7 @@ _HASH_ENDS = b'"\n}\n'
 
 
 class BadManifest(Exception):
-    """These bytes are not a manifest that can be used; the text says why."""
+    """The bytes are not a usable manifest; the text says why."""
 
 
 class Part(NamedTuple):
@@ -40,64 +38,59 @@ class Part(NamedTuple):
 
     name: str
     rows: int
+    # Bytes of the file, and its SHA-256 in hexadecimal digits.
     size: int
-    """Bytes of the file."""
     sha256: str
-    """Of the file, hexadecimal digits."""
+    # Keys of the first and the last row.
     first: bytes
-    """Key of the first row."""
     last: bytes
-    """Key of the last row."""
 
 
 class Manifest(NamedTuple):
-    """What a snapshot says of itself."""
+    """The manifest of a snapshot. Times are milliseconds since the epoch."""
 
     id: str
     format: str
+    # Version of the fold that made the rows.
     fold: int
-    """Version of the fold that made the rows."""
+    # Identity of the log, as a store keeps it.
     log: str
-    """Identity of the log, as a store keeps it."""
+    # Offset of the next record to apply: the rows are the fold of all records before it.
     offset: int
-    """Offset of the next record to apply: the rows are the fold of all before it."""
+    # The offset from which the digest may be compared with that of a full fold: ``offset``, unless
+    # compaction may have removed records while the log was read.
     comparable_from: int
-    """From this offset on the digest may be compared with that of a full fold.
-
-    It is ``offset``, unless compaction may have taken records away while the log was read.
-    """
+    # When the rows were known to be those at the log's end: the clock when the log was asked for its end.
     at_end_ms: int
-    """When the rows were known to be those at the log's end, ms since the epoch: the clock as the log was
-    asked where it ends."""
+    # When the manifest was written.
     created_ms: int
-    """When the manifest was written, ms since the epoch."""
+    # ``spark`` or ``local``.
     engine: str
-    """What made it: ``spark`` or ``local``."""
+    # Id of the snapshot that was extended; empty if the whole log was read.
     base: str
-    """Id of the snapshot that was extended; empty when the whole log was read."""
+    # Number of rows by the letter of their table.
     counts: Mapping[str, int]
-    """Rows by the letter of their table."""
+    # Digest of all rows, see registry.domain.rows.digest.
     digest: int
-    """Digest of all rows, see :mod:`registry.domain.rows.digest`."""
+    # In the order of their keys.
     parts: tuple[Part, ...]
-    """In the order of their keys."""
+    # Lineage of the log up to ``offset``; empty in manifests of older versions.
     lineage: Lineage = NOTHING
-    """What is remembered of the log up to ``offset``; nothing in manifests of older versions."""
+    # The keyset of encrypted metadata, itself encrypted; empty if no row needs one.
     keyset: str = ""
-    """The keyset of encrypted metadata, encrypted as it is; empty where no row needs one."""
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(self.counts.values())
 
     @property
     def size(self) -> int:
-        """Bytes of all parts' files."""
+        """Size of all parts' files in bytes."""
         return sum(part.size for part in self.parts)
 
     def dumps(self) -> bytes:
-        """The content of the file ``manifest.json``."""
+        """Return the content of the file ``manifest.json``."""
         fields = self._asdict()
         fields["counts"] = dict(sorted(self.counts.items()))
         fields["digest"] = f"{self.digest:0{DIGEST_DIGITS}x}"
@@ -112,10 +105,10 @@ class Manifest(NamedTuple):
 
     @classmethod
     def loads(cls, data: bytes) -> Manifest:
-        """The manifest in ``data``. Raises :class:`BadManifest`."""
+        """Return the manifest in ``data``. Raises :class:`BadManifest`."""
         head, _, tail = data.rpartition(_HASH_BEGINS)
         if tail != hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS:
-            raise BadManifest("its content does not have the hash that stands at its end: damaged or cut")
+            raise BadManifest("its content does not match the hash at its end: damaged or truncated")
         try:
             fields: dict[str, Any] = json.loads(head + b"}")
             if fields.get("format") != FORMAT:
@@ -125,29 +118,29 @@ class Manifest(NamedTuple):
             manifest = _manifest(fields)
             problem = next(_problems(manifest), "")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise BadManifest(f"a member is missing or makes no sense: {error}") from error
+            raise BadManifest(f"a member is missing or invalid: {error}") from error
         if problem:
             raise BadManifest(problem)
         return manifest
 
 
-def new_id(offset: int, now_ms: int, chance: int) -> str:
-    """An id for a snapshot at ``offset``; ids sort by time. It is also the name of a folder.
+def new_id(offset: int, now_ms: int, random: int) -> str:
+    """Return an id for a snapshot at ``offset``; ids sort by time and are names of folders.
 
-    ``now_ms`` may be any number: the times of markers are said by whoever writes to the log. ``chance``: a
-    random number, of which 24 bits count, for two snapshots of one second.
+    ``now_ms`` may be any number, since the times of markers come from the log's writers. ``random``: a
+    random number, of which 24 bits are used, to tell two snapshots of one second apart.
     """
     moment = datetime.fromtimestamp(min(max(0, now_ms), _LAST_MS) // 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{moment}-{offset:012d}-{chance & 0xFFFFFF:06x}"
+    return f"{moment}-{offset:012d}-{random & 0xFFFFFF:06x}"
 
 
 def is_id(name: str) -> bool:
-    """Whether ``name`` may be the id of a snapshot."""
+    """Return whether ``name`` may be the id of a snapshot."""
     return _ID.fullmatch(name) is not None
 
 
 def part_name(sha256: str) -> str:
-    """The name of the part whose file has this hash."""
+    """Return the name of the part whose file has this hash."""
     return f"part-{sha256[:16]}.arrow"
 
 
@@ -168,14 +161,14 @@ def _part(fields: dict[str, Any]) -> Part:
 def _problems(manifest: Manifest) -> Iterator[str]:
     whole = (manifest.fold, manifest.offset, manifest.comparable_from, *manifest.counts.values())
     if not all(type(number) is int and number >= 0 for number in whole):
-        yield "its numbers make no sense"
+        yield "its numbers are invalid"
     if not all(type(number) is int for number in (manifest.at_end_ms, manifest.created_ms)):
-        yield "its times make no sense"
+        yield "its times are invalid"
     texts = (manifest.id, manifest.log, manifest.engine, manifest.base, manifest.keyset)
     if not all(type(text) is str for text in texts):
-        yield "its names make no sense"
+        yield "its names are invalid"
     if not 0 <= manifest.digest < 1 << 4 * DIGEST_DIGITS:
-        yield "its digest makes no sense"
+        yield "its digest is invalid"
     if not is_id(manifest.id):
         yield f"{manifest.id!r} is not the id of a snapshot"
     previous = b""
@@ -183,9 +176,9 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         if not (_PART_NAME.fullmatch(part.name) and _SHA256.fullmatch(part.sha256)):
             yield f"{part.name!r} is not the name of a part"
         if not all(type(number) is int and number > 0 for number in (part.rows, part.size)):
-            yield f"the numbers of {part.name} make no sense"
+            yield f"the numbers of {part.name} are invalid"
         elif not previous < part.first <= part.last:
-            yield f"{part.name} is not in order behind the part before it"
+            yield f"{part.name} does not follow the part before it"
         previous = part.last
     if sum(part.rows for part in manifest.parts) != manifest.rows:
-        yield "its parts do not have as many rows as its tables"
+        yield "its parts and its tables have different numbers of rows"

@@ -1,7 +1,7 @@
-"""A location in an object store or HDFS, by Arrow's file systems.
+"""A location in an object store or HDFS, through Arrow's file systems.
 
-Credentials, region and the like are found where the clients of these stores look for them (environment,
-profile, the machine's role), or stand in the URI: ``s3://bucket/path?region=…&endpoint_override=HOST:PORT``.
+Credentials, region and the like come from where the clients of these stores look for them (environment,
+profile, the machine's role), or from the URI: ``s3://bucket/path?region=…&endpoint_override=HOST:PORT``.
 """
 
 from __future__ import annotations
@@ -14,88 +14,85 @@ from pyarrow import ArrowException, ArrowNotImplementedError, fs
 
 from registry.config.uris import without_secrets
 
-from .location import BadLocation, LocationUnreachable, Missing
+from .files import BadLocation, LocationUnreachable, MissingFile
 
-_WHOLE_ON_CLOSE = ("s3", "gcs")
-"""Stores in which a file is not there before it is whole; in others it is brought to its place from aside."""
-
-_OF_BUCKETS = ("s3", "gcs", "abfs")
-"""Stores that list a bucket that does not exist, or a container, like an empty one."""
-
-_WITH_PARENTS = ("s3", "abfs")
-"""Stores in which a folder is there, and listed, as soon as a file in it is."""
-
-_SHOWN = 500
+# Stores in which a file appears only when it is complete; in others it is written elsewhere and moved.
+_ATOMIC = ("s3", "gcs")
+# Stores that list a bucket or container that does not exist like an empty one.
+_WITH_BUCKETS = ("s3", "gcs", "abfs")
+# Stores in which a folder exists, and is listed, as soon as a file in it does.
+_IMPLICIT_FOLDERS = ("s3", "abfs")
+_SHOWN_CHARACTERS = 500
 
 
-class Remote:
-    """See :class:`.location.Files`."""
+class ObjectStore:
+    """A folder in an object store or HDFS; see :class:`.files.Files`."""
 
     def __init__(self, system: fs.FileSystem, folder: str) -> None:
         self._system = system
         self._folder = folder.rstrip("/")
-        # Where Azure's credentials are not found, Arrow ends the process if a file is the first that it is
-        # asked for. Of a list it says so.
+        # Without Azure credentials, Arrow ends the process if the first request is for a file; a first
+        # request for a list fails with an error.
         self._must_list_first = system.type_name == "abfs"
 
     @classmethod
-    def open(cls, uri: str) -> Remote:
-        """The location at ``uri``. Raises :class:`.location.BadLocation`."""
+    def open(cls, uri: str) -> ObjectStore:
+        """Return the folder at ``uri``. Raises :class:`.files.BadLocation`."""
         try:
             system, folder = fs.FileSystem.from_uri(uri)
         except (ArrowException, ValueError) as error:
             raise BadLocation(
-                f"{without_secrets(uri)!r} names no place for snapshots: {_line(error)}"
+                f"{without_secrets(uri)!r} is not a location for snapshots: {_line(error)}"
             ) from error
-        except OSError as error:  # what a store needs here is not there, as Hadoop's libraries for hdfs:
+        except OSError as error:  # the store's libraries are missing here, such as Hadoop's for hdfs:
             raise BadLocation(
                 f"{without_secrets(uri)!r} cannot be reached from this machine: {_line(error)}"
             ) from error
         if not folder.strip("/"):
-            raise BadLocation(f"{without_secrets(uri)!r} names no folder: add a path")
+            raise BadLocation(f"{without_secrets(uri)!r} does not name a folder: add a path")
         return cls(system, folder)
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         if self._must_list_first:
             self.names("", folders=True)
-        with _told(path):
+        with _errors_translated(path):
             try:
                 with self._system.open_input_stream(self._at(path), compression=None) as file:
                     content: bytes = file.read()
             except FileNotFoundError as error:
-                self._insist_on_bucket()
-                raise Missing(path) from error
+                self._check_bucket()
+                raise MissingFile(path) from error
         return content
 
     def write(self, path: str, data: bytes) -> None:
-        """Write at once in S3 and Google's store, where that is whole or nothing; else aside, and rename.
+        """Write in place where the store does so atomically (S3, Google); elsewhere write aside and rename.
 
-        In HDFS there is neither the old file nor the new one for a moment. Azure renames onto the old file,
-        but only in a hierarchical namespace. In a flat one, where a file that is being written is seen empty,
-        the store copies what is whole into its place, ordinarily at once. What was killed leaves a folder
-        ``.new-…`` in the file's folder, and goes with that.
+        In HDFS, neither the old nor the new file exists for a moment. Azure renames over the old file, but
+        only in a hierarchical namespace. In a flat one, a file that is being written is visible and empty, so
+        the complete file is copied into place, normally at once. A killed process leaves a folder ``.new-…``
+        in the file's folder, which is deleted together with it.
         """
         file = self._at(path)
         folder, _, name = file.rpartition("/")
-        with _told(path):
-            if self._system.type_name in _WHOLE_ON_CLOSE:
+        with _errors_translated(path):
+            if self._system.type_name in _ATOMIC:
                 self._put(file, data)
                 return
-            aside = f"{folder}/.new-{token_hex(8)}"
-            self._put(f"{aside}/{name}", data)
-            self._bring(f"{aside}/{name}", file)
-            self._system.delete_dir(aside)
+            temporary = f"{folder}/.new-{token_hex(8)}"
+            self._put(f"{temporary}/{name}", data)
+            self._move(f"{temporary}/{name}", file)
+            self._system.delete_dir(temporary)
 
     def _put(self, file: str, data: bytes) -> None:
-        if self._system.type_name not in _WITH_PARENTS:
+        if self._system.type_name not in _IMPLICIT_FOLDERS:
             self._system.create_dir(file.rpartition("/")[0], recursive=True)
         with self._system.open_output_stream(file, compression=None) as out:
             out.write(data)
 
-    def _bring(self, new: str, file: str) -> None:
+    def _move(self, new: str, file: str) -> None:
         if self._system.type_name == "hdfs":
-            with suppress(FileNotFoundError):  # which renames onto nothing that is there
+            with suppress(FileNotFoundError):  # HDFS does not rename over an existing file
                 self._system.delete_file(file)
         try:
             self._system.move(new, file)
@@ -103,40 +100,40 @@ class Remote:
             self._system.copy_file(new, file)
 
     def names(self, path: str, *, folders: bool) -> list[str]:
-        """The folders or files within a folder."""
+        """Return the folders or files within a folder."""
         wanted = fs.FileType.Directory if folders else fs.FileType.File
-        with _told(path):
+        with _errors_translated(path):
             entries = self._system.get_file_info(fs.FileSelector(self._at(path), allow_not_found=True))
             self._must_list_first = False
             if not entries:
-                self._insist_on_bucket()
+                self._check_bucket()
             return [entry.base_name for entry in entries if entry.type == wanted]
 
     def delete(self, path: str) -> None:
-        """Remove a file."""
-        with _told(path), suppress(FileNotFoundError):
+        """Delete a file."""
+        with _errors_translated(path), suppress(FileNotFoundError):
             self._system.delete_file(self._at(path))
 
     def delete_folder(self, path: str) -> None:
-        """Remove a folder."""
+        """Delete a folder and its content."""
         folder = self._at(path)
-        with _told(path), suppress(FileNotFoundError):
-            # Google's client has another error for a folder that is not there.
+        with _errors_translated(path), suppress(FileNotFoundError):
+            # Google's client raises another error for a folder that does not exist.
             if self._system.get_file_info(folder).type != fs.FileType.NotFound:
                 self._system.delete_dir(folder)
 
-    def _insist_on_bucket(self) -> None:
-        """Where nothing was found, ask for the bucket. Raises :class:`.location.LocationUnreachable`."""
-        if self._system.type_name not in _OF_BUCKETS:
+    def _check_bucket(self) -> None:
+        """Raise :class:`LocationUnreachable` if the bucket, in which nothing was found, does not exist."""
+        if self._system.type_name not in _WITH_BUCKETS:
             return
         bucket = self._folder.partition("/")[0]
         try:
             found = self._system.get_file_info(bucket).type
         except (OSError, ArrowException):
-            return  # who may use one folder only may not ask
+            return  # credentials for one folder only may not allow this
         if found == fs.FileType.NotFound:
             raise LocationUnreachable(
-                f"there is no bucket or container named {bucket}: make it, or name another one in snapshots"
+                f"there is no bucket or container named {bucket}: create it, or change the setting snapshots"
             )
 
     def _at(self, path: str) -> str:
@@ -144,7 +141,7 @@ class Remote:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _errors_translated(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ArrowException) as error:
@@ -153,5 +150,5 @@ def _told(path: str) -> Iterator[None]:
 
 
 def _line(error: Exception) -> str:
-    """The first line: where Hadoop's libraries are not found, all places follow where they were sought."""
-    return without_secrets(str(error).strip().partition("\n")[0][:_SHOWN])
+    """Return the first line: if Hadoop's libraries are missing, all searched paths follow."""
+    return without_secrets(str(error).strip().partition("\n")[0][:_SHOWN_CHARACTERS])

@@ -1,7 +1,7 @@
 """The parts of a snapshot: files of rows in key order, as Arrow IPC streams compressed with zstd.
 
-Where a part begins follows from the keys alone, so that every engine cuts alike, and a part in which nothing
-has changed is the same file in the next snapshot. A part's name is the hash of its content.
+The keys alone decide where a part begins, so every engine cuts at the same keys, and a part without changes
+is the same file in the next snapshot. A part's name is the hash of its content.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from .manifest import Part, part_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Key and value.
 Row = tuple[bytes, bytes]
-"""Key and value."""
 
+# Bytes of a part's keys and values; the row that passes this bound is the part's last.
 RAW_BYTES_MAX = 32 << 20
-"""Of a part's keys and values; the row that passes it is the part's last."""
+# A batch within a part ends with the row that passes either bound.
 BATCH_ROWS = 8192
 BATCH_BYTES = 4 << 20
-"""Of one batch within a part: it ends with the row that passes either bound."""
 
 _MASK = (1 << 15) - 1
 
 
 class BadPart(Exception):
-    """These bytes are not a part; the text says why."""
+    """The bytes are not a part; the text says why."""
 
 
 def begins_part(key: bytes) -> bool:
-    """Whether a part begins with this key, in whatever snapshot it stands; one key of 32,768 does."""
+    """Return whether a part begins with this key, in any snapshot; one key in 32,768 does."""
     return not xxh3_64_intdigest(key) & _MASK
 
 
 def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
-    """The rows of each part, from rows in key order. Raises :class:`ValueError` where they are in no order.
+    """Yield the rows of each part, from rows in key order. Raises :class:`ValueError` if they are not.
 
-    What is cut is a function of the rows alone, not of their batches.
+    The cuts depend on the rows alone, not on their batches.
     """
     waiting: list[Row] = []
     size, last_key = 0, b""
@@ -54,7 +54,7 @@ def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
             continue
         keys = [key for key, _ in rows]
         if not last_key < keys[0] or not all(map(lt, keys, islice(keys, 1, None))):
-            raise ValueError(f"rows are not in the order of their keys, near {keys[0]!r}")
+            raise ValueError(f"rows are not in key order near {keys[0]!r}")
         last_key = keys[-1]
         begun = 0
         for at, (key, value) in enumerate(rows):
@@ -68,21 +68,21 @@ def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
 
 
 def part_of(rows: list[Row]) -> tuple[Part, bytes]:
-    """The part that holds these rows, and the content of its file."""
+    """Return the part that holds these rows, and the content of its file."""
     content = _encode(rows)
     sha256 = hashlib.sha256(content).hexdigest()
     return Part(part_name(sha256), len(rows), len(content), sha256, rows[0][0], rows[-1][0]), content
 
 
 def read_rows(data: bytes) -> Iterator[list[Row]]:
-    """The rows of a part whose file has the content ``data``, batch by batch. Raises :class:`BadPart`."""
+    """Yield the rows of a part whose file has the content ``data``, in batches. Raises :class:`BadPart`."""
     return (list(rows_of(batch)) for batch in read_batches(data))
 
 
 def read_batches(data: bytes) -> Iterator[pa.RecordBatch]:
-    """The same before they are Python's objects, for :func:`rows_of`: another thread may unpack them.
+    """Yield the batches of a part before their rows become Python objects, for :func:`rows_of`.
 
-    Raises :class:`BadPart`.
+    Another thread may decompress them. Raises :class:`BadPart`.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in _schema
 
@@ -100,14 +100,14 @@ def read_batches(data: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
-    """The rows of a batch."""
-    # Twice as fast where the collector of cycles is off, of which there are none.
+    """Return the rows of a batch."""
+    # Twice as fast with the garbage collector off; rows have no cycles.
     return zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
 
 @cache
 def _schema() -> Any:
-    # A process that neither reads nor writes parts does without the library: half a second, 60 MB.
+    # Imported late: a process that neither reads nor writes parts saves half a second and 60 MB.
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.schema([pa.field(name, pa.binary(), nullable=False) for name in ("key", "value")])
@@ -128,7 +128,7 @@ def _encode(rows: list[Row]) -> bytes:
 
 
 def _batches(keys: Sequence[bytes], values: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Where each batch begins and ends."""
+    """Yield where each batch begins and ends."""
     ends = list(accumulate(map(add, map(len, keys), map(len, values)), initial=0))
     begun = 0
     while begun < len(keys):

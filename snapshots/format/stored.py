@@ -1,77 +1,114 @@
-"""The snapshots that lie in a location."""
+"""Reading and listing the snapshots in a location."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
+from .files import MissingFile
 from .location import Location
-from .manifest import MANIFEST, Manifest, is_id
-from .reader import Unusable, read_manifest
+from .manifest import MANIFEST, BadManifest, Manifest, Part, is_id
 
 LATEST = "latest"
 _DAY_MS = 86_400_000
 
 
-class NoSnapshot(Exception):
-    """There is no such snapshot, or none that can be read; the text says what there is."""
+class UnusableSnapshot(Exception):
+    """The snapshot does not match its manifest, or is incomplete; the text ends a sentence about it."""
+
+
+class SnapshotNotFound(Exception):
+    """The named snapshot does not exist or cannot be read; the text says which do."""
+
+
+def read_manifest(location: Location, id: str) -> Manifest:
+    """Return a snapshot's manifest.
+
+    Raises :class:`UnusableSnapshot`, and :class:`.files.LocationUnreachable`, which says nothing about the
+    snapshot.
+    """
+    try:
+        manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
+    except MissingFile as error:
+        raise UnusableSnapshot(
+            f"{location} has no manifest of it: it is not finished, or half deleted"
+        ) from error
+    except BadManifest as error:
+        raise UnusableSnapshot(f"its manifest cannot be used: {error}") from error
+    if manifest.id != id:
+        raise UnusableSnapshot(f"its manifest is that of {manifest.id}")
+    return manifest
+
+
+def read_part(location: Location, id: str, part: Part) -> bytes:
+    """Return the content of a part's file after checking its hash. Raises as :func:`read_manifest`."""
+    try:
+        content = location.read(f"{id}/{part.name}")
+    except MissingFile as error:
+        raise UnusableSnapshot(f"{part.name} is missing") from error
+    if len(content) != part.size:
+        raise UnusableSnapshot(f"{part.name} has {len(content)} bytes, but its manifest says {part.size}")
+    if hashlib.sha256(content).hexdigest() != part.sha256:
+        raise UnusableSnapshot(f"{part.name} is damaged: its SHA-256 is not the one in its manifest")
+    return content
 
 
 def names(location: Location) -> list[str]:
-    """The folders that are, were or will be snapshots, the youngest first.
+    """Return the folders that are, were or will be snapshots, the newest first.
 
-    Raises :class:`snapshots.format.location.LocationUnreachable`.
+    Raises :class:`.files.LocationUnreachable`.
     """
     return [name for name in reversed(location.folders()) if is_id(name)]
 
 
 def read(location: Location, id: str) -> Manifest:
-    """The manifest of one snapshot. Raises :class:`NoSnapshot`, and as :func:`names`."""
+    """Return the manifest of one snapshot. Raises :class:`SnapshotNotFound`, and as :func:`names`."""
     try:
         return read_manifest(location, id)
-    except Unusable as error:
-        raise NoSnapshot(f"{id} is no snapshot: {error}") from error
+    except UnusableSnapshot as error:
+        raise SnapshotNotFound(f"{id} is not a snapshot: {error}") from error
 
 
 def manifests(location: Location) -> Iterator[Manifest]:
-    """All that can be read, the youngest first. Raises as :func:`names`."""
+    """Yield every manifest that can be read, the newest first. Raises as :func:`names`."""
     for name in names(location):
         try:
             yield read(location, name)
-        except NoSnapshot:
+        except SnapshotNotFound:
             continue
 
 
 def find(location: Location, name: str) -> Manifest:
-    """The snapshot with this id, or the latest. Raises :class:`NoSnapshot`, and as :func:`names`."""
+    """Return the snapshot with this id, or the latest. Raises as :func:`read`."""
     if name != LATEST:
         if not is_id(name):
-            raise NoSnapshot(f"{name!r} is not the id of a snapshot: see registrar snapshot list")
+            raise SnapshotNotFound(f"{name!r} is not the id of a snapshot: see registrar snapshot list")
         return read(location, name)
     found = list(manifests(location))
     if not found:
-        raise NoSnapshot(f"there is no snapshot in {location}")
+        raise SnapshotNotFound(f"there is no snapshot in {location}")
     return max(found, key=lambda manifest: (manifest.offset, manifest.id))
 
 
 def sweep(location: Location, building: Collection[str], failed: Collection[str], now_ms: int) -> list[str]:
-    """Remove what builds left that have ended: folders without a manifest; their names.
+    """Delete what ended builds left behind: folders without a manifest; return their names.
 
-    Those of builds that have failed go, and others that are older than a day, but for those that are being
-    built. Each step can be done again. Raises as :func:`names`.
+    Deletes the folders of failed builds, and others older than a day except those in ``building``. Every
+    step can be repeated. Raises as :func:`names`.
     """
-    gone = []
+    deleted = []
     for name in names(location):
         old = now_ms - _began_ms(name) > _DAY_MS
         if name in building or not (old or name in failed) or MANIFEST in location.files(name):
             continue
         location.delete(name)
-        gone.append(name)
-    return gone
+        deleted.append(name)
+    return deleted
 
 
 def _began_ms(id: str) -> int:
-    """When it was asked for by its name; long ago by one that says no time."""
+    """Return when a snapshot was requested, according to its id; 0 if the id holds no valid time."""
     try:
         moment = datetime.strptime(id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:

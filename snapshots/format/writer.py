@@ -1,8 +1,8 @@
-"""Writing a snapshot: the parts first, the manifest last, so that what is half written is no snapshot.
+"""Writing a snapshot: the parts first, the manifest last, so that an unfinished folder is not a snapshot.
 
-A job of several tasks writes the parts of each task's rows (:func:`write_run`), brings together what was
-written (:func:`unite`) and publishes it (:func:`publish`). For the same parts as of one run over all rows,
-every task's rows must begin with a key that begins a part (:func:`.parts.begins_part`).
+A job of several tasks writes the parts of each task's rows (:func:`write_run`), merges the results
+(:func:`merge_runs`) and publishes them (:func:`publish`). To get the same parts as from one run over all
+rows, every task's rows must begin with a key that begins a part (:func:`.parts.begins_part`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .location import Location
 from .manifest import FORMAT, MANIFEST, Manifest, Part
 from .parts import Row, cut, part_of
 
-_AT_ONCE = 3
-"""Parts that are being packed and written, and held as rows: places far away take their time."""
+# Parts that are compressed and written, and held in memory, at the same time: remote locations are slow.
+_PARTS_AT_ONCE = 3
 
 
-class About(NamedTuple):
-    """What a manifest says besides its rows; see :class:`.manifest.Manifest`."""
+class ManifestHeader(NamedTuple):
+    """The fields of a manifest that do not describe its rows; see :class:`.manifest.Manifest`."""
 
     id: str
     fold: int
@@ -41,23 +41,23 @@ class About(NamedTuple):
     keyset: str = ""
 
 
-class Written(NamedTuple):
-    """What the parts of some rows hold."""
+class WrittenRows(NamedTuple):
+    """The parts of some rows, with the rows' counts and digest."""
 
     parts: list[Part]
+    # Number of rows by the letter of their table.
     counts: dict[str, int]
-    """Rows by the letter of their table."""
     digest: int
 
 
-class Overlapping(Exception):
-    """Two runs have rows in common, or lie among one another: what split them is broken."""
+class OverlappingRuns(Exception):
+    """Two runs share keys or interleave: the code that split the rows is wrong."""
 
 
-def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> Written:
-    """Write the parts of rows in key order, given in batches. May be done again: the files are the same.
+def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> WrittenRows:
+    """Write the parts of rows in key order, given in batches. Repeatable: the files are the same.
 
-    Raises :class:`.location.LocationUnreachable`.
+    Raises :class:`.files.LocationUnreachable`.
     """
     counts: Counter[bytes] = Counter()
     total = digest.EMPTY
@@ -67,33 +67,33 @@ def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> Wri
         for batch in filter(None, rows):
             total = (total + digest.total(batch)) % digest.MODULUS
             first, last = batch[0][0][:1], batch[-1][0][:1]
-            # Rows are in the order of their keys, which begin with the letter of their table.
+            # Rows are in key order, and keys begin with the letter of their table.
             if first == last:
                 counts[first] += len(batch)
             else:
                 counts.update([key[:1] for key, _ in batch])
             yield batch
 
-    with _Writing(location, id) as writing:
+    with _PartWriter(location, id) as writer:
         for part in cut(counted()):
-            writing.put(part)
-    return Written(writing.parts, {table.decode(): count for table, count in counts.items()}, total)
+            writer.put(part)
+    return WrittenRows(writer.parts, {table.decode(): count for table, count in counts.items()}, total)
 
 
-class _Writing:
-    """Makes and writes parts in threads, while further rows come; when its block ends, all are written."""
+class _PartWriter:
+    """Encodes and writes parts in threads while further rows arrive; all are written when its block ends."""
 
     def __init__(self, location: Location, id: str) -> None:
         self.parts: list[Part] = []
         self._location, self._id = location, id
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "write")
-        self._under_way: deque[Future[Part]] = deque()
+        self._threads = ThreadPoolExecutor(_PARTS_AT_ONCE, "write")
+        self._pending: deque[Future[Part]] = deque()
 
     def put(self, rows: list[Row]) -> None:
-        """Have a part written. Raises what went wrong with an earlier one."""
-        if len(self._under_way) == _AT_ONCE:
+        """Queue a part for writing. Raises the error of an earlier one."""
+        if len(self._pending) == _PARTS_AT_ONCE:
             self._finish_first()
-        self._under_way.append(self._threads.submit(self._write, rows))
+        self._pending.append(self._threads.submit(self._write, rows))
 
     def _write(self, rows: list[Row]) -> Part:
         part, content = part_of(rows)
@@ -101,7 +101,7 @@ class _Writing:
         return part
 
     def _finish_first(self) -> None:
-        self.parts.append(self._under_way.popleft().result())
+        self.parts.append(self._pending.popleft().result())
 
     def __enter__(self) -> Self:
         return self
@@ -110,12 +110,12 @@ class _Writing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._threads.shutdown(wait=True, cancel_futures=error is not None)
-        while error is None and self._under_way:
+        while error is None and self._pending:
             self._finish_first()
 
 
-def unite(runs: Iterable[Written]) -> Written:
-    """What several runs hold together, in whatever order they come. Raises :class:`Overlapping`."""
+def merge_runs(runs: Iterable[WrittenRows]) -> WrittenRows:
+    """Return the total of several runs, given in any order. Raises :class:`OverlappingRuns`."""
     counts: Counter[str] = Counter()
     parts: list[Part] = []
     digests: list[int] = []
@@ -126,23 +126,23 @@ def unite(runs: Iterable[Written]) -> Written:
     parts.sort(key=lambda part: part.first)
     for before, after in pairwise(parts):
         if before.last >= after.first:
-            raise Overlapping(f"{before.name} and {after.name} have keys among one another")
-    return Written(parts, dict(counts), digest.united(digests))
+            raise OverlappingRuns(f"the keys of {before.name} and {after.name} overlap")
+    return WrittenRows(parts, dict(counts), digest.united(digests))
 
 
-def publish(location: Location, about: About, written: Written) -> Manifest:
-    """Write the manifest over parts that are there. Raises :class:`.location.LocationUnreachable`."""
+def publish(location: Location, header: ManifestHeader, written: WrittenRows) -> Manifest:
+    """Write the manifest of parts that are already written. Raises :class:`.files.LocationUnreachable`."""
     manifest = Manifest(
-        **about._asdict(),
+        **header._asdict(),
         format=FORMAT,
         counts=dict(sorted(written.counts.items())),
         digest=written.digest,
         parts=tuple(written.parts),
     )
-    location.write(f"{about.id}/{MANIFEST}", manifest.dumps())
+    location.write(f"{header.id}/{MANIFEST}", manifest.dumps())
     return manifest
 
 
-def seal(location: Location, about: About, rows: Iterable[Sequence[Row]]) -> Manifest:
-    """Write a whole snapshot from rows in key order. Raises :class:`.location.LocationUnreachable`."""
-    return publish(location, about, write_run(location, about.id, rows))
+def write_snapshot(location: Location, header: ManifestHeader, rows: Iterable[Sequence[Row]]) -> Manifest:
+    """Write a whole snapshot from rows in key order. Raises :class:`.files.LocationUnreachable`."""
+    return publish(location, header, write_run(location, header.id, rows))

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from registry.store.create import NewStore, Origin, OutOfOrder
 from registry.store.layout import State
-from snapshots.format.location import Location, LocationUnreachable
+from snapshots.format.files import LocationUnreachable
+from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, Part
 from snapshots.format.parts import BadPart, read_batches, rows_of
-from snapshots.format.reader import Unusable, read_part
+from snapshots.format.stored import UnusableSnapshot, read_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,10 +41,10 @@ _T = TypeVar("_T")
 
 
 def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int, told: Told) -> None:
-    """Make the environment ``folder``, which must not exist, from a snapshot; on disk when this returns.
+    """Create the environment ``folder``, which must not exist, from a snapshot; synced when this returns.
 
-    Raises :class:`.reader.Unusable`, and :class:`registry.store.layout.StoreError` when there is no room
-    for it. Whatever is raised, nothing is left behind.
+    Raises :class:`.stored.UnusableSnapshot`, and :class:`registry.store.layout.StoreError` if there is no
+    room. Whatever is raised, nothing is left behind.
     """
     try:
         with NewStore(folder, map_bytes) as store:
@@ -57,7 +58,7 @@ def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int
             told("synced", rows, size)
     except OutOfOrder as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise Unusable(f"its rows are out of order: {error}") from error
+        raise UnusableSnapshot(f"its rows are out of order: {error}") from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -100,14 +101,14 @@ def _in_time(part: Part, content: Future[bytes]) -> bytes:
     try:
         return content.result(_PART_S)
     except TimeoutError as error:
-        raise Unusable(f"{part.name} cannot be read: it takes longer than {_PART_S:g} s") from error
+        raise UnusableSnapshot(f"{part.name} cannot be read: it takes longer than {_PART_S:g} s") from error
 
 
 def _read(location: Location, id: str, part: Part) -> bytes:
     try:
         return read_part(location, id, part)
     except LocationUnreachable as error:
-        raise Unusable(f"{part.name} cannot be read: {error}") from error
+        raise UnusableSnapshot(f"{part.name} cannot be read: {error}") from error
 
 
 def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:
@@ -121,9 +122,9 @@ def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatc
                     count, first, last = count + len(keys), first or keys[0].as_py(), keys[-1].as_py()
                     yield batch
         except BadPart as error:
-            raise Unusable(f"{part.name} is damaged: {error}") from error
+            raise UnusableSnapshot(f"{part.name} is damaged: {error}") from error
         if (count, first, last) != (part.rows, part.first, part.last):
-            raise Unusable(f"{part.name} does not have the rows that its manifest says")
+            raise UnusableSnapshot(f"{part.name} does not have the rows that its manifest says")
         yield part
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
-from snapshots.format.location import BadLocation, Location, LocationUnreachable
+from snapshots.format.files import BadLocation, LocationUnreachable
+from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, is_id
-from snapshots.format.reader import Unusable, read_manifest
+from snapshots.format.stored import UnusableSnapshot, read_manifest
 
 from .candidates import Situation, is_quicker, newest_first, why_not
 from .load import load
@@ -83,7 +84,7 @@ def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manife
             load(manifest, location, wanted.folder, map_bytes=wanted.map_bytes, told=tell.step)
         except LocationUnreachable as error:
             places.failed(candidate, error)
-        except Unusable as error:
+        except UnusableSnapshot as error:
             tell.said(f"The snapshot {candidate.id} is not used: {error}")
         else:
             return manifest
@@ -110,7 +111,7 @@ class _Places:
     def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:
         """Its manifest cannot be read, which says nothing of the snapshot."""
         location = self._known[candidate.uri]
-        if location is not None and location.is_far:
+        if location is not None and location.is_remote:
             self.tell.said(f"The snapshots in {location} are not used: {error}")
             self._known[candidate.uri] = None
         else:
@@ -120,13 +121,13 @@ class _Places:
 def _fitting(candidate: Candidate, location: Location, situation: Situation) -> Manifest:
     """The manifest of a snapshot that fits the log.
 
-    Raises :class:`.reader.Unusable` and :class:`.location.LocationUnreachable`.
+    Raises :class:`.stored.UnusableSnapshot` and :class:`.files.LocationUnreachable`.
     """
     if candidate.entry is not None and (why := why_not(candidate.entry, situation)):
-        raise Unusable(why)
+        raise UnusableSnapshot(why)
     manifest = in_time(lambda: read_manifest(location, candidate.id))
     if why := why_not(manifest, situation):
-        raise Unusable(why)
+        raise UnusableSnapshot(why)
     return manifest
 
 

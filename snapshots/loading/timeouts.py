@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from snapshots.format.location import LocationUnreachable
+from snapshots.format.files import LocationUnreachable
 
 ANSWER_S = 15.0
 """For a list, or a small file."""
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 def in_time(ask: Callable[[], _T]) -> _T:
     """What ``ask`` answers, which goes on for nobody if it takes too long.
 
-    Raises what it raises, and then :class:`.location.LocationUnreachable`.
+    Raises what it raises, and then :class:`.files.LocationUnreachable`.
     """
     answer: Future[_T] = Future()
 

@@ -53,7 +53,7 @@ class EmbeddedReader(DataSourceReader):
         self._path, self._start, self._end, self._tasks = path, start, end, tasks
 
     def partitions(self) -> list[Offsets]:
-        """About equally many offsets for each task."""
+        """ManifestHeader equally many offsets for each task."""
         length = self._end - self._start
         edges = [self._start + length * task // self._tasks for task in range(self._tasks + 1)]
         return [Offsets(start, end) for start, end in itertools.pairwise(edges)]

@@ -19,8 +19,8 @@ from pyspark.sql import functions as sql
 from registry.domain.rows.digest import MODULUS
 from snapshots.building.task import BuildFailed, Progress, Task, with_keyset
 from snapshots.format.manifest import Manifest, Part
-from snapshots.format.reader import Unusable
-from snapshots.format.writer import Written, publish, unite
+from snapshots.format.stored import UnusableSnapshot
+from snapshots.format.writer import WrittenRows, merge_runs, publish
 
 from . import records
 from .owners import found_by_spark, found_here
@@ -49,7 +49,7 @@ def build(task: Task, progress: Progress) -> Manifest:
     """See :class:`..task.Engine`.
 
     Raises :class:`..task.BuildFailed` for what Spark says, and
-    :class:`snapshots.format.reader.Unusable` for a base that is damaged.
+    :class:`snapshots.format.stored.UnusableSnapshot` for a base that is damaged.
     """
     brief = task.end - task.start < BRIEF
     with ThreadPoolExecutor(1, "owners") as aside:
@@ -87,7 +87,7 @@ class _Job:
                 ChunkSeen(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
                 for each in found
             ]
-            put = [Written([], *loads(bytes(each.tally))) for each in found if each.tally]
+            put = [WrittenRows([], *loads(bytes(each.tally))) for each in found if each.tally]
             parts = task.base.parts if task.base else ()
             written = self._write(folded, self._plan(seen, parts), put)
         finally:
@@ -116,18 +116,20 @@ class _Job:
         ranges = plan_ranges(seen, parts, 4 * self._context.defaultParallelism)
         return writing.Plan(task.location.uri, task.id, base, ranges)
 
-    def _write(self, folded: DataFrame, plan: writing.Plan, put: list[Written]) -> Written:
+    def _write(self, folded: DataFrame, plan: writing.Plan, put: list[WrittenRows]) -> WrittenRows:
         with self._told(WRITING):
             lines = self._lines(folded, plan)
             answers = [
                 writing.decode(bytes(each.answer))
                 for each in lines.mapInArrow(partial(writing.write, plan), writing.FIELDS).collect()
             ]
-        written = [Written(each.parts, *loads(each.gone)) for each in answers] + put
+        written = [WrittenRows(each.parts, *loads(each.gone)) for each in answers] + put
         if base := self._task.base:
-            written.append(Written([], dict(base.counts), base.digest))
-        parts, counts, digest = unite(written)
-        return Written(parts, {table: count for table, count in counts.items() if count}, digest % MODULUS)
+            written.append(WrittenRows([], dict(base.counts), base.digest))
+        parts, counts, digest = merge_runs(written)
+        return WrittenRows(
+            parts, {table: count for table, count in counts.items() if count}, digest % MODULUS
+        )
 
     def _lines(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
         """The chunks of each range, in order; one that lies in two ranges is in both."""
@@ -177,8 +179,8 @@ def _plain_errors(task: Task) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         reason = _reason(str(error))
         name, _, said = reason.partition(": ")
-        if task.base and name.endswith(Unusable.__name__):
-            raise Unusable(said) from error
+        if task.base and name.endswith(UnusableSnapshot.__name__):
+            raise UnusableSnapshot(said) from error
         raise BuildFailed(f"Spark gave up: {reason}") from error
     except (ConnectionError, EOFError) as error:
         raise BuildFailed(f"Spark is gone: {error}") from error

@@ -28,7 +28,7 @@ class ChunkSeen(NamedTuple):
 
 
 def plan_ranges(chunks: Collection[ChunkSeen], parts: Sequence[Part], least: int) -> tuple[Range, ...]:
-    """About ``least`` ranges or more, at least one, which together hold every key once."""
+    """ManifestHeader ``least`` ranges or more, at least one, which together hold every key once."""
     units = list(_units(sorted(chunks, key=lambda chunk: chunk.first), parts))
     size = sum(unit.weight for unit in units)
     share = size / max(least, size // RANGE_BYTES)

@@ -13,7 +13,8 @@ from registry.observe.metrics import Gauge
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.retention import delete, retire, why_not_deleted
-from snapshots.format.location import BadLocation, Location
+from snapshots.format.files import BadLocation
+from snapshots.format.location import Location
 from snapshots.format.manifest import new_id
 
 _STATES = ("requested", "building", "ready", "failed", "deleting")

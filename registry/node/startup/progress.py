@@ -20,7 +20,8 @@ from registry.api.status import NodeStatus, SnapshotStart
 from registry.config.loading import Settings
 from registry.log.contract import Log
 from registry.store.open import Load, known_log
-from snapshots.format.location import BadLocation, Location
+from snapshots.format.files import BadLocation
+from snapshots.format.location import Location
 
 if TYPE_CHECKING:
     import subprocess

@@ -10,7 +10,7 @@ import pyarrow as pa
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 from snapshots.format.parts import BadPart
-from snapshots.format.reader import Unusable, read_part
+from snapshots.format.stored import UnusableSnapshot, read_part
 
 from .columns import Columns, read_columns, read_keys
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def columns_of_part(location: Location, id: str, part: Part) -> Columns:
-    """The rows of a part. Raises :class:`snapshots.format.reader.Unusable`, and as there."""
+    """The rows of a part. Raises :class:`snapshots.format.stored.UnusableSnapshot`, and as there."""
     return _read(part, read_columns, read_part(location, id, part))
 
 
@@ -34,4 +34,4 @@ def _read(part: Part, reader: Callable[[bytes], T], content: bytes) -> T:
     try:
         return reader(content)
     except BadPart as error:
-        raise Unusable(f"{part.name} is damaged: {error}") from error
+        raise UnusableSnapshot(f"{part.name} is damaged: {error}") from error

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
-from snapshots.format.reader import read_part
+from snapshots.format.stored import read_part
 
 from .base_parts import columns_of_part
 from .chunks import merged

@@ -13,9 +13,10 @@ import pytest
 from pyarrow import ArrowNotImplementedError, fs
 
 from registry.config.uris import without_secrets
-from snapshots.format.location import BadLocation, Location, LocationUnreachable, Missing
+from snapshots.format.files import BadLocation, LocationUnreachable, MissingFile
+from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST
-from snapshots.format.object_store import Remote
+from snapshots.format.object_store import ObjectStore
 from snapshots.format.verify import verify
 from tests.running import ROOT, free_port
 from tests.sample_snapshots import rows_in, sealed
@@ -34,7 +35,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 def test_what_is_written_is_read_and_listed(location: Location) -> None:
     assert location.folders() == []
     assert location.files(ID) == []
-    with pytest.raises(Missing):
+    with pytest.raises(MissingFile):
         location.read(f"{ID}/{MANIFEST}")
     location.write(f"{ID}/part-1.arrow", b"one")
     location.write(f"{ID}/{MANIFEST}", b"")
@@ -56,7 +57,7 @@ def test_a_folder_is_deleted_and_again(location: Location) -> None:
     assert location.files(ID) == []
 
 
-def test_a_snapshot_is_sealed_and_verified(location: Location) -> None:
+def test_a_snapshot_is_written_and_verified(location: Location) -> None:
     rows = [(b"V%04d" % number, bytes([number % 256]) * 50) for number in range(2000)]
     manifest = sealed(location, rows)
     assert list(verify(location, manifest.id, lambda done, total: None)) == []
@@ -65,7 +66,7 @@ def test_a_snapshot_is_sealed_and_verified(location: Location) -> None:
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a//b", ".hidden", "a/../b", "a/b/c", ""])
 def test_nothing_outside_is_reached(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match="no path"):
+    with pytest.raises(ValueError, match="not a path"):
         Location.parse(tmp_path).write(path, b"")
 
 
@@ -85,7 +86,8 @@ def test_what_names_the_same_for_hadoop_is_taken(s3: str) -> None:
 
 def test_why_a_place_cannot_be_reached_is_one_line() -> None:
     code = """
-from snapshots.format.location import BadLocation, Location, LocationUnreachable
+from snapshots.format.files import BadLocation, LocationUnreachable
+from snapshots.format.location import Location
 try:
     Location.parse("hdfs://127.0.0.1:9/x").folders()
 except (BadLocation, LocationUnreachable) as error:
@@ -148,7 +150,7 @@ def test_a_server_that_is_away_is_unreachable_and_not_empty() -> None:
 def test_a_bucket_that_is_not_there_is_unreachable_and_not_empty(s3: str) -> None:
     location = Location.parse(s3.replace("@bucket/", "@nosuchbucket/"))
     for ask in (location.folders, lambda: location.files(ID), lambda: location.read(f"{ID}/{MANIFEST}")):
-        with pytest.raises(LocationUnreachable, match="no bucket or container named nosuchbucket: make it"):
+        with pytest.raises(LocationUnreachable, match="no bucket or container named nosuchbucket: create it"):
             ask()
     with pytest.raises(LocationUnreachable, match="nosuchbucket"):
         location.write(f"{ID}/{MANIFEST}", b"")
@@ -174,13 +176,13 @@ def refuse(*_: object) -> None:
 
 def test_a_bucket_that_may_not_be_asked_for_is_there(tmp_path: Path) -> None:
     store = Store("s3", get_file_info=lambda asked: refuse() if isinstance(asked, str) else [])
-    assert Remote(store, f"{tmp_path}/x").names("", folders=True) == []
+    assert ObjectStore(store, f"{tmp_path}/x").names("", folders=True) == []
 
 
 def test_a_bucket_is_not_asked_for_where_something_is_found(tmp_path: Path) -> None:
     (tmp_path / ID).mkdir()
     store = Store("s3")
-    assert Remote(store, str(tmp_path)).names("", folders=True) == [ID]
+    assert ObjectStore(store, str(tmp_path)).names("", folders=True) == [ID]
     assert store.asked == ["get_file_info"]
 
 
@@ -204,7 +206,7 @@ def test_a_file_is_whole_when_it_comes_to_its_place(tmp_path: Path, *, renames: 
     )
     (tmp_path / ID).mkdir()
     (tmp_path / ID / MANIFEST).write_bytes(b"old")
-    Remote(store, str(tmp_path)).write(f"{ID}/{MANIFEST}", b"new")
+    ObjectStore(store, str(tmp_path)).write(f"{ID}/{MANIFEST}", b"new")
     assert seen == [(b"old", b"new")]
     assert [each.name for each in (tmp_path / ID).iterdir()] == [MANIFEST]
     assert (tmp_path / ID / MANIFEST).read_bytes() == b"new"
@@ -215,7 +217,7 @@ def test_a_file_is_replaced_where_nothing_is_renamed_onto_another(tmp_path: Path
         assert not Path(file).exists()
         Path(new).rename(file)
 
-    remote = Remote(Store("hdfs", move=move), str(tmp_path))
+    remote = ObjectStore(Store("hdfs", move=move), str(tmp_path))
     for content in (b"old", b"new"):
         remote.write(f"{ID}/{MANIFEST}", content)
         assert remote.read(f"{ID}/{MANIFEST}") == content
@@ -227,7 +229,7 @@ def test_azure_is_asked_for_a_list_before_a_file(tmp_path: Path) -> None:
     (tmp_path / ID).mkdir()
     (tmp_path / ID / MANIFEST).write_bytes(b"1")
     store = Store("abfs")
-    remote = Remote(store, str(tmp_path))
+    remote = ObjectStore(store, str(tmp_path))
     for _ in range(2):
         assert remote.read(f"{ID}/{MANIFEST}") == b"1"
     assert store.asked == ["get_file_info", "open_input_stream", "open_input_stream"]

@@ -14,7 +14,7 @@ from registry.store.open import Load, open_store
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.parts import Row
-from snapshots.format.writer import publish, unite, write_run
+from snapshots.format.writer import merge_runs, publish, write_run
 from snapshots.loading.load import Told, load
 from tests.sample_snapshots import LOG, MAP, about
 
@@ -24,7 +24,7 @@ ANY_END = 1 << 62
 def parted(location: Location, runs: Sequence[Sequence[Row]], offset: int = 7) -> Manifest:
     """A snapshot with one part for each run of rows."""
     known = about(offset)
-    return publish(location, known, unite(write_run(location, known.id, [run]) for run in runs))
+    return publish(location, known, merge_runs(write_run(location, known.id, [run]) for run in runs))
 
 
 def quiet(step: str, rows: int, size: int) -> None:

@@ -15,7 +15,7 @@ from snapshots.backup.export import NotEmpty, export_files, export_lines, file_n
 from snapshots.building.task import silent
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
-from snapshots.format.reader import Unusable
+from snapshots.format.stored import UnusableSnapshot
 from tests.process.snapshots.test_diff import NEW, OLD
 from tests.sample_snapshots import build, log_of, version
 
@@ -75,7 +75,7 @@ def test_a_damaged_snapshot_is_not_exported_as_if_it_were_whole(tmp_path: Path) 
     content = content_of(tmp_path)
     part = tmp_path / "snapshots" / content.manifest.id / content.manifest.parts[-1].name
     part.write_bytes(part.read_bytes()[:-4])
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableSnapshot):
         export_files(content, tmp_path / "out", silent)
     assert not (tmp_path / "out" / "snapshot.json").exists()
 

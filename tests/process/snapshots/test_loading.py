@@ -26,8 +26,8 @@ from snapshots.catalogue.embedded import EmbeddedCatalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
 from snapshots.format.parts import _encode
-from snapshots.format.reader import Unusable, read_manifest
-from snapshots.format.writer import Written, publish, unite, write_run
+from snapshots.format.stored import UnusableSnapshot, read_manifest
+from snapshots.format.writer import WrittenRows, merge_runs, publish, write_run
 from snapshots.loading import timeouts
 from snapshots.loading.candidates import Situation
 from snapshots.loading.load import load
@@ -163,7 +163,7 @@ def test_any_damage_to_any_file_is_seen_and_nothing_is_loaded(
             file.unlink()
         else:
             file.write_bytes(broken)
-        with pytest.raises(Unusable, match=r"manifest|damaged|missing|bytes where"):
+        with pytest.raises(UnusableSnapshot, match=r"manifest|damaged|missing|bytes, but"):
             opened(tmp_path, loading(location, read_manifest(location, manifest.id)))
         assert [path.name for path in (tmp_path / "store").glob("store-*")] == ["store-1"]
         file.write_bytes(whole)
@@ -178,7 +178,7 @@ def _with_part(location: Location, content: bytes, rows: int, first: bytes, last
     sha256 = hashlib.sha256(content).hexdigest()
     location.write(f"{known.id}/{part_name(sha256)}", content)
     part = Part(part_name(sha256), rows, len(content), sha256, first, last)
-    return publish(location, known, Written([part], {"V": rows}, digest.EMPTY))
+    return publish(location, known, WrittenRows([part], {"V": rows}, digest.EMPTY))
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_parts_that_are_not_what_the_manifest_says_are_refused_though_their_hash
     why: str,
 ) -> None:
     manifest = _with_part(location, _encode(rows), *said)
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(UnusableSnapshot, match=why):
         load(manifest, location, tmp_path / "store-1", map_bytes=MAP, told=quiet)
     assert not (tmp_path / "store-1").exists()
 
 
 def test_a_file_that_is_no_part_is_refused_though_its_hash_holds(tmp_path: Path, location: Location) -> None:
     manifest = _with_part(location, b"no arrow at all", 1, b"a", b"a")
-    with pytest.raises(Unusable, match="damaged"):
+    with pytest.raises(UnusableSnapshot, match="damaged"):
         load(manifest, location, tmp_path / "store-1", map_bytes=MAP, told=quiet)
 
 
@@ -218,7 +218,7 @@ from pathlib import Path
 from registry.store import open as opening
 from tests.process.snapshots.loading import loading, opened
 from snapshots.format.location import Location
-from snapshots.format.reader import read_manifest
+from snapshots.format.stored import read_manifest
 
 folder, id = Path(sys.argv[1]), sys.argv[2]
 location = Location.parse(folder / "snapshots")
@@ -380,7 +380,7 @@ def test_the_next_older_one_is_taken_and_each_that_is_not_is_said(tmp_path: Path
 def test_without_a_catalogue_the_location_is_looked_through(tmp_path: Path, location: Location) -> None:
     older = parted(location, RUNS, 500)
     foreign = about(800, log="another")
-    publish(location, foreign, unite([write_run(location, foreign.id, [ROWS])]))
+    publish(location, foreign, merge_runs([write_run(location, foreign.id, [ROWS])]))
     (tmp_path / "snapshots" / foreign.id.replace("000800", "000900")).mkdir()
     (tmp_path / "snapshots" / "something else").mkdir()
     said: list[str] = []

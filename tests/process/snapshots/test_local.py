@@ -275,13 +275,13 @@ def reached(name):
 def told(name, done, total):
     reached(name)
 
-write = local_folder.Disk.write
+write = local_folder.LocalFolder.write
 def watched(self, path, content):
     kind = "manifest" if path.endswith("manifest.json") else "part"
     reached(f"before the {kind}")
     write(self, path, content)
     reached(f"after the {kind}")
-local_folder.Disk.write = watched
+local_folder.LocalFolder.write = watched
 settings = Settings(data=data, store_map_bytes=256 << 20)
 with closing(open_catalogue(settings)) as catalogue:
     entry = next(each for each in catalogue.entries().values() if each.state == "requested")

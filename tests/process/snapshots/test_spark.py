@@ -34,7 +34,7 @@ from snapshots.building.sources import Source, open_source
 from snapshots.building.task import Task, silent
 from snapshots.format.manifest import MANIFEST, Manifest
 from snapshots.format.parts import begins_part
-from snapshots.format.reader import Unusable
+from snapshots.format.stored import UnusableSnapshot
 from snapshots.spark import engine
 from snapshots.spark.engine import build
 from snapshots.spark.records import with_owner
@@ -318,7 +318,7 @@ def test_a_damaged_base_is_refused_and_leaves_no_snapshot(
     file = tmp_path / "snapshots" / base.id / base.parts[0].name
     file.write_bytes(file.read_bytes()[:-1] + b"!")
     at = opened(None, "", 20, base)
-    with pytest.raises(Unusable, match=f"{base.parts[0].name} is damaged"):
+    with pytest.raises(UnusableSnapshot, match=f"{base.parts[0].name} is damaged"):
         build(at, silent)
     assert MANIFEST not in at.location.files(at.id)
 

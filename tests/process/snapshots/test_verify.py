@@ -10,7 +10,7 @@ import pytest
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from snapshots.format.verify import verify
-from snapshots.format.writer import publish, unite, write_run
+from snapshots.format.writer import merge_runs, publish, write_run
 from tests.sample_snapshots import about, rows_in, sealed
 from tests.unit.snapshots.test_parts import many_rows
 
@@ -92,4 +92,4 @@ def test_a_manifest_that_says_other_rows_is_found(location: Location) -> None:
         run._replace(parts=[run.parts[0]._replace(last=run.parts[0].last + b"\0"), *run.parts[1:]]),
     ):
         assert findings(location, publish(location, known, wrong))
-    assert not findings(location, publish(location, known, unite([run])))
+    assert not findings(location, publish(location, known, merge_runs([run])))

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from registry.observe.progress_bar import Shown
+from registry.observe.progress_bar import ProgressBar
 
 
 def test_a_line_for_each_tenth_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    with Shown("writing", 50) as shown:
+    with ProgressBar("writing", 50) as shown:
         for done in range(51):
             shown(done)
     lines = capsys.readouterr().out.splitlines()
@@ -20,7 +20,7 @@ def test_a_line_for_each_tenth_where_nobody_watches(capsys: pytest.CaptureFixtur
 
 def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    with Shown("writing", 2) as shown:
+    with ProgressBar("writing", 2) as shown:
         shown(1)
         shown(2)
     assert capsys.readouterr().out == (
@@ -29,6 +29,6 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 def test_nothing_to_do_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with Shown("writing", 0) as shown:
+    with ProgressBar("writing", 0) as shown:
         shown(0)
     assert capsys.readouterr().out == ""

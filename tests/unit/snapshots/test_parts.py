@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from snapshots.format import parts
 from snapshots.format.manifest import Part
 from snapshots.format.parts import BadPart, Row, begins_part, cut, part_of, read_rows
-from snapshots.format.writer import Overlapping, Written, unite
+from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
 
 
 def written(batches: Iterable[Sequence[Row]]) -> tuple[list[Part], dict[str, bytes]]:
@@ -120,7 +120,7 @@ def test_a_part_that_was_cut_or_changed_is_refused_or_differs() -> None:
 
 def test_runs_among_one_another_are_refused() -> None:
     runs = [written([[(key, b"")]])[0] + written([[(b"c" + key, b"")]])[0] for key in (b"a", b"b")]
-    with pytest.raises(Overlapping):
-        unite([Written(runs[0] + runs[0], {}, 0)])
-    united = unite(Written(found, {"a": 1}, 2) for found in runs)
+    with pytest.raises(OverlappingRuns):
+        merge_runs([WrittenRows(runs[0] + runs[0], {}, 0)])
+    united = merge_runs(WrittenRows(found, {"a": 1}, 2) for found in runs)
     assert (united.counts, united.digest, len(united.parts)) == ({"a": 2}, 4, 4)

@@ -22,8 +22,8 @@ from registry.domain.rows.memory_views import DictView
 from snapshots.format import parts
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
-from snapshots.format.reader import Unusable
-from snapshots.format.writer import Written, unite, write_run
+from snapshots.format.stored import UnusableSnapshot
+from snapshots.format.writer import WrittenRows, merge_runs, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import ChunkSeen, plan_ranges
 from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, tallying, writing
@@ -97,23 +97,23 @@ def test_a_log_folded_by_tasks_gives_the_parts_of_the_plain_fold(
     tmp_path_factory: pytest.TempPathFactory, log: list[Record], at: int, wanted: int, partitions: int
 ) -> None:
     location = Location.parse(tmp_path_factory.mktemp("snapshots"))
-    base = _by_tasks(location, "base", log[:at], Written([], {}, 0), wanted, partitions)
+    base = _by_tasks(location, "base", log[:at], WrittenRows([], {}, 0), wanted, partitions)
     assert base == _plain(location, log[:at])
     ends = _by_tasks(location, "ends", log[at:], base, wanted, partitions)
     assert ends == _plain(location, log)
-    whole = _by_tasks(location, "whole", log, Written([], {}, 0), wanted, partitions)
+    whole = _by_tasks(location, "whole", log, WrittenRows([], {}, 0), wanted, partitions)
     assert whole == ends
     for part in ends.parts:
         assert location.read(f"ends/{part.name}") == location.read(f"plain/{part.name}")
 
 
-def _plain(location: Location, log: list[Record]) -> Written:
+def _plain(location: Location, log: list[Record]) -> WrittenRows:
     return write_run(location, "plain", [list(rows_of(log).items())])
 
 
 def _by_tasks(
-    location: Location, id: str, log: list[Record], base: Written, wanted: int, partitions: int
-) -> Written:
+    location: Location, id: str, log: list[Record], base: WrittenRows, wanted: int, partitions: int
+) -> WrittenRows:
     """The steps of :mod:`snapshots.spark.engine`, with lists in the place of Spark."""
     said = [(owner(each.key), each.offset, each.ts, each.key, each.value) for each in _counting(log)]
     owners = tuple(sorted({each[0] for each in said}))
@@ -143,9 +143,9 @@ def _by_tasks(
         for batch in writing.write(plan, [pa.record_batch(arrays, names=["range", "first", "data"])])
         for (answer,) in _tuples(batch)
     ]
-    written = [Written(each.parts, *tallying.loads(each.gone)) for each in answers]
-    written += [Written([], *tallying.loads(chunk.tally)) for chunk in found if chunk.tally]
-    united = unite([*written, base._replace(parts=[])])
+    written = [WrittenRows(each.parts, *tallying.loads(each.gone)) for each in answers]
+    written += [WrittenRows([], *tallying.loads(chunk.tally)) for chunk in found if chunk.tally]
+    united = merge_runs([*written, base._replace(parts=[])])
     return united._replace(counts={table: count for table, count in united.counts.items() if count})
 
 
@@ -223,13 +223,13 @@ def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
     location.write(f"base/{part.name}", location.read(f"base/{part.name}")[:-1] + b"!")
     wish = base_rows.Wanted(location.uri, "base", tuple(written.parts), ())
     numbers = pa.record_batch([pa.array([0], pa.int64())], names=["id"])
-    with pytest.raises(Unusable, match="damaged"):
+    with pytest.raises(UnusableSnapshot, match="damaged"):
         list(base_rows.pick(wish, [numbers]))
     plan = writing.Plan(location.uri, "new", "base", plan_ranges([], [part], 1))
-    with pytest.raises(Unusable, match="damaged"):
+    with pytest.raises(UnusableSnapshot, match="damaged"):
         writing.write_range(location, plan, plan.ranges[0], [])
     gone = Part("part-0000000000000000.arrow", 1, 1, "0" * 64, b"V", b"V")
-    with pytest.raises(Unusable, match="missing"):
+    with pytest.raises(UnusableSnapshot, match="missing"):
         writing.write_range(location, plan, plan_ranges([], [gone], 1)[0], [])
 
 
