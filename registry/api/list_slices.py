@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from registry.domain.queries.sorting import Search
+from registry.domain.rows.blocks import Skip
 from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import MovingView
 
@@ -135,15 +136,20 @@ class _Walk:
             self._begin, unsettled = Cursor(self._begin.list, self._begin.skip - unsettled, end), 0
         # At least one item, or that there is none, is found before the answer to such a cursor begins.
         wanted = unsettled + 1 if listing.unsettled else 0
-        self._passed, self._mark = places.nearest(self._begin, self._moment)
-        self._skip = self._begin.skip - self._passed
+        passed, self._mark = places.nearest(self._begin, self._moment)
+        self._skip = Skip(self._begin.skip - passed)
         self._left = listing.limit
         self._last: Any = None
         self._ended = False
-        self._unsettled = max(0, wanted - self._passed)
+        self._behind = self._skip.left  # to be left out behind the last item seen, or the mark
+        self._wanted = wanted
         self._counted: Cursor | None = None  # a cursor that was given before the page's end was known
         self._learned: list[tuple[int, Mark]] = []
-        self._items = listing.walk(self._rows, self._mark)
+        self._items = (
+            listing.walk(self._rows, self._mark)
+            if listing.leaping is None
+            else listing.leaping(self._rows, self._mark, self._skip)
+        )
 
     def slice(self, *, look_ahead: bool) -> list[bytes]:
         """Return the next items, printed; with ``look_ahead`` go on to the first one behind the page."""
@@ -155,7 +161,7 @@ class _Walk:
                 if item is not None and self.complete:
                     self.done = True
                 elif item is not None:
-                    if not self._skip:
+                    if not self._skip.left:
                         parts.append(self._listing.printed(item))
                         size += len(parts[-1])
                     self._pass(item)
@@ -178,14 +184,14 @@ class _Walk:
         """
         if self._ended:
             return None
-        cursor = Cursor(self._begin.list, self._skip + self._left, self._reached())
+        cursor = Cursor(self._begin.list, self._behind + self._left, self._reached())
         if not self.complete:
             self._counted = cursor
         return cursor
 
     def ahead(self) -> _Walk:
         """Return a walk over the rest of the page, for its end alone."""
-        begin = Cursor(self._begin.list, self._skip, self._reached())
+        begin = Cursor(self._begin.list, self._behind, self._reached())
         rest = replace(self._listing, printed=_unprinted, begin=begin, limit=self._left, unsettled=0)
         return _Walk(rest, self._backend, self._places, self._slicing)
 
@@ -195,19 +201,24 @@ class _Walk:
     @property
     def settled(self) -> bool:
         """True if the cursor's own place was reached."""
-        return not self._unsettled
+        return self._passed >= self._wanted
+
+    @property
+    def _passed(self) -> int:
+        """Number of items seen or leapt over, counted from where the page's cursor begins."""
+        return self._begin.skip - self._skip.left + self._listing.limit - self._left
 
     def _pass(self, item: Any) -> None:
-        self._unsettled -= bool(self._unsettled)
         self._last = item
-        self._passed += 1
-        if self._skip:
-            self._skip -= 1
+        if self._skip.left:
+            self._skip.left -= 1
         else:
             self._left -= 1
             self.complete = not self._left
-        if self.complete or not self._passed % STEP:
-            self._learned.append((self._passed, self._listing.mark(item)))
+        self._behind = self._skip.left
+        passed = self._passed
+        if self.complete or not passed % STEP:
+            self._learned.append((passed, self._listing.mark(item)))
 
     def _learn(self) -> None:
         """Remember the places seen, unless the rows have changed since they were counted from the start."""

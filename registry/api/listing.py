@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from registry.domain.rows.blocks import Skip
 from registry.domain.rows.layout import View
 
 from .answers import Header
@@ -54,6 +55,7 @@ class Listing(Generic[_T]):
     unsettled: int = 0  # items between the mark and the place that the cursor means
     headers: tuple[Header, ...] = ()
     media_type: bytes | None = None
+    leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None  # ``walk``, passing what it may
     head: bytes = b"["  # before the items; a list may be the last member of an object
     tail: bytes = b"]"
 

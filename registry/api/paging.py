@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from xxhash import xxh3_64_hexdigest
 
 from registry.domain.errors import UNPROCESSABLE
+from registry.domain.rows.blocks import Skip
 from registry.domain.rows.layout import View
 
 from .listing import Cursor, Listing, Mark
@@ -27,14 +28,17 @@ def page(
     kinds: tuple[type, ...],
     *,
     limit_max: int = INT_MAX,
+    leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None,
 ) -> Listing[_T]:
     """Return the page that a call asks for; ``kinds``: the types of a mark's members.
+
+    ``leaping``: the same walk, which may pass items that are left out without listing them.
 
     Raises 422 for a negative offset and for a cursor that is not one of this list.
     """
     skipped, begin = offset(call.args), _cursor(call, kinds)
     unsettled, begin = begin.skip, begin._replace(skip=begin.skip + skipped)
-    return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled)
+    return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled, leaping=leaping)
 
 
 def whole(

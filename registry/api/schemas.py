@@ -18,6 +18,7 @@ from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.lists import Listed, PlacedVersion
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
+from registry.domain.rows.blocks import Skip
 from registry.domain.rows.layout import View
 from registry.domain.schemas import FORMATS
 
@@ -58,11 +59,19 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
         associated(args),
     )
 
-    def walk(view: View, mark: tuple[str, int] | None) -> Iterator[Listed | None]:
-        return chosen.walk(view, (Subject.parse(mark[0]), mark[1]) if mark else None)
+    def walk(view: View, mark: tuple[str, int] | None, skip: Skip | None = None) -> Iterator[Listed | None]:
+        return chosen.walk(view, (Subject.parse(mark[0]), mark[1]) if mark else None, skip)
 
     printed = partial(_listed, rules=call.settings.defaults.association_rules)
-    return page(call, walk, printed, lambda each: _version_mark(each.found), (str, int), limit_max=LIST_MAX)
+    return page(
+        call,
+        walk,
+        printed,
+        lambda each: _version_mark(each.found),
+        (str, int),
+        limit_max=LIST_MAX,
+        leaping=walk,
+    )
 
 
 def _listed(each: Listed, rules: AssociationRules) -> bytes:

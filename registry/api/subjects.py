@@ -18,6 +18,7 @@ from registry.domain.model import Subject
 from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
+from registry.domain.rows.blocks import Skip
 from registry.domain.rows.layout import VersionRow, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 
@@ -59,11 +60,14 @@ def list_subjects(call: Call, view: View) -> Listing[Subject]:
     prefix = call.args["subjectPrefix"]
     shown = {"deleted": call.args["deleted"], "deleted_only": call.args["deletedOnly"]}
 
-    def walk(view: View, mark: tuple[str] | None) -> Iterator[Subject | None]:
+    def walk(view: View, mark: tuple[str] | None, skip: Skip | None = None) -> Iterator[Subject | None]:
         after = Subject.parse(mark[0]) if mark else None
-        return lists.subjects(view, prefix, after, **shown)
+        return lists.subjects(view, prefix, after, skip, **shown)
 
-    return page(call, walk, lambda each: orjson.dumps(each.qualified), lambda each: (each.qualified,), (str,))
+    def printed(each: Subject) -> bytes:
+        return orjson.dumps(each.qualified)
+
+    return page(call, walk, printed, lambda each: (each.qualified,), (str,), leaping=walk)
 
 
 def delete_subject(call: Call, view: View) -> Command:

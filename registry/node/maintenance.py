@@ -11,6 +11,7 @@ from registry.config.loading import Settings
 from registry.domain.rows import layout
 from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
 from .replication.loop import Following
@@ -67,8 +68,8 @@ class Housekeeping:
     def run(self) -> None:
         """Keep house until :meth:`stop`. Raises the damage it finds."""
         readers_at = compact_at = verify_at = count_at = topic_at = room_at = time.monotonic()
-        verifying, proven = True, False
-        while not self._stopping.wait(_STEP_S if verifying else 1.0):
+        verifying, proven, counted = True, False, False
+        while not self._stopping.wait(1.0 if counted and not verifying else _STEP_S):
             now = time.monotonic()
             if now >= readers_at or self._readers_gone.is_set():
                 self._readers_gone.clear()
@@ -79,6 +80,7 @@ class Housekeeping:
             if not proven:
                 prove(self._store, self._stopping)
                 proven = True
+            counted = self._counted_blocks()
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
             if self._own is not None and now >= room_at:
@@ -93,6 +95,15 @@ class Housekeeping:
                 verifying = True
             if verifying and self._verify():
                 verifying, verify_at = False, now + _VERIFY_EVERY_S
+
+    def _counted_blocks(self) -> bool:
+        """Count a block of versions more; return true once there is no more to do."""
+        try:
+            return self._store.count_step()
+        except DamagedStore:
+            raise
+        except StoreError:
+            return True  # a disk that is full; the thread that follows the log says so
 
     def _compact(self) -> bool:
         """Whether there may be more to do."""

@@ -28,6 +28,7 @@ from registry.domain.rows.digest import MODULUS, row_hash, total
 from registry.domain.rows.layout import VERSION, Change, same_content
 
 from . import layout
+from .counts import BLOCK, END, Counted, Counting, Touched
 from .layout import DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -44,15 +45,16 @@ class StoreStat(NamedTuple):
 class Store:
     """The writer's side of the environment in folder ``path``, which must be one that :mod:`.open` made.
 
-    Any thread may open views; commits exclude one another.
+    Any thread may open views; commits exclude one another. ``block``: versions that are counted together.
     """
 
-    def __init__(self, path: Path, map_bytes: int = layout.MAP_BYTES) -> None:
+    def __init__(self, path: Path, map_bytes: int = layout.MAP_BYTES, *, block: int = BLOCK) -> None:
         self.path = path
         self._writing = threading.Lock()
         self._closed = False
         self._scrubbed = b""
         self._scrub_sum = 0
+        self._block = block
         try:
             self._env = lmdb.open(
                 str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
@@ -63,9 +65,12 @@ class Store:
             with self._env.begin(self._meta, write=True) as txn:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
                 self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
+                counted = Counted.unpack(txn.get(layout.META_COUNTED))
                 txn.put(layout.META_BOOT, layout.boot_id())
                 txn.put(layout.META_CLEAN, b"0")
                 txn.put(layout.META_REVISION, _new_revision())
+            # A version that knows no counts may have changed the rows since.
+            self._counted = counted.upto if counted.applied == self._state.applied else b""
             # From here on a lost machine is noticed, whatever part of the pages it wrote.
             self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
@@ -167,10 +172,14 @@ class Store:
                         raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
                     replace, pop = cursor.replace, cursor.pop
                     disturbed = bool(new)  # these come by the thousand, and nobody looks where they go
+                    upto, touched = b"" if new else self._counted, list[Touched]()
                     for key, value in changed:
                         old = pop(key) if value is None else replace(key, value)
-                        if value is not None and key.startswith(VERSION) and not disturbed:
-                            disturbed = _disturbs(cursor, key, value, old)
+                        if key.startswith(VERSION):
+                            if value is not None and not disturbed:
+                                disturbed = _disturbs(cursor, key, value, old)
+                            if upto:
+                                touched.append((key, old, value))
                         if old is not None:
                             gone = row_hash(key, old)
                             delta -= gone
@@ -182,9 +191,13 @@ class Store:
                         txn.put(layout.META_REVISION, _new_revision(), db=self._meta)
                     if lineage != NOTHING:
                         txn.put(layout.META_LINEAGE, lineage.pack(), db=self._meta)
+                    if touched:
+                        upto = Counting(txn, self._rows, self._meta, self._block).commit(touched, upto)
+                    if upto or self._counted:
+                        txn.put(layout.META_COUNTED, Counted(applied, upto).pack(), db=self._meta)
             except lmdb.Error as error:
                 raise _meant(self.path, error) from error
-            self._state = state
+            self._state, self._counted = state, upto
             self._lineage = lineage if lineage != NOTHING else self._lineage
             self._scrub_sum += scrubbed
 
@@ -212,6 +225,21 @@ class Store:
                 self.condemn("its rows do not give the digest that was kept with them")
                 raise DamagedStore(f"the rows in {self.path} do not give the digest that was kept with them")
             return True
+
+    def count_step(self) -> bool:
+        """Count one block of versions more, if they are not counted; return true if all are."""
+        with self._writing:
+            if self._counted == END:
+                return True
+            try:
+                with self._env.begin(self._rows, write=True) as txn:
+                    upto = Counting(txn, self._rows, self._meta, self._block).next_block(self._counted)
+                    counted = Counted(self._state.applied, upto)
+                    txn.put(layout.META_COUNTED, counted.pack(), db=self._meta)
+            except lmdb.Error as error:
+                raise _meant(self.path, error) from error
+            self._counted = upto
+            return upto == END
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; how many there were."""

@@ -12,9 +12,11 @@ import lmdb
 
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
+from registry.domain.rows.blocks import Block
 from registry.domain.rows.layout import View
 
-from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
+from .counts import Counted, block_at
+from .layout import META_COUNTED, META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
 Memo = list[tuple[int, int]]
 """One entry: the number of a transaction, and the applied offset at it; spares most reads of the meta."""
@@ -34,7 +36,7 @@ class StoreView:
     Short by rule: while it lasts, no page that it sees is used again. It belongs to one thread.
     """
 
-    __slots__ = ("_cursor", "_memo", "_meta", "_rows", "_txn", "get")
+    __slots__ = ("_blocks", "_counted", "_cursor", "_memo", "_meta", "_rows", "_txn", "get")
 
     get: Callable[[bytes], bytes | None]
 
@@ -44,6 +46,8 @@ class StoreView:
         self._meta = meta
         self._memo = memo
         self._cursor: lmdb.Cursor[bytes] | None = None
+        self._blocks: lmdb.Cursor[bytes] | None = None
+        self._counted: Counted | None = None
         # The transaction's own method: a by-id read is one call into LMDB.
         self.get = self._txn.get
 
@@ -55,7 +59,7 @@ class StoreView:
     ) -> None:
         self._txn.abort()
         # A name that still holds the view must not keep the environment, which may have to be opened again.
-        del self._txn, self._cursor, self.get
+        del self._txn, self._cursor, self._blocks, self.get
 
     def state(self) -> State:
         """Applied offset and digest of the very rows that this view sees."""
@@ -78,6 +82,14 @@ class StoreView:
     def revision(self) -> bytes | None:
         """See :class:`registry.domain.rows.layout.View`."""
         return self._txn.get(META_REVISION, db=self._meta)
+
+    def block(self, key: bytes) -> Block | None:
+        """See :class:`registry.domain.rows.layout.View`."""
+        if self._counted is None:
+            self._counted = Counted.unpack(self._txn.get(META_COUNTED, db=self._meta))
+            if self._counted.complete(applied_of(self._txn.get(META_STATE, db=self._meta) or b"")):
+                self._blocks = self._txn.cursor(self._meta)
+        return None if self._blocks is None else block_at(self._blocks, key)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The first row whose key is ``key`` or greater."""

@@ -6,11 +6,12 @@ it is resumed, and what does not change meanwhile is listed exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from registry.domain.model import Subject
 from registry.domain.rows import layout
+from registry.domain.rows.blocks import Counts, Leaps, Skip
 from registry.domain.rows.layout import VersionRow, View
 
 from . import entities, scope, subject_order, versions
@@ -26,18 +27,35 @@ def subjects(
     view: View,
     prefix: str,
     after: Subject | None = None,
+    skip: Skip | None = None,
     *,
     deleted: bool = False,
     deleted_only: bool = False,
 ) -> Iterator[Subject | None]:
-    """Walk the subjects under a prefix; one counts as deleted when all its versions are."""
-    for found in subject_order.subjects(view, Prefix.parse(prefix), after):
+    """Walk the subjects under a prefix; one counts as deleted when all its versions are.
+
+    ``skip``: items that may be passed without being listed.
+    """
+
+    def items(counts: Counts) -> int:
+        listed = counts.live_subjects if not (deleted or deleted_only) else counts.subjects
+        return listed - counts.live_subjects if deleted_only else listed
+
+    leaps = _leaps(view, skip, items, deleted=deleted or deleted_only)
+    for found in subject_order.subjects(view, Prefix.parse(prefix), after, leaps):
         if found is None:
             yield None
             continue
         live = yield from _live(view, found)
         shown = live is not None and (not deleted_only if live else deleted or deleted_only)
         yield found[0] if shown else None
+
+
+def _leaps(view: View, skip: Skip | None, items: Callable[[Counts], int], *, deleted: bool) -> Leaps | None:
+    """Return how to pass blocks; None where their counts do not tell what a list shows of them."""
+    # Blocks count soft-deleted versions that a clear has made forgotten.
+    forgotten = deleted and next(layout.scan(view, layout.CLEAR), None) is not None
+    return None if skip is None or forgotten else Leaps(skip, items)
 
 
 def _live(view: View, found: Found) -> Generator[None, None, bool | None]:
@@ -73,8 +91,10 @@ class Schemas(NamedTuple):
     with_aliases: bool = False
     wanted: Filter = _NO_FILTER
 
-    def walk(self, view: View, after: tuple[Subject, int] | None = None) -> Iterator[Listed | None]:
-        """Walk the versions by subject and version."""
+    def walk(
+        self, view: View, after: tuple[Subject, int] | None = None, skip: Skip | None = None
+    ) -> Iterator[Listed | None]:
+        """Walk the versions by subject and version; ``skip``: items that may be passed unlisted."""
         aliases: dict[Subject, list[str]] = {}
         if self.with_aliases:
             for pair in _aliases_under(view, self.prefix):
@@ -84,12 +104,19 @@ class Schemas(NamedTuple):
         last = None if after is None else after[0]
         if after is not None and not self.latest_only:
             yield from self._of_subject(view, after[0], aliases, after[1])
-        walk = subject_order.subjects(view, Prefix.parse(self.prefix), last)
+        filtered = self.rule_type or self.with_aliases or self.wanted.given
+        leaps = None if filtered else _leaps(view, skip, self._items, deleted=self.deleted)
+        walk = subject_order.subjects(view, Prefix.parse(self.prefix), last, leaps)
         for subject in _with_targets(walk, [*aliases], last):
             if subject is None:
                 yield None
             else:
                 yield from self._of_subject(view, subject, aliases, None)
+
+    def _items(self, counts: Counts) -> int:
+        if self.latest_only:
+            return counts.subjects if self.deleted else counts.live_subjects
+        return counts.versions if self.deleted else counts.live_versions
 
     def _of_subject(
         self, view: View, subject: Subject, aliases: dict[Subject, list[str]], after: int | None

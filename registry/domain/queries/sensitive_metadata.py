@@ -20,6 +20,7 @@ from registry.domain.log_format import values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import Entry
 from registry.domain.rows import layout
+from registry.domain.rows.blocks import Block
 from registry.domain.rows.layout import ENCODED, ENCODED_MARK, ENCODED_PROPERTY, VERSION, VersionRow, View
 
 from . import entities
@@ -76,6 +77,10 @@ class PlainView:
     def revision(self) -> Hashable | None:
         """See :meth:`.layout.View.revision`."""
         return self._view.revision()
+
+    def block(self, key: bytes) -> Block | None:
+        """See :meth:`.layout.View.block`."""
+        return self._view.block(key)
 
     def _plain(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
         return key, plain_row(value, self._cipher) if key.startswith(VERSION) else value

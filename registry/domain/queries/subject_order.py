@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import layout
+from registry.domain.rows.blocks import Leaps
 from registry.domain.rows.layout import View
 
 from . import versions
@@ -49,6 +50,12 @@ class Prefix(NamedTuple):
             return cls(text[1:], False, "")
         return cls(*_whole(Subject.parse(text)))
 
+    @property
+    def shown_by_keys(self) -> bool:
+        """True if no key that begins like those of the prefix is of a subject that it does not admit."""
+        context = layout.part_prefix(self.context) if not self.whole else b""
+        return max(len(context), len(layout.part_prefix(self.name))) < layout.PART_CUT
+
     def admits(self, subject: Subject) -> bool:
         """Return true if the subject is under the prefix."""
         context = subject.context
@@ -77,11 +84,18 @@ def rank(subject: Subject) -> bytes:
     return b":%b:%b" % (context, name)
 
 
-def subjects(view: View, prefix: Prefix, after: Subject | None = None) -> Iterator[Found | None]:
-    """Yield the subjects under a prefix that have version rows, from behind ``after`` on."""
+def subjects(
+    view: View, prefix: Prefix, after: Subject | None = None, leaps: Leaps | None = None
+) -> Iterator[Found | None]:
+    """Yield the subjects under a prefix that have version rows, from behind ``after`` on.
+
+    With ``leaps`` whole blocks are passed, where all that keys show of a block lies under the prefix.
+    """
+    if leaps is not None and not prefix.shown_by_keys:
+        leaps = None
     for span in _spans(view, prefix, after):
         begin = after if after is not None and _raw(after.context) == span.context else None
-        for found in _in_span(view, span, prefix.name, begin):
+        for found in _in_span(view, span, prefix.name, begin, leaps):
             yield found if found is not None and prefix.admits(found[0]) else None
 
 
@@ -146,7 +160,9 @@ def _exists(view: View, context: bytes) -> bool:
     return row is not None and row[0].startswith(prefix)
 
 
-def _in_span(view: View, span: _Span, name: str, after: Subject | None) -> Iterator[Found | None]:
+def _in_span(
+    view: View, span: _Span, name: str, after: Subject | None, leaps: Leaps | None
+) -> Iterator[Found | None]:
     base = layout.VERSION + span.context + b"\0"
     raw = layout.part_prefix(name)
     end = layout.after(base + raw)
@@ -163,20 +179,52 @@ def _in_span(view: View, span: _Span, name: str, after: Subject | None) -> Itera
             start = layout.after(group)
     context = layout.unpart(span.context)
     row = view.seek(start)
+    leap = None if leaps is None else _Leap(leaps, end)
     while row is not None and row[0] < end:
         key, value = row
+        if leap is not None and key >= leap.at:
+            passed = leap.over(view, start, key)
+            if passed is not None:
+                start = passed
+                row = view.seek(start)
+                yield None
+                continue
         ended = key.index(b"\0", len(base))
         group = key[: len(base) + layout.PART_CUT]
         if ended > len(group) and _has_cut(view, group):
             yield from _group(view, group, None)
-            row = view.seek(layout.after(group))
+            start = layout.after(group)
         else:
             raw = key[len(base) : ended]
             if context is None or b"\x01" in raw:
                 yield versions.subject_at(key, value), value
             else:
                 yield Subject(context, raw.decode()), value
-            row = view.seek(key[:ended] + b"\x01")
+            start = key[:ended] + b"\x01"
+        row = view.seek(start)
+
+
+class _Leap:
+    """Looks for blocks to pass, at the key ``at`` and behind it."""
+
+    def __init__(self, leaps: Leaps, end: bytes) -> None:
+        self.at = b""
+        self._leaps = leaps
+        self._end = end
+
+    def over(self, view: View, start: bytes, key: bytes) -> bytes | None:
+        """Return the end of the block that was passed; ``None`` if none was.
+
+        From ``start`` on nothing was listed yet, and the first row there is that of ``key``.
+        """
+        block = view.block(key)
+        if block is None:
+            self.at = self._end
+        elif block.begin < start or block.end > self._end or not self._leaps.over(block):
+            self.at = block.end
+        else:
+            return block.end
+        return None
 
 
 def _has_cut(view: View, group: bytes) -> bool:

@@ -45,6 +45,8 @@ import orjson
 
 from registry.domain.model import Subject
 
+from .blocks import Block
+
 Change = tuple[bytes, bytes | None]
 """A put (key, value) or, with ``None``, a delete of one row."""
 
@@ -86,6 +88,10 @@ class View(Protocol):
         """
         ...
 
+    def block(self, key: bytes) -> Block | None:
+        """Return the block of version rows that holds ``key``; ``None``: they are not counted."""
+        ...
+
 
 def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
     """The rows whose key begins with ``prefix``, ascending, from ``start`` on."""
@@ -107,6 +113,12 @@ def after(prefix: bytes) -> bytes:
     """The least key greater than every key that begins with ``prefix``."""
     start = prefix.rstrip(b"\xff")
     return start[:-1] + bytes((start[-1] + 1,))
+
+
+def together(key: bytes) -> bytes:
+    """Return the beginning of a version row's key that all rows share which must be in the same block."""
+    name = key.index(b"\0") + 1
+    return key[: min(key.index(b"\0", name), name + PART_CUT)]
 
 
 def part(text: str) -> bytes:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count, islice
 
+from .blocks import Block
 from .layout import VERSION, Change, View, disturbs
 
 _numbers = count()
@@ -41,6 +42,9 @@ class DictView:
 
     def revision(self) -> None:
         """Not known: whoever asks looks at all rows."""
+
+    def block(self, key: bytes) -> None:
+        """Return nothing: rows in memory are not counted."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``."""
@@ -95,11 +99,12 @@ class DictView:
 class MovingView:
     """Whichever view is shown to it, for walks that outlive a view."""
 
-    __slots__ = ("get", "seek", "seek_back")
+    __slots__ = ("block", "get", "seek", "seek_back")
 
     get: Callable[[bytes], bytes | None]
     seek: Callable[[bytes], tuple[bytes, bytes] | None]
     seek_back: Callable[[bytes], tuple[bytes, bytes] | None]
+    block: Callable[[bytes], Block | None]
 
     def __init__(self) -> None:
         self.show(_NOTHING)
@@ -107,6 +112,7 @@ class MovingView:
     def show(self, view: View) -> None:
         """Read from ``view`` from now on."""
         self.get, self.seek, self.seek_back = view.get, view.seek, view.seek_back
+        self.block = view.block
 
     def revision(self) -> Hashable | None:
         """Not known: rows of another moment may be shown next."""
@@ -149,6 +155,9 @@ class OverlayView:
         """That of the view below, unless changes were committed here that give another one."""
         base = self.base.revision()
         return (base, self._disturbed) if base is not None and self._disturbed else base
+
+    def block(self, key: bytes) -> None:
+        """Return nothing: what was changed here is not counted."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of ``key``."""

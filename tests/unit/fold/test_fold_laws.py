@@ -18,6 +18,7 @@ from registry.domain.log_format.records import (
     decode_key,
 )
 from registry.domain.rows import digest, layout
+from registry.domain.rows.blocks import Block
 from registry.domain.rows.layout import VersionRow
 from registry.domain.rows.memory_views import DictView
 from tests.unit.random_logs import by_owner, covering, fold, logs, meaning, rows_of
@@ -106,6 +107,9 @@ class OwnRowsOnly:
 
     def revision(self) -> None:
         return self.view.revision()
+
+    def block(self, key: bytes) -> Block | None:
+        return self.view.block(key)
 
 
 @given(logs)

@@ -25,6 +25,7 @@ from registry.domain.parsing.version_index import VersionIndexes
 from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
+from registry.domain.rows.blocks import Block
 from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
 from registry.store.lmdb import Store
@@ -297,6 +298,9 @@ class Counting:
 
     def revision(self) -> object:
         return self._view.revision()
+
+    def block(self, key: bytes) -> Block | None:
+        return self._view.block(key)
 
 
 @pytest.mark.parametrize("limited", [False, True])

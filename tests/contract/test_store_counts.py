@@ -1,0 +1,292 @@
+"""Counts of blocks are always those of the rows, and lists that leap by them are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Record, clear_subject_key, schema_key
+from registry.domain.log_format.values import schema_value
+from registry.domain.model import Subject
+from registry.domain.queries import lists
+from registry.domain.rows import digest
+from registry.domain.rows import layout as rows
+from registry.domain.rows.blocks import Block, Counts, Skip
+from registry.domain.rows.layout import View, scan
+from registry.domain.rows.memory_views import MovingView, OverlayView
+from registry.store import counts, layout
+from registry.store.create import NewStore, Origin
+from registry.store.lmdb import Store
+from registry.store.reader import StoreReader
+from tests.unit.test_lists import PREFIXES, STEM, SUBJECTS
+
+MAP = 64 << 20
+BLOCK = 2
+END = counts.END
+GONE, DELETED, LIVE = range(3)
+
+Step = list[tuple[Subject, int, int]] | int
+"""Versions to commit together, or blocks to count."""
+steps = st.lists(
+    st.integers(1, 4)
+    | st.lists(
+        st.tuples(SUBJECTS, st.integers(1, 4), st.sampled_from([GONE, DELETED, LIVE, LIVE])), max_size=9
+    ),
+    max_size=12,
+)
+
+
+def made(folder: Path) -> None:
+    with NewStore(folder, MAP) as new:
+        new.finish(Origin(1, "log", layout.State(0, 0), 0))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made(tmp_path / "store-1")
+    opened = Store(tmp_path / "store-1", MAP, block=BLOCK)
+    yield opened
+    opened.close()
+
+
+def record(offset: int, subject: Subject, version: int, state: int) -> Record:
+    value = schema_value(subject, version, 1, '"string"', deleted=state == DELETED)
+    return Record(offset, 0, schema_key(subject, version), None if state == GONE else value)
+
+
+def commit(store: Store, said: list[tuple[Subject, int, int]]) -> None:
+    append(store, [record(store.applied + number, *each) for number, each in enumerate(said)])
+
+
+def append(store: Store, records: list[Record]) -> None:
+    changes: dict[bytes, bytes | None] = {}
+    with store.view() as view:
+        overlay = OverlayView(view, changes)
+        for each in records:
+            changes.update(apply(overlay, each))
+    store.commit(changes, store.applied + len(records))
+
+
+def count(store: Store) -> None:
+    while not store.count_step():
+        pass
+
+
+def blocks(view: View) -> list[Block]:
+    found, at = [], rows.VERSION
+    while at < END:
+        block = view.block(at)
+        assert block is not None
+        found.append(block)
+        at = block.end
+    return found
+
+
+def counted_again(view: View, block: Block) -> Counts:
+    held = [
+        (key[:-4], rows.is_deleted(value))
+        for key, value in scan(view, rows.VERSION)
+        if block.begin <= key < block.end
+    ]
+    live = [subject for subject, deleted in held if not deleted]
+    return Counts(len(live), len(held), len(set(live)), len({subject for subject, _ in held}))
+
+
+def behind(walk: Iterator[Any], skip: Skip) -> list[Any]:
+    """Leave out as many items as are to be, and take the others."""
+    found = []
+    for each in walk:
+        if each is not None and skip.left:
+            skip.left -= 1
+        elif each is not None:
+            found.append(each)
+    return found
+
+
+WALKS: list[Callable[[View, str, Skip], Iterator[Any]]] = [
+    lambda view, prefix, skip: lists.subjects(view, prefix, None, skip),
+    lambda view, prefix, skip: lists.subjects(view, prefix, None, skip, deleted=True),
+    lambda view, prefix, skip: lists.subjects(view, prefix, None, skip, deleted_only=True),
+    lambda view, prefix, skip: lists.Schemas(prefix).walk(view, None, skip),
+    lambda view, prefix, skip: lists.Schemas(prefix, deleted=True).walk(view, None, skip),
+    lambda view, prefix, skip: lists.Schemas(prefix, latest_only=True).walk(view, None, skip),
+    lambda view, prefix, skip: lists.Schemas(prefix, deleted=True, latest_only=True).walk(view, None, skip),
+]
+LONG = [(Subject(".", STEM + tail * 80), 1, LIVE) for tail in "abcdef"]
+MANY = [(Subject(".", f"s{number}"), version, LIVE) for number in range(9) for version in range(1, 5)]
+FEWER = [(subject, version, GONE if version > 1 else DELETED) for subject, version, _ in MANY[:-8]]
+
+_KEPT: dict[str, Store] = {}
+
+
+def emptied(factory: pytest.TempPathFactory) -> Store:
+    """One store for all examples: opening one costs more than an example."""
+    if "store" not in _KEPT:
+        folder = factory.mktemp("counts") / "store-1"
+        made(folder)
+        _KEPT["store"] = Store(folder, MAP, block=BLOCK)
+    store = _KEPT["store"]
+    with store.view() as view:
+        keys = [key for key, _ in scan(view, b"")]
+    store.commit(dict.fromkeys(keys), store.applied)
+    return store
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=steps, prefix=st.sampled_from([":*:", "", *PREFIXES]))
+@example(steps=[LONG, 9, [(Subject(".", "a"), 1, LIVE)]], prefix=":*:")
+@example(steps=[MANY, 99, FEWER, MANY], prefix="")
+@example(steps=[MANY, 99, FEWER], prefix=":*:")
+def test_counts_are_those_of_the_rows_and_no_list_differs_by_them(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step], prefix: str
+) -> None:
+    store = emptied(tmp_path_factory)
+    for step in steps:
+        if isinstance(step, list):
+            commit(store, step)
+        else:
+            any(store.count_step() for _ in range(step))
+    count(store)
+    with store.view() as view:
+        assert store.digest == digest.of_rows(scan(view, b"", b""))
+        found = blocks(view)
+        assert found[0].begin == rows.VERSION
+        for each in found:
+            assert each.counts == counted_again(view, each)
+            row = view.seek(each.begin)
+            assert row is None or row[0] >= END or rows.together(row[0]) >= each.begin
+        for walk in WALKS:
+            whole = behind(walk(view, prefix, Skip()), Skip())
+            for number in range(len(whole) + 2):
+                skip = Skip(number)
+                assert behind(walk(view, prefix, skip), skip) == whole[number:]
+
+
+def test_blocks_are_split_and_merged_as_they_grow_and_shrink(store: Store) -> None:
+    count(store)
+    commit(store, MANY)
+    with store.view() as view:
+        grown = len(blocks(view))
+        assert max(each.counts.versions for each in blocks(view)) == 4
+    assert grown == 9
+    commit(store, [(subject, version, GONE) for subject, version, _ in MANY])
+    with store.view() as view:
+        assert len(blocks(view)) < grown // 2
+
+
+class Watched(MovingView):
+    """A view that counts how often rows are sought."""
+
+    __slots__ = ("sought",)
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self.show(view)
+        self.sought = 0
+        seek = self.seek
+
+        def counting(key: bytes) -> tuple[bytes, bytes] | None:
+            self.sought += 1
+            return seek(key)
+
+        self.seek = counting
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_what_is_left_out_costs_a_step_a_block(
+    tmp_path: Path, walk: Callable[[View, str, Skip], Iterator[Any]]
+) -> None:
+    made(tmp_path / "store-1")
+    store = Store(tmp_path / "store-1", MAP, block=50)
+    subjects = [Subject(".", f"s{number:04}") for number in range(1000)]
+    commit(store, [(each, 1, DELETED if at % 10 == 0 else LIVE) for at, each in enumerate(subjects)])
+    count(store)
+    with store.view() as view:
+        whole = behind(walk(view, "", Skip()), Skip())
+        watched, skip = Watched(view), Skip(len(whole) - 5)
+        assert behind(walk(watched, "", skip), skip) == whole[-5:]
+        assert watched.sought < 400
+    store.close()
+
+
+def test_versions_that_a_clear_made_forgotten_are_no_part_of_an_offset(store: Store) -> None:
+    commit(
+        store, [(subject, version, DELETED if version == 1 else state) for subject, version, state in MANY]
+    )
+    key = clear_subject_key(Subject(".", "s3"))
+    append(store, [Record(store.applied, 0, key, b'{"subject":"s3"}')])
+    count(store)
+    with store.view() as view:
+        for walk in WALKS:
+            whole = behind(walk(view, "", Skip()), Skip())
+            for number in range(len(whole) + 1):
+                skip = Skip(number)
+                assert behind(walk(view, "", skip), skip) == whole[number:]
+
+
+def test_a_store_is_counted_again_after_a_version_that_knows_no_counts_wrote_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "store-1"
+    made(folder)
+    store = Store(folder, MAP)
+    commit(store, MANY)
+    count(store)
+    stale = counts.Counted(store.applied - 1, END)
+    with store._env.begin(store._meta, write=True) as txn:
+        txn.put(layout.META_COUNTED, stale.pack())
+    with store.view() as view:
+        assert view.block(rows.VERSION) is None
+    store.close()
+    store = Store(folder, MAP)
+    with store.view() as view:
+        assert view.block(rows.VERSION) is None
+    count(store)
+    with store.view() as view:
+        assert blocks(view)[0].counts.versions == len(MANY)
+    store.close()
+
+
+def test_counts_are_kept_by_a_store_that_is_opened_again_and_seen_by_its_readers(tmp_path: Path) -> None:
+    folder = tmp_path / "store-1"
+    made(folder)
+    store = Store(folder, MAP)
+    commit(store, MANY)
+    count(store)
+    store.close()
+    layout.write_current(tmp_path, layout.Current("store-1", "log"))
+    reader = StoreReader(tmp_path)
+    with reader.view() as view:
+        assert blocks(view)[0].counts.versions == len(MANY)
+    reader.close()
+
+
+def test_a_commit_of_many_subjects_drops_the_counts_until_they_are_made_again(store: Store) -> None:
+    commit(store, MANY)
+    count(store)
+    many = [(Subject(".", f"t{number}"), 1, LIVE) for number in range(counts.SUBJECTS_MAX + 1)]
+    commit(store, many)
+    with store.view() as view:
+        assert view.block(rows.VERSION) is None
+    assert not store.count_step()
+    count(store)
+    with store.view() as view:
+        assert sum(each.counts.versions for each in blocks(view)) == len(MANY) + len(many)
+
+
+def test_rows_that_come_by_the_thousand_are_counted_later(store: Store) -> None:
+    count(store)
+    folded: dict[bytes, bytes | None] = {}
+    for change in apply(OverlayView(store.view(), folded), record(0, Subject(".", "a"), 1, LIVE)):
+        folded.update([change])
+    new = sorted((key, value) for key, value in folded.items() if value is not None)
+    store.commit_folded(new, (), 1)
+    with store.view() as view:
+        assert view.block(rows.VERSION) is None
+    count(store)
+    with store.view() as view:
+        assert [each.counts for each in blocks(view)] == [Counts(1, 1, 1, 1)]
