@@ -6,7 +6,9 @@ import asyncio
 import gzip
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count, takewhile
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -20,6 +22,11 @@ from registry.api.listing import Cursor
 from registry.domain.log_format.records import context_key, schema_key
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import DictView
+from registry.store.create import NewStore, Origin
+from registry.store.layout import State
+from registry.store.lmdb import Store
 from tests.api.driver import Api, ListBackend, Reply, record
 
 AT_ONCE = Slicing(slice_s=1, first_s=1)
@@ -340,6 +347,55 @@ def turns_of(streaming: Streaming, target: str) -> tuple[int, list[Message]]:
         return turns, messages
 
     return asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+class Counted(ListBackend):
+    """Reads from a store on disk whose versions are counted."""
+
+    def __init__(self, found: DictView, folder: Path, block: int) -> None:
+        super().__init__()
+        with NewStore(folder, 64 << 20) as new:
+            pairs = list(found.rows())
+            new.append(pairs, len(pairs))
+            new.finish(Origin(1, "log", State(0, 0), 0))
+        self.store = Store(folder, 64 << 20, block=block)
+        while not self.store.count_step():
+            pass
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        with self.store.view() as view:
+            yield view
+
+
+@pytest.mark.parametrize("slicing", [AT_ONCE, ROW_BY_ROW], ids=["at once", "row by row"])
+def test_pages_of_counted_lists_joined_are_the_whole_list(
+    filled: Api, tmp_path: Path, slicing: Slicing
+) -> None:
+    backend = Counted(filled.backend.rows, tmp_path / "store-1", block=2)
+    with api_with(slicing, backend) as api:
+        for target in (each for each in LISTS if each.startswith(("/subjects?", "/schemas?", "/contexts/"))):
+            whole = filled.get(target).json
+            for limit in (1, 3, len(whole) + 1):
+                assert [each for page in by_offset(api, target, limit) for each in page] == whole
+                assert [each for page in by_cursor(api, target, limit) for each in page] == whole
+            for offset in range(len(whole)):
+                pages = by_cursor(api, paged(target, offset=offset), 2)
+                assert [each for page in pages for each in page] == whole[offset:]
+    backend.store.close()
+
+
+@pytest.mark.parametrize(
+    "target", ["/subjects", "/subjects?deleted=true", "/schemas", "/schemas?latestOnly=true"]
+)
+def test_an_offset_near_the_end_of_a_counted_list_takes_few_turns(tmp_path: Path, target: str) -> None:
+    streaming = Streaming(ROW_BY_ROW)
+    streaming.fill(1_000)
+    streaming.backend = Counted(streaming.backend.rows, tmp_path / "store-1", block=40)
+    streaming.app = create_app(streaming.backend, ApiSettings(slicing=ROW_BY_ROW))
+    turns, messages = turns_of(streaming, paged(target, offset=990, limit=5))
+    assert len(orjson.loads(b"".join(each.get("body", b"") for each in messages))) == 5
+    assert turns < 150
 
 
 def versions_under(backend: ListBackend, subject: Subject, count: int, *, deleted: bool) -> None:
