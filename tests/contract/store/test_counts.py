@@ -24,7 +24,7 @@ from registry.store import counts, layout
 from registry.store.create import NewStore, Origin
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
-from tests.unit.test_lists import PREFIXES, STEM, SUBJECTS
+from tests.unit.queries.test_lists import PREFIXES, STEM, SUBJECTS
 
 MAP = 64 << 20
 BLOCK = 2
