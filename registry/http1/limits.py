@@ -22,7 +22,7 @@ class Limits:
 
     Further ones are not read from their sockets until there is room.
     """
-    room_timeout_s: float = 60.0
+    room_timeout_s: float = 120.0
     """For a body to wait for that room: 503."""
     connections_max: int = 10_000
     """Open connections: one more gets 503."""

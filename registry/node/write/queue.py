@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +40,7 @@ class Waiting(NamedTuple):
 class Queue:
     """A bounded queue for many threads that offer and one that takes.
 
-    Large commands wait apart from small ones, so that each batch has room for both: a small command that
+    Large commands wait apart from small ones, and are taken in batches of their own: a small command that
     comes later may go first. While the queue is shut, what is offered is told at once that this node does not
     write. ``deliver`` is called from any of these threads with answers, ``clock`` runs evenly, in seconds.
     """
@@ -61,6 +60,7 @@ class Queue:
         self._room = Room(commands_max, bytes_max)
         self._small: deque[Waiting] = deque()
         self._large: deque[Waiting] = deque()
+        self._large_next = False
         self._changed = threading.Condition()
         self._open = self._closed = False
 
@@ -77,7 +77,8 @@ class Queue:
         """Take no commands until it is opened; those that wait are told so."""
         with self._changed:
             self._open = False
-            commands = self._taken(len(self), math.inf)
+            lanes = (self._large, self._small)
+            commands = [self._taken_from(lane) for lane in lanes for _ in range(len(lane))]
             self._changed.notify_all()
         self.tell(commands, [NotPrimary()] * len(commands))
 
@@ -120,32 +121,25 @@ class Queue:
             return bool(len(self))
 
     def take(self, count: int, bytes_max: float) -> list[Waiting]:
-        """Take the next commands, at most ``count``; those that have waited too long are told so instead.
+        """Take the next batch: at most ``count`` commands, until they have ``bytes_max``.
 
-        The oldest large command comes first, so that small ones cannot keep it waiting; then as many small
-        ones as fit into ``bytes_max``, then further large ones while these and the small ones fit.
+        Where both wait, batches of small and of large commands alternate, so that a small one waits for one
+        large batch at most. Those that have waited too long are told so instead.
         """
         with self._changed:
-            taken = self._taken(count, bytes_max)
+            lanes = (self._large, self._small) if self._large_next else (self._small, self._large)
+            lane = next(filter(None, lanes), self._small)
+            self._large_next = lane is self._small
+            taken, size = list[Waiting](), 0
+            while lane and len(taken) < count and size < bytes_max:
+                taken.append(self._taken_from(lane))
+                size += taken[-1].size
         return self._in_time(taken, "", 0.0)
 
-    def _taken(self, count: int, bytes_max: float) -> list[Waiting]:
-        taken: list[Waiting] = []
-        size = 0.0
-
-        def take_from(lane: deque[Waiting], count: int) -> None:
-            nonlocal size
-            while lane and len(taken) < count and size < bytes_max:
-                taken.append(lane.popleft())
-                self._room.remove(taken[-1].size)
-                size += taken[-1].size
-
-        take_from(self._large, min(1, count))
-        first, size = size, 0.0
-        take_from(self._small, count)
-        size += first
-        take_from(self._large, count)
-        return taken
+    def _taken_from(self, lane: deque[Waiting]) -> Waiting:
+        waiting = lane.popleft()
+        self._room.remove(waiting.size)
+        return waiting
 
     def put_back(self, commands: Sequence[Waiting], reason: str) -> None:
         """Let commands wait on, ahead of what came later; too long, and they are told the ``reason``.

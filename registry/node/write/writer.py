@@ -61,7 +61,7 @@ from .queue import Answer, Deliver, Queue, Waiting
 
 COMMANDS_MAX = 1000
 """Of one batch."""
-# Of one batch, too: a small command waits for two batches at most, so they are kept short.
+# Of one batch, too: a small command may have to wait for a large batch, so they are kept short.
 TAKEN_BYTES_MAX = 4 << 20
 ASK_S = 5.0
 """How long the log may take to say where it ends."""

@@ -48,15 +48,29 @@ def test_all_large_writes_that_come_at_once_are_done(station: Station) -> None:
     assert all(isinstance(each, Done) for each in station.outcomes), station.outcomes
 
 
-def test_a_small_write_after_large_ones_is_done_with_the_first_of_them(station: Station) -> None:
+def test_a_small_write_waits_for_one_batch_of_large_ones_and_for_none_beside_it(station: Station) -> None:
     for number in range(12):
         station.offer(large(f"s{number}"))
-    station.offer(Register("small", '"int"'))
     station.writer.step()
-    assert b'"schema":"\\"int\\""' in b"".join(
-        each.body for each in station.outcomes if isinstance(each, Done)
-    )
-    assert len(station.outcomes) < 12
+    done = len(station.outcomes)
+    assert 0 < done < 12
+    for number in range(3):
+        station.offer(Register(f"small{number}", f'{{"type":"fixed","name":"F","size":{number + 1}}}'))
+    station.writer.step()
+    small = [each.body for each in station.outcomes[done:] if isinstance(each, Done)]
+    assert len(small) == 3
+    assert all(b'\\"fixed\\"' in each for each in small)
+
+
+def test_large_writes_are_done_while_small_ones_never_end(station: Station) -> None:
+    for number in range(3):
+        station.offer(large(f"s{number}"))
+    steps = 0
+    while sum(len(each.body) > RECORD_BYTES // 2 for each in station.outcomes if isinstance(each, Done)) < 3:
+        station.offer(Register("small", '"int"'))
+        station.writer.step()
+        steps += 1
+    assert steps <= 6
 
 
 def test_small_commands_with_large_records_go_into_several_batches(station: Station) -> None:
