@@ -217,6 +217,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     ("kind", "text"),
     [
         ("AVRO", USES % ('"int"', ',"doc":"d%d"')),
+        ("AVRO", '{"type":"record","name":"U","fields":[{"name":"b","type":"int","default":%d}]}'),
         ("JSON", '{"type":"string","title":"t%d"}'),
         ("PROTOBUF", 'syntax = "proto3"; message M { string a%d = 1; }'),
     ],

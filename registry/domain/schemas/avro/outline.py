@@ -53,10 +53,7 @@ class _Glance:
         kind: str = value["type"]
         if kind in RECORDS:
             fields = value["fields"]
-            plain: list[Any] = [
-                (each["name"], self.shape(each["type"]), "default" in each, _props(each, FIELD_RESERVED))
-                for each in fields
-            ]
+            plain = [self._field(each) for each in fields]
             return self._define(value, plain, [_doc(each) for each in fields], RESERVED)
         if kind == "enum":
             symbols = value["symbols"]
@@ -68,6 +65,10 @@ class _Glance:
             return (kind, inner, _props(value, RESERVED))
         props = _props(value, RESERVED) if kind in PRIMITIVES else None
         return (kind, props) if props else _simple(kind)
+
+    def _field(self, field: dict[str, Json]) -> tuple[Any, ...]:
+        shape = self.shape(field["type"])
+        return field["name"], shape, _default(field, shape), _props(field, FIELD_RESERVED)
 
     def _define(
         self, value: dict[str, Json], plain: list[Any], docs: list[str | None], reserved: Collection[str]
@@ -86,6 +87,17 @@ def _simple(name: str) -> str:
 def _doc(value: dict[str, Json]) -> str | None:
     doc = value.get("doc")
     return doc if type(doc) is str else None
+
+
+def _default(field: dict[str, Json], shape: Any) -> tuple[Json, ...]:
+    """Return the default of a field with such a type, if it has one spelling only."""
+    if "default" not in field:
+        return ()
+    value = field["default"]
+    # The parser makes numbers of texts for these.
+    if type(value) is str and (shape[0] if type(shape) is tuple else shape) in ("float", "double"):
+        return (None,)
+    return (value if type(value) is bool else _plain_value(value),)
 
 
 def _props(value: dict[str, Json], reserved: Collection[str]) -> list[tuple[str, Json]] | None:
