@@ -97,7 +97,7 @@ def fold(log: Log, options: argparse.Namespace, folder: Path) -> None:
     """Fold the log, open the store again, and add up its digest."""
     began = time.perf_counter()
     build(log, options.records, options.schema_bytes)
-    print(f"log: {log.ask_end(10.0)} records appended in {time.perf_counter() - began:.1f} s")
+    print(f"log: {log.query_end(10.0)} records appended in {time.perf_counter() - began:.1f} s")
     store, _ = open_store(folder / "store", log.identity, log.end())
     follower = Follower(log, store, far_behind=FAR_BEHIND if options.cores == 2 else None)
     children = cpu_of_children()

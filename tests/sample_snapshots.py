@@ -16,7 +16,7 @@ from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
 from registry.log.contract import Fetched
 from registry.log.embedded.log import now_ms
-from registry.log.embedded.reader import departure
+from registry.log.embedded.reader import divergence
 from snapshots.building import local
 from snapshots.building.sources import Source
 from snapshots.building.task import Task, silent
@@ -40,7 +40,7 @@ class KnownLog:
         self.records = records
         self._end = end if end is not None else (records[-1].offset + 1 if records else 0)
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         return self._end
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
@@ -48,8 +48,8 @@ class KnownLog:
         found = list(self.records[at : at + records_max])
         return Fetched(found, found[-1].offset + 1 if found else max(offset, self._end))
 
-    def departure(self, lineage: Lineage) -> int | None:
-        return departure(self, lineage)
+    def divergence(self, lineage: Lineage) -> int | None:
+        return divergence(self, lineage)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         return offset < self._end
@@ -87,7 +87,7 @@ def build(
 ) -> Manifest:
     """A snapshot of these records by the local engine, in ``<data>/snapshots``."""
     log = KnownLog(records, log_end)
-    return local.build(task(data, source(log), log.ask_end(1) if end is None else end, base), silent)
+    return local.build(task(data, source(log), log.query_end(1) if end is None else end, base), silent)
 
 
 def about(offset: int = 7, **other: Any) -> ManifestHeader:

@@ -229,16 +229,16 @@ Command = (
 )
 
 
-class Ticket(msgspec.Struct, frozen=True):
-    """What makes a command the same command, however often it is sent."""
+class IdempotencyKey(msgspec.Struct, frozen=True):
+    """The identity of a command, the same however often the command is sent."""
 
+    # Random, IDEMPOTENCY_KEY_BYTES long, chosen by the process in which the command arrived.
     id: bytes
-    """Random, of :data:`TICKET_BYTES`, given where the command came in."""
+    # No record of the command has a lower offset: the log's end as the sender knew it at first.
     since: int
-    """An offset below which no record of it can stand: where its sender knew the log to end before."""
 
 
-TICKET_BYTES = 16
+IDEMPOTENCY_KEY_BYTES = 16
 
 
 class Done(msgspec.Struct, frozen=True, tag="Done"):
@@ -262,8 +262,8 @@ class Unknown(msgspec.Struct, frozen=True, tag="Unknown"):
     """A command may or may not have been done. A client that is told so is told 50002."""
 
     message: str
+    # True if it may be sent again with its idempotency key: it is done only once, or its reply is repeated.
     repeats: bool = False
-    """Whether it may be sent again with its ticket: then it is done once, or what came of it is answered."""
 
 
 class NotPrimary(msgspec.Struct, frozen=True, tag="NotPrimary"):
@@ -271,9 +271,9 @@ class NotPrimary(msgspec.Struct, frozen=True, tag="NotPrimary"):
 
 
 class Forgotten(msgspec.Struct, frozen=True, tag="Forgotten"):
-    """Nothing was done now, and whether the command was done before is not known here: its ticket is too old.
+    """The idempotency key is too old to tell if the command was done before; nothing was done now.
 
-    No client is told; a command that certainly was not done before is sent again with a newer ticket.
+    Never sent to a client; a command that certainly was not done is sent again with a newer idempotency key.
     """
 
 
@@ -293,7 +293,7 @@ def refused(error: RegistryError) -> Refused:
 
 
 def repeatable(command: Command) -> bool:
-    """Whether doing it twice is doing it once, so that even without a ticket it may be sent again."""
+    """Return True if the command is idempotent and can be retried without an idempotency key."""
     if isinstance(command, Register):
         return command.version != -1 and not command.changes_tags
     return isinstance(command, RequestSnapshot)

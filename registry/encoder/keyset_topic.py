@@ -48,7 +48,7 @@ class KeysetTopic:
         # From its beginning: it is tiny, and may have been made again since.
         self._next, self._last = 0, None
         with suppress(NoTopic), closing(self._open_log(False)) as log:
-            self._news(log, log.ask_end(_ASK_S))
+            self._news(log, log.query_end(_ASK_S))
         return self._last
 
     def write(self, data: bytes) -> list[bytes]:
@@ -58,7 +58,7 @@ class KeysetTopic:
                 try:
                     return self._append(log, data)
                 except OutcomeUnknown:
-                    found = self._news(log, log.ask_end(_ASK_S))
+                    found = self._news(log, log.query_end(_ASK_S))
                     if data in found:
                         return [each for each in found if each != data]
             return self._append(log, data)

@@ -1,9 +1,10 @@
 """Where a command is decided: by the own writer while this node is primary, else by whoever is.
 
 A command is tried until somebody has decided it or its time is over, at whoever is primary then. Each has a
-ticket, the same in every try, by which a primary knows what it or another before it has done. So what may
-have been done is tried again, too. Where a primary was asked that keeps to no tickets (an older one of ours
-or Confluent's), that holds only for what does no harm twice.
+idempotency key, the same in every try, by which a primary knows what it or another before it has done. So
+what may
+have been done is tried again, too. Where a primary was asked that keeps to no idempotency keys (an older one
+of ours or Confluent's), that holds only for what does no harm twice.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import ssl
 from election.contract import Identity
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import (
-    TICKET_BYTES,
+    IDEMPOTENCY_KEY_BYTES,
     Done,
     Forgotten,
+    IdempotencyKey,
     Later,
     NotPrimary,
     Outcome,
     Refused,
-    Ticket,
     Unknown,
     refused,
     repeatable,
@@ -78,8 +79,10 @@ class Forwarding:
         Refused with 50004 when no primary was found in time, or another node is it and the command was
         forwarded; with 50003 when the primary could not be reached.
         """
-        if asked.ticket is None:
-            asked = asked._replace(ticket=Ticket(os.urandom(TICKET_BYTES), self._host.applied()))
+        if asked.idempotency_key is None:
+            asked = asked._replace(
+                idempotency_key=IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._host.applied())
+            )
         if self._host.role != "primary" or asked.doubt:
             if self._room.fits(size_of(asked.command)):
                 self._begin(asked, answer)
@@ -99,7 +102,7 @@ class Forwarding:
 
     def _submit(self, asked: Asked, answer: Answer) -> bool:
         left = asked.deadline - self._loop.time()
-        return self._host.submit(asked.command, answer, left, asked.ticket)
+        return self._host.submit(asked.command, answer, left, asked.idempotency_key)
 
     @property
     def under_way(self) -> int:
@@ -177,12 +180,12 @@ class Forwarding:
             reply = None
 
     def _anew(self, asked: Asked, doubt: Doubt) -> Asked:
-        """With a newer ticket of the same id, while it certainly was not done."""
-        if doubt.any or asked.ticket is None:
+        """With a newer idempotency key of the same id, while it certainly was not done."""
+        if doubt.any or asked.idempotency_key is None:
             return asked
         heard = 0 if self._line is None else self._line.end
-        since = max(asked.ticket.since, self._host.applied(), heard)
-        return asked._replace(ticket=Ticket(asked.ticket.id, since))
+        since = max(asked.idempotency_key.since, self._host.applied(), heard)
+        return asked._replace(idempotency_key=IdempotencyKey(asked.idempotency_key.id, since))
 
     def _other_is_primary(self) -> bool:
         return self._host.role != "primary" and self._line is not None
@@ -201,7 +204,7 @@ class Forwarding:
         if line is None or asked.forwarded:
             return _NOBODY
         left = asked.deadline - self._loop.time()
-        wanted = Wanted(asked.command, left, asked.request_id, asked.ticket)
+        wanted = Wanted(asked.command, left, asked.request_id, asked.idempotency_key)
         try:
             reply = await line.ask(wanted, asked.deadline, doubt=doubt.any)
         except Unsent:
@@ -223,7 +226,7 @@ class Doubt:
     """Whether a command may have been done by the tries so far, and what its next outcome then means."""
 
     def __init__(self, before: bool) -> None:
-        """``before``: it was sent before, to primaries that keep to tickets."""
+        """``before``: it was sent before, to primaries that keep to idempotency keys."""
         self.unknown: Unknown | None = Unknown(_IN_DOUBT, repeats=True) if before else None
         """What to answer when nobody says what came of it."""
         self._blind = False
@@ -240,7 +243,8 @@ class Doubt:
             case Done():
                 return outcome
             case Refused(code):
-                # Who keeps to tickets has looked whether it was done, unless it could not decide at all.
+                # Who keeps to idempotency keys has looked whether it was done, unless it could not decide at
+                # all.
                 looked = reply.repeats and not self._blind and not str(code).startswith("5")
                 return outcome if looked else self.unknown or outcome
             case Unknown():

@@ -79,7 +79,7 @@ class PlainPrimary:
 
     async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Reply:
         """As :meth:`.primary_client.Line.ask`; returns once the effect is in the own store, too."""
-        # Confluent's nodes know of no tickets.
+        # Confluent's nodes know of no idempotency keys.
         return Reply(await self._ask(wanted, deadline, doubt=doubt), repeats=False)
 
     async def _ask(self, wanted: Wanted, deadline: float, *, doubt: bool) -> Outcome:

@@ -13,11 +13,11 @@ from registry.domain.commands import (
     ChangeAssociations,
     Command,
     Dissociate,
+    IdempotencyKey,
     Outcome,
     Register,
     RequestSnapshot,
     TagVersion,
-    Ticket,
 )
 
 COMMANDS = "/peer/commands"
@@ -43,8 +43,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """How long whoever wants it still waits."""
     request_id: str = ""
     """``X-Request-ID`` of the request that it came with."""
-    ticket: Ticket | None = None
-    """The same in every try; nodes that do not know of tickets decide each of them anew."""
+    idempotency_key: IdempotencyKey | None = msgspec.field(default=None, name="ticket")
+    """The same in every try; nodes that do not know of idempotency keys decide each of them anew."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Outcomes(msgspec.Struct, frozen=True):
 
     outcomes: list[Outcome]
     end: int = 0
-    """Where the log ended before they were decided: tickets may begin there."""
+    """Where the log ended before they were decided: idempotency keys may begin there."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class Standing(msgspec.Struct, frozen=True):
     clock_ms: int = 0
     """Its own clock, which only it reads: signed requests name it (:mod:`.signing`)."""
     repeats: bool = False
-    """Whether it does a command that is sent again with its ticket only once."""
+    """Whether it does a command that is sent again with its idempotency key only once."""
     features: tuple[str, ...] = ()
     """See :data:`FEATURES`; an older node tells of none."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from election.contract import Identity
-from registry.domain.commands import Command, Outcome, Ticket
+from registry.domain.commands import Command, IdempotencyKey, Outcome
 
 Answer = Callable[[Outcome], None]
 
@@ -21,10 +21,10 @@ class Asked(NamedTuple):
     request_id: str = ""
     forwarded: bool = False
     """Another node sent it because it takes this one for the primary: it is not handed on."""
-    ticket: Ticket | None = None
+    idempotency_key: IdempotencyKey | None = None
     """Given where it came in, if it was."""
+    # True if it was sent before with its idempotency key and may have been done.
     doubt: bool = False
-    """Whether it was sent before with its ticket and may have been done, so that it needs the ticket."""
 
 
 Offer = Callable[[Asked, Answer], None]
@@ -58,7 +58,7 @@ class Host(Protocol):
 
     @property
     def repeats(self) -> bool:
-        """Whether the own writer does a command that is sent again with its ticket only once."""
+        """Whether the own writer does a command that is sent again with its idempotency key only once."""
         ...
 
     def submit(
@@ -66,7 +66,7 @@ class Host(Protocol):
         command: Command,
         answer: Answer,
         wait_s: float | None = None,
-        ticket: Ticket | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         *,
         later: bool = False,
     ) -> bool:

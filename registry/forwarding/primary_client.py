@@ -50,7 +50,7 @@ class Reply(NamedTuple):
     """An outcome, and what the node that it came from does with a command that is sent again."""
 
     outcome: Outcome
-    # True if that node does a command only once, however often it is sent with its ticket.
+    # True if that node does a command only once, however often it is sent with its idempotency key.
     repeats: bool
 
 
@@ -148,7 +148,7 @@ class Line:
         """Return the primary's reply; ``deadline`` is event-loop time. Raises :class:`Unsent`.
 
         A command whose answer does not come, in time or at all, is :class:`Unknown`. With ``doubt`` it may
-        have been done before: one that does harm twice goes only to a primary that keeps to tickets.
+        have been done before: one that does harm twice goes only to a primary that keeps to idempotency keys.
         """
         if self._retired:
             raise Unsent("there is another primary now")

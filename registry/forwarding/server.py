@@ -230,7 +230,9 @@ class PeerServer:
         for place, each in enumerate(batch.wanted):
             self._note(batch.node, each)
             answer = partial(decided, place)
-            if not self._host.submit(each.command, answer, each.remaining_s, each.ticket, later=batch.later):
+            if not self._host.submit(
+                each.command, answer, each.remaining_s, each.idempotency_key, later=batch.later
+            ):
                 decided(place, refused(TOO_MANY_WRITES()))
         if not batch.wanted:
             end()

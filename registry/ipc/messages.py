@@ -19,7 +19,7 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import Command, Outcome, Refused, Ticket
+from registry.domain.commands import Command, IdempotencyKey, Outcome, Refused
 from registry.observe.requests import Tally
 from snapshots.catalogue.catalogue import Entry
 
@@ -41,9 +41,9 @@ class Submit(msgspec.Struct, tag=True, frozen=True):
     """``X-Request-ID`` of the request that it came with."""
     forwarded: bool = False
     """Another node sent it, which takes this one for the primary."""
-    ticket: Ticket | None = None
+    idempotency_key: IdempotencyKey | None = None
     doubt: bool = False
-    """It was sent before with this ticket, and may have been done."""
+    """It was sent before with this idempotency key, and may have been done."""
 
 
 class Confirm(msgspec.Struct, tag=True, frozen=True):
@@ -90,7 +90,7 @@ class State(msgspec.Struct, tag=True, frozen=True):
     log: str = ""
     """The identity of the log that readers may ask for its end; empty where they must ask the node."""
     repeats: bool = False
-    """Whether a command that is sent again with its ticket is done only once."""
+    """Whether a command that is sent again with its idempotency key is done only once."""
     opening: bool = False
     """There is no node yet: log and store are being opened, or a snapshot is loaded."""
 

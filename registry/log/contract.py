@@ -1,10 +1,12 @@
-"""What the registry asks of a log: one ordered, durable sequence of records with offsets.
+"""The port to a log: one ordered, durable sequence of records with offsets.
 
-Two logs keep this contract and pass one suite: the embedded log and a Kafka partition.
+Two implementations pass one suite: the embedded log and a Kafka partition.
 
-Whoever appends must have *claimed* the log. A claim ends all earlier ones: once a record of the new claim
-stands in the log, what an earlier claim appends is refused (:class:`Fenced`). Before that it may still land,
-ahead of that record; so a new primary appends a barrier and follows up to it before it decides anything.
+A writer must *claim* the log before it appends. A claim fences all earlier claims: once the log holds a
+record
+of the new claim, appends of an earlier claim fail (:class:`Fenced`). Until then they may still succeed, at
+offsets before that record. So a new primary appends a barrier and follows the log up to it before it decides
+anything.
 """
 
 from __future__ import annotations
@@ -17,169 +19,180 @@ from registry.domain.log_format.records import Entry, Record
 
 
 class LogError(Exception):
-    """The log could not do what was asked; nothing was appended."""
+    """The operation failed; nothing was appended."""
 
 
 class RecordTooLarge(LogError):
-    """A record is larger than the log takes; nothing of the batch was appended."""
+    """A record exceeds the log's size limit; nothing of the batch was appended."""
 
 
 class Fenced(LogError):
-    """A newer claim stands, or there was none; nothing of the batch was appended."""
+    """The log was claimed by another writer, or never by this one; nothing of the batch was appended."""
 
 
 class Unreachable(LogError):
-    """The log did not answer in time; nothing was appended. The next try may go well."""
+    """The log did not answer in time; nothing was appended. A retry may succeed."""
 
 
 class ForeignLog(LogError):
-    """The log is not the one that was followed: deleted, made anew, or cut (and perhaps grown again).
+    """The log is not the one that was followed: it was deleted, created again, or truncated.
 
     The text says what was found.
     """
 
 
 class UnsafeFence(LogError):
-    """The log would not keep former primaries from writing for long enough, so nobody may claim it."""
+    """The log would not fence former primaries for long enough, so no node may claim it."""
 
 
 class OutcomeUnknown(LogError):
-    """The append may or may not have happened. The claim is void: claim again, and read what is there."""
+    """The append may or may not have happened. The claim is void: claim again and read the log."""
 
 
 class DamagedLog(LogError):
-    """The log's files are not what was written; the text says what is lost."""
+    """The log's files are corrupt; the text says which records are lost."""
 
 
 class Claim(NamedTuple):
-    """The right to append, as the log names it; the barrier's value holds it."""
+    """The right to append. The barrier's value holds it."""
 
     producer: int
+    # The producer's epoch. The registry's own epoch is the offset of the barrier.
     epoch: int
-    """The producer's epoch, not the registry's (which is the offset of the barrier)."""
 
 
 class Fencing(NamedTuple):
-    """How long the log keeps earlier claims from writing."""
+    """How the log keeps earlier claims from writing."""
 
-    # An append is needed at least this often, in seconds; None: never.
+    # The primary must append at least this often, in seconds; None: never.
     renew_s: float | None = None
-    # Why nobody may claim the log (UnsafeFence); empty if anybody may.
+    # Why no node may claim the log (UnsafeFence); empty if any may.
     unsafe: str = ""
 
 
 class Fetched(NamedTuple):
-    """What one read found."""
+    """The result of one read."""
 
+    # In ascending order. Offsets have holes where compaction removed records or control batches stand.
     records: list[Record]
-    """Ascending; offsets may have holes, where compaction or control batches were."""
+    # The offset to read from next; the requested one if there was nothing to read.
     next: int
-    """The offset to read from next; as asked for when there was nothing."""
-    notes: Sequence[tuple[int, bytes]] = ()
-    """Offsets and notes of those records that have one; see :meth:`Log.append`."""
+    # (offset, header) of those records that have one; see Log.append.
+    headers: Sequence[tuple[int, bytes]] = ()
+    # The leader epoch of the batch that ends at epoch_end; -1 if unknown.
     epoch: int = -1
-    """The leader epoch of the batch that ends at ``epoch_end``; -1 where it is not known."""
     epoch_end: int = 0
 
 
-class Noted(NamedTuple):
-    """The notes of a run of records."""
+class RecordHeaders(NamedTuple):
+    """The headers of a run of records, each with its record's offset."""
 
+    # No record from this offset on is missing.
     since: int
-    """No record from here on is missing."""
-    notes: Sequence[tuple[int, bytes]]
+    headers: Sequence[tuple[int, bytes]]
 
 
-NO_NOTES: Mapping[int, bytes] = {}
-NOTE_BYTES = 64
-"""A note of so many bytes always fits beside the largest record."""
+NO_HEADERS: Mapping[int, bytes] = {}
+# A header of this size fits even on the largest record.
+RECORD_HEADER_BYTES = 64
 
 
 class Log(Protocol):
-    """A sequence of records. Calls block, unless said otherwise; they are made from threads that may wait."""
+    """A sequence of records. Calls block unless documented otherwise, so only worker threads make them."""
 
     @property
     def identity(self) -> str:
-        """Names this very log: one made anew has another, so that two logs are never mixed in one store."""
+        """The name of this very log. A log that is created again has another, so no store mixes two logs."""
         ...
 
     @property
     def record_bytes_max(self) -> int:
-        """The most bytes a record's key and value may have together."""
+        """The maximum size of a record's key and value together, in bytes."""
         ...
 
     @property
     def tombstone_retention_ms(self) -> int | None:
-        """For how long a deletion's record stays at least; ``None``: for a follower that was away, always."""
+        """The minimum time for which a tombstone is kept; ``None``: until every follower has applied it."""
         ...
 
     @property
     def fencing(self) -> Fencing:
-        """How long earlier claims stay fenced, as of the last look. Never blocks."""
+        """The state of fencing at the last check. Never blocks."""
         ...
 
     def end(self) -> int:
-        """The offset that the next record will get, as last heard. Never blocks, never goes back."""
+        """Return the offset of the next record, as last known. Never blocks and never goes back."""
         ...
 
-    def ask_end(self, timeout_s: float) -> int:
-        """The same, as of some moment after the call. Raises :class:`Unreachable`, :class:`ForeignLog`."""
+    def query_end(self, timeout_s: float) -> int:
+        """Ask the log for its end, as of some moment after the call.
+
+        Raises :class:`Unreachable`, :class:`ForeignLog`.
+        """
         ...
 
-    def departure(self, lineage: Lineage) -> int | None:
-        """Return the offset at or before which this log ceases to be the one of ``lineage``.
+    def divergence(self, lineage: Lineage) -> int | None:
+        """Return an offset at or before which this log begins to differ from the log of ``lineage``.
 
-        ``None`` if nothing says that it is another. From then on calls raise :class:`ForeignLog` as soon as
-        the log turns out to be another one. Raises :class:`LogError`.
+        ``None`` if nothing shows a difference. From then on calls raise :class:`ForeignLog` as soon as the
+        log turns out to be another one. Raises :class:`LogError`.
         """
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """What is at hand from ``offset`` on, within both bounds; if :meth:`wait` said so, it gets on.
+        """Return the records that are available from ``offset`` on, within both bounds; never wait for more.
 
-        ``bytes_max`` counts keys and values; one record always fits. Does not wait for what is not here yet.
-        From 0 means from the log's beginning, wherever that is now; another offset that is gone is an error.
-        Raises :class:`ForeignLog`, :class:`DamagedLog`, :class:`LogError`.
+        ``bytes_max`` counts keys and values; a single record always fits. After :meth:`wait` has returned
+        True
+        the result advances. Offset 0 means the log's beginning, wherever that is now; any other offset that
+        was deleted is an error. Raises :class:`ForeignLog`, :class:`DamagedLog`, :class:`LogError`.
         """
         ...
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """Wait until a :meth:`read` from ``offset`` gets on; whether it would. Raises as :meth:`read`."""
+        """Wait until :meth:`read` from ``offset`` would advance, and return True if so.
+
+        Raises as :meth:`read`.
+        """
         ...
 
     def claim(self) -> Claim | None:
-        """Claim the log. ``None``: nobody else can append, so that no barrier is needed.
+        """Claim the log. ``None``: no other process can append, so no barrier is needed.
 
-        Raises :class:`UnsafeFence`, :class:`LogError`; its text names a permission that is missing.
+        Raises :class:`UnsafeFence`, :class:`LogError`; the text names a permission that is missing.
         """
         ...
 
     def fence(self, earlier: Claim) -> None:
-        """Refuse an earlier claim of another producer for good: appends a no-op in its name, one epoch on.
+        """Fence an earlier claim of another producer: append a no-op in its name with the next epoch.
 
-        Nothing when it is fenced already. Raises :class:`LogError`.
+        Does nothing if it is fenced already. Raises :class:`LogError`.
         """
         ...
 
-    def notes_before(self, offset: int, records_max: int) -> Noted:
-        """The notes of the last records before ``offset``, of at most so many. Raises :class:`LogError`."""
+    def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
+        """Return the headers of at most ``records_max`` records before ``offset``.
+
+        Raises :class:`LogError`.
+        """
         ...
 
     def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """Append all or nothing, durable on return; the offset of the first.
+        """Append all entries or none, durably; return the offset of the first.
 
-        ``notes``: bytes that go with records (by their index in ``entries``) and mean nothing to the log. A
-        key, its value and its note have at most :attr:`record_bytes_max` and :data:`NOTE_BYTES` together.
+        ``headers`` holds opaque bytes to store with records, by index in ``entries``. A key, its value and
+        its header may take :attr:`record_bytes_max` + :data:`RECORD_HEADER_BYTES` bytes together.
 
-        What is too large for one piece (:attr:`record_bytes_max` of keys and values always fits one) is
-        appended in several, one after another. A piece ends where ``cuts`` says that it may (an index into
-        ``entries``: where another command's begin), and only without such a place elsewhere. When a later
-        piece fails, :class:`OutcomeUnknown` says how many records stand in the log.
+        A batch that exceeds the log's batch size is appended in several pieces, one after another;
+        :attr:`record_bytes_max` of keys and values always fit one piece. Pieces end at ``cuts`` (indexes into
+        ``entries`` at which a command begins) where possible. When a later piece fails,
+        :class:`OutcomeUnknown` says how many records the log holds.
 
-        Goes on trying until the log has said yes or no. Raises the errors above; after :class:`Fenced` and
-        :class:`OutcomeUnknown` every further append raises :class:`Fenced` until the log is claimed again.
+        Retries until the log has accepted or rejected the batch. Raises the errors above. After
+        :class:`Fenced` and :class:`OutcomeUnknown` every append raises :class:`Fenced` until the log is
+        claimed again.
         """
         ...
 

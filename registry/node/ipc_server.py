@@ -142,10 +142,10 @@ class ReaderCall(Framed):
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""
         match decode_from_reader(message):
-            case Submit(number, command, remaining_s, request_id, forwarded, ticket, doubt):
+            case Submit(number, command, remaining_s, request_id, forwarded, idempotency_key, doubt):
                 endpoint = self._endpoint
                 deadline = endpoint.loop.time() + remaining_s
-                asked = Asked(command, deadline, request_id, forwarded, ticket, doubt)
+                asked = Asked(command, deadline, request_id, forwarded, idempotency_key, doubt)
                 endpoint.offer(asked, lambda outcome: self._decided(number, outcome))
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from election.contract import Election, Identity
 from registry.api.status import NodeStatus
 from registry.config.loading import Settings
-from registry.domain.commands import Command, Outcome, RequestSnapshot, Ticket
+from registry.domain.commands import Command, IdempotencyKey, Outcome, RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
@@ -253,7 +253,7 @@ class Node:
 
     @property
     def repeats(self) -> bool:
-        """Whether a command that is sent again with its ticket is not done twice."""
+        """Whether a command that is sent again with its idempotency key is not done twice."""
         return self._memory is not None
 
     def submit(
@@ -261,7 +261,7 @@ class Node:
         command: Command,
         answer: Answer,
         wait_s: float | None = None,
-        ticket: Ticket | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         *,
         later: bool = False,
     ) -> bool:
@@ -271,8 +271,8 @@ class Node:
         ``wait_s``: how long the command may wait while the log is out of reach. ``False``: too many wait.
         """
         if isinstance(command, RequestSnapshot):
-            return self.snapshots.request(command, answer, wait_s, ticket)
-        return self.writer.offer(command, answer, wait_s, ticket, later=later)
+            return self.snapshots.request(command, answer, wait_s, idempotency_key)
+        return self.writer.offer(command, answer, wait_s, idempotency_key, later=later)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; whether it came to that in time."""

@@ -1,7 +1,8 @@
 """A reader's line to its node: calls with numbers, answered in any order over one unix socket.
 
 What was sent when the line broke may or may not have happened. What does no harm twice is sent again when the
-node is back, and in a cluster everything: by its ticket it is done only once. Anything else is answered so
+node is back, and in a cluster everything: by its idempotency key it is done only once. Anything else is
+answered so
 (50002). What was not sent waits for the next line, for a bounded time, and is then refused (50003).
 """
 
@@ -20,7 +21,14 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.admission import Room, is_large, size_of
-from registry.domain.commands import TICKET_BYTES, Command, Outcome, Refused, Ticket, repeatable
+from registry.domain.commands import (
+    IDEMPOTENCY_KEY_BYTES,
+    Command,
+    IdempotencyKey,
+    Outcome,
+    Refused,
+    repeatable,
+)
 from registry.domain.errors import (
     FORWARD_FAILED,
     OUTCOME_UNKNOWN,
@@ -152,12 +160,12 @@ class Link:
         """The node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
         size = size_of(command)
-        ticket = Ticket(os.urandom(TICKET_BYTES), self._applied())
+        idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._applied())
         lost: NodeLost | None = None
 
         def message(number: int) -> Submit:
             left, doubt = self._left(deadline), lost is not None
-            return Submit(number, command, left, request_id, forwarded, ticket, doubt)
+            return Submit(number, command, left, request_id, forwarded, idempotency_key, doubt)
 
         while True:
             repeats = self._repeats

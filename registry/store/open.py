@@ -34,8 +34,8 @@ Load = Callable[[Path, int], bool]
 the offset; whether it did. It may leave what it did not complete."""
 
 
-Departure = Callable[[Lineage], int | None]
-"""See :meth:`registry.log.contract.Log.departure`."""
+Divergence = Callable[[Lineage], int | None]
+"""See :meth:`registry.log.contract.Log.divergence`."""
 
 
 class HeldStore(Store):
@@ -64,7 +64,7 @@ def open_store(
     fold: int = FOLD_VERSION,
     unfit: str = "",
     load: Load | None = None,
-    departure: Departure = lambda _: None,
+    divergence: Divergence = lambda _: None,
 ) -> tuple[Store, list[str]]:
     """The store in folder ``path`` for this log, and what there is to say about how it was found.
 
@@ -72,7 +72,7 @@ def open_store(
     damaged, of another fold, of another log or ahead of ``log_end``, or that was open when
     the machine went down, is set aside and an empty one begun. ``load`` may bring rows that are further than
     those that are there: then they take their place. A store that holds what the log has lost, as
-    ``departure`` tells, is set aside too. Raises :class:`StoreError` when another process has the folder or
+    ``divergence`` tells, is set aside too. Raises :class:`StoreError` when another process has the folder or
     nothing can be made in it.
     """
     try:
@@ -82,7 +82,7 @@ def open_store(
         raise StoreError(f"no store can be kept in {path}: {error}") from error
     try:
         current = read_current(path)
-        messages = list(_refusals(path, current, log_identity, log_end, fold, departure))
+        messages = list(_refusals(path, current, log_identity, log_end, fold, divergence))
         if unfit and current is not None:
             messages = [f"The store {path / current.name} cannot go on: {unfit}"]
         if current is None or messages:
@@ -139,7 +139,7 @@ def _refusals(
     log_identity: str,
     log_end: int,
     fold: int,
-    departure: Departure,
+    divergence: Divergence,
 ) -> Iterator[str]:
     """Why the current store cannot be used; nothing when it can or there is none."""
     if current is None:
@@ -166,7 +166,7 @@ def _refusals(
         yield f"The store {folder} was open when the machine went down"
     elif (applied := State.unpack(meta[layout.META_STATE]).applied) > log_end:
         yield f"The store {folder} has applied the log up to offset {applied}, but the log ends at {log_end}"
-    elif (departed := departure(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))) is not None:
+    elif (departed := divergence(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))) is not None:
         yield (
             f"The store {folder} cannot go on: the log has lost records and grown again; from offset "
             f"{departed} or earlier on, up to {log_end}, it does not have those that the store holds up to "

@@ -91,7 +91,7 @@ def held(log: Log, remaining: Iterator[Entry], progress: Progress) -> Held:
 
     No-ops between them say nothing. Raises :class:`NotOurs` for any other record, and the log's errors.
     """
-    end, offset, count = log.ask_end(_TIMEOUT_S), 0, 0
+    end, offset, count = log.query_end(_TIMEOUT_S), 0, 0
     while offset < end:
         fetched = _read(log, offset)
         for record in fetched.records:
@@ -109,7 +109,7 @@ def held(log: Log, remaining: Iterator[Entry], progress: Progress) -> Held:
 def claim(log: Log, found: Held) -> Claim | None:
     """Claim the log. Raises :class:`NotOurs` when somebody else has written to it since it was looked at."""
     claimed = log.claim()
-    end = log.ask_end(_TIMEOUT_S)
+    end = log.query_end(_TIMEOUT_S)
     if end != found.end:
         raise NotOurs(f"{end - found.end} records were added meanwhile")
     return claimed
@@ -126,7 +126,7 @@ def publish(log: Log, remaining: Iterator[Entry], found: Held, progress: Progres
 
 def fold_back(log: Log, store: Store, progress: Progress) -> None:
     """Fold the whole log into an empty store."""
-    end, offset, count = log.ask_end(_TIMEOUT_S), 0, 0
+    end, offset, count = log.query_end(_TIMEOUT_S), 0, 0
     while offset < end:
         fetched = _read(log, offset)
         changes: dict[bytes, bytes | None] = {}

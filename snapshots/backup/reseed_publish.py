@@ -112,7 +112,7 @@ def _look_at_log(store: KeptStore, wanted: Wanted, target: Target) -> tuple[Held
     """What the log holds, and what it does not hold yet. Raises :class:`NotOurs` for a foreign one."""
     log = target.log
     if log.identity == store.log:
-        raise Refused(_is_the_same(target, log.ask_end(_ASK_S), store.state.applied))
+        raise Refused(_is_the_same(target, log.query_end(_ASK_S), store.state.applied))
     largest = wanted.largest
     if largest is not None and reseed_log.size_of(largest) > log.record_bytes_max:
         raise Refused(
@@ -180,9 +180,9 @@ def _folded(target: Target, records: int) -> Iterator[Store]:
     """The log's rows, for a ``with`` block."""
     with _empty_folder(target.data) as folder:
         log = target.log
-        folded, _ = open_store(folder, log.identity, log.ask_end(_ASK_S), map_bytes=target.map_bytes)
+        folded, _ = open_store(folder, log.identity, log.query_end(_ASK_S), map_bytes=target.map_bytes)
         with closing(folded):
-            with ProgressBar("reading back", records or log.ask_end(_ASK_S)) as shown:
+            with ProgressBar("reading back", records or log.query_end(_ASK_S)) as shown:
                 reseed_log.fold_back(log, folded, shown)
             yield folded
 

@@ -192,8 +192,8 @@ def find_base(location: Location, source: Source, end: int) -> Manifest | None:
     situation = Situation(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in stored.manifests(location) if each.offset <= end):
         why = why_not(manifest, situation)
-        if not why and (departure := source.log.departure(manifest.lineage)) is not None:
-            why = of_lost_records(departure)
+        if not why and (divergence := source.log.divergence(manifest.lineage)) is not None:
+            why = of_lost_records(divergence)
         if not why:
             return manifest
         _log.info("%s cannot be built upon: %s", manifest.id, why)

@@ -26,11 +26,11 @@ class ReadableLog(Protocol):
         """Names this very log."""
         ...
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         """The offset that the next record will get, as of some moment after the call."""
         ...
 
-    def departure(self, lineage: Lineage) -> int | None:
+    def divergence(self, lineage: Lineage) -> int | None:
         """The offset at or before which this log ceases to be the one of ``lineage``."""
         ...
 
@@ -60,7 +60,7 @@ class Source(NamedTuple):
 
     def end(self) -> int:
         """Where the log ends now."""
-        return self.log.ask_end(ASK_S)
+        return self.log.query_end(ASK_S)
 
 
 def open_source(settings: Settings) -> Source:

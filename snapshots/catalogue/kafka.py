@@ -114,7 +114,7 @@ class KafkaCatalogue:
             if log.identity != self._identity:
                 self._empty()
             self._log, self._identity = log, log.identity
-        self._read_to(self._log, self._log.ask_end(_ASK_S))
+        self._read_to(self._log, self._log.query_end(_ASK_S))
 
     def _read_to(self, log: KafkaLog, end: int) -> None:
         deadline = time.monotonic() + _ASK_S

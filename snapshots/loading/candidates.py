@@ -105,9 +105,9 @@ def why_not(snapshot: Described, situation: Situation) -> str:
     return too_long(snapshot.at_end_ms, situation.now_ms, situation.retention_ms, situation.margin_ms)
 
 
-def of_lost_records(departure: int) -> str:
-    """Why a snapshot cannot be used with a log that lost its records from ``departure`` on; see above."""
-    return f"it holds records from offset {departure} or earlier on that the log has lost"
+def of_lost_records(divergence: int) -> str:
+    """Why a snapshot cannot be used with a log that lost its records from ``divergence`` on; see above."""
+    return f"it holds records from offset {divergence} or earlier on that the log has lost"
 
 
 def is_quicker(snapshot: Described, applied: int, ahead_min: int) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from deploy.local.broker import Broker
 from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
-from registry.log.contract import NO_NOTES, Fenced, Unreachable
+from registry.log.contract import NO_HEADERS, Fenced, Unreachable
 from registry.node.leadership.claim import newest_barrier
 from registry.node.replication.reconnecting_log import AttachedLog
 from tests.kafka_topics import make_topic
@@ -87,7 +87,7 @@ def test_a_write_is_answered_with_the_offset_at_which_it_shows(node: Made) -> No
     first.claim()
     outcome = first.ask(register("s"))
     assert isinstance(outcome, Done)
-    assert outcome.offset == first.store.applied == first.log.ask_end(10)
+    assert outcome.offset == first.store.applied == first.log.query_end(10)
     second.follow(outcome.offset)
     assert second.store.state == first.store.state
     again = first.ask(register("s"))
@@ -100,13 +100,13 @@ def test_a_primary_that_another_one_overtook_writes_nothing_and_says_so(node: Ma
     first.claim()
     first.ask(register("s"))
     second.claim()
-    end = second.log.ask_end(10)
+    end = second.log.query_end(10)
     first.offer(register("t"))
     first.offer(DeleteSubject("missing"))
     with pytest.raises(Fenced):
         first.writer.step()
     assert first.outcomes[1:] == [NotPrimary(), NotPrimary()]
-    assert second.log.ask_end(10) == end
+    assert second.log.query_end(10) == end
 
 
 def test_what_needs_no_record_is_not_answered_from_rows_that_are_stale(node: Made) -> None:
@@ -200,10 +200,10 @@ class Away(AttachedLog):
     appends = 0
 
     def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         self.appends += 1
-        return super().append(entries, cuts, notes)
+        return super().append(entries, cuts, headers)
 
 
 def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: Path) -> None:

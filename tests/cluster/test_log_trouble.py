@@ -62,7 +62,7 @@ def reasons(registry: Registry) -> str:
 def keys(log: Log) -> list[bytes]:
     """Of all records that are in the log now."""
     found: list[bytes] = []
-    offset, end = 0, log.ask_end(30)
+    offset, end = 0, log.query_end(30)
     while offset < end:
         assert log.wait(offset, 30)
         fetched = log.read(offset, 10_000, 1 << 30)

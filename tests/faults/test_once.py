@@ -112,7 +112,7 @@ def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) ->
 def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice(
     rig: Rig, partition: Path
 ) -> None:
-    """What it cannot apply it does not answer: the next primary does, by the tickets."""
+    """What it cannot apply it does not answer: the next primary does, by the idempotency keys."""
     full, large = rig.primary(), {"schema": orjson.dumps(LARGE).decode()}
     with working(rig.nodes, "full") as scripts:
         full.fill_disk()

@@ -128,7 +128,7 @@ def records_of(kafka: Broker, topic: str) -> list[tuple[bytes | None, bytes | No
     with closing(
         KafkaLog(Security(), kafka.address, topic, transactional_id="", append_timeout_s=30, fencing=False)
     ) as log:
-        offset, end = 0, log.ask_end(30)
+        offset, end = 0, log.query_end(30)
         while offset < end:
             assert log.wait(offset, 30)
             fetched = log.read(offset, 1000, 1 << 20)

@@ -76,7 +76,7 @@ def opened(kafka: Broker, topic: str) -> KafkaLog:
 
 def kept_in(log: KafkaLog) -> DictView:
     """The rows that the topic gives."""
-    rows, end, offset = DictView(), log.ask_end(30), 0
+    rows, end, offset = DictView(), log.query_end(30), 0
     while offset < end:
         assert log.wait(offset, 30)
         fetched = log.read(offset, 1000, 1 << 20)
@@ -164,7 +164,7 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
     with closing(opened(kafka, topic)) as log:
         log.claim()
         log.append([Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, 17, '"int"'))])
-        store_of(tmp_path, log.identity, kept_in(log), log.ask_end(30))
+        store_of(tmp_path, log.identity, kept_in(log), log.query_end(30))
         former = log.identity
         same = run(kafka, topic, tmp_path)
         assert same.returncode == 1
@@ -212,7 +212,7 @@ def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Pa
     for _ in range(10):
         killed_at_the_first_progress(command(kafka, topic, tmp_path))
         with closing(opened(kafka, topic)) as log:
-            there = log.ask_end(30)
+            there = log.query_end(30)
         if there < COUNT:
             break
         delete(kafka, topic)  # it was done before the kill came
@@ -221,7 +221,7 @@ def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Pa
     assert done.returncode == 0, done.stderr + done.stdout
     assert f"holds {there} of these records from a reseed that was interrupted" in done.stdout
     with closing(opened(kafka, topic)) as log:
-        assert log.ask_end(30) == COUNT + 1
+        assert log.query_end(30) == COUNT + 1
         assert list(reseed.differences(rows, kept_in(log))) == []
 
 
@@ -245,7 +245,7 @@ def test_a_record_that_the_topic_does_not_take_is_told_before_anything_is_writte
     assert "raise max.message.bytes" in refused.stderr
     assert "large" in refused.stderr
     with closing(opened(kafka, topic)) as log:
-        assert log.ask_end(30) == 0
+        assert log.query_end(30) == 0
 
 
 def test_batches_hold_what_a_log_takes_at_once() -> None:

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 from election.contract import Identity
 from registry.domain.commands import (
-    TICKET_BYTES,
+    IDEMPOTENCY_KEY_BYTES,
     Command,
     Done,
+    IdempotencyKey,
     NotPrimary,
     Outcome,
     Refused,
-    Ticket,
     Unknown,
 )
 from registry.domain.queries.scope import Defaults
@@ -140,7 +140,7 @@ class Running:
     def confirm(self) -> bool:
         """Whether the store is as new as the log was at the call."""
         try:
-            self.follow(self.log.ask_end(_ASK_S))
+            self.follow(self.log.query_end(_ASK_S))
         except LogError:
             return False
         return True
@@ -218,14 +218,18 @@ class Cluster:
     def submit(self, command: Command) -> Outcome:
         """What a client gets of nodes that ask each other again, any of which may be the one it asked."""
         deadline = self._world.now + REQUEST_S
-        asked = Asked(command, deadline, ticket=Ticket(self._world.chance.randbytes(TICKET_BYTES), 0))
+        asked = Asked(
+            command,
+            deadline,
+            idempotency_key=IdempotencyKey(self._world.chance.randbytes(IDEMPOTENCY_KEY_BYTES), 0),
+        )
         doubt = Doubt(False)
         while self._world.now < deadline:
             entry = self._world.chance.choice(self.nodes)
             if not doubt.any:
-                assert asked.ticket is not None
-                since = max(asked.ticket.since, entry.store.applied)
-                asked = asked._replace(ticket=Ticket(asked.ticket.id, since))
+                assert asked.idempotency_key is not None
+                since = max(asked.idempotency_key.since, entry.store.applied)
+                asked = asked._replace(idempotency_key=IdempotencyKey(asked.idempotency_key.id, since))
             outcome = self._through(entry, asked) or NotPrimary()
             told = doubt.weigh(asked, Reply(outcome, repeats=True))
             if told is not None:
@@ -275,7 +279,7 @@ class Cluster:
             )
             if life.process.dead or life.process.frozen:
                 return Unknown("no answer", repeats=True)
-        if not life.writer.offer(asked.command, answers.append, None, asked.ticket):
+        if not life.writer.offer(asked.command, answers.append, None, asked.idempotency_key):
             return NotPrimary()
         self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
         if not answers or target.cut_off:

@@ -14,14 +14,14 @@ from typing import TypeVar
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import (
-    NO_NOTES,
+    NO_HEADERS,
     Claim,
     Fenced,
     Fencing,
     Fetched,
     LogError,
-    Noted,
     OutcomeUnknown,
+    RecordHeaders,
     Unreachable,
 )
 
@@ -85,7 +85,7 @@ class NodeLog:
     def end(self) -> int:
         return self._heard
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         try:
             end = self._ask(lambda: self._partition.end, timeout_s)
         except NoAnswer:
@@ -101,19 +101,19 @@ class NodeLog:
             self._fetched = max(self._fetched, self._heard)
         records = self._partition.records[offset : min(self._fetched, offset + records_max)]
         after = offset + len(records)
-        return Fetched(records, after, self._notes(offset, after))
+        return Fetched(records, after, self._headers(offset, after))
 
-    def _notes(self, offset: int, after: int) -> list[tuple[int, bytes]]:
-        found = self._partition.notes
+    def _headers(self, offset: int, after: int) -> list[tuple[int, bytes]]:
+        found = self._partition.headers
         return [(at, found[at]) for at in range(offset, after) if at in found]
 
-    def departure(self, lineage: Lineage) -> int | None:
+    def divergence(self, lineage: Lineage) -> int | None:
         return None  # the simulated partition loses nothing
 
-    def notes_before(self, offset: int, records_max: int) -> Noted:
+    def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
         since = max(0, offset - records_max)
         try:
-            return Noted(since, self._ask(lambda: self._notes(since, offset), REQUEST_TIMEOUT_S))
+            return RecordHeaders(since, self._ask(lambda: self._headers(since, offset), REQUEST_TIMEOUT_S))
         except NoAnswer:
             raise Unreachable("no answer to a reading") from None
 
@@ -153,30 +153,30 @@ class NodeLog:
         raise Unreachable("no answer to a fence")
 
     def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         """In one piece or, as if they were long, in two."""
         places = [each for each in cuts if 0 < each < len(entries)]
         cut = self._world.chance.choice(places) if places and self._world.likely(0.3) else len(entries)
         self.appending = True
         try:
-            base = self._append_piece(entries[:cut], notes)
+            base = self._append_piece(entries[:cut], headers)
             if cut < len(entries):
-                rest = {at - cut: note for at, note in notes.items() if at >= cut}
+                rest = {at - cut: header for at, header in headers.items() if at >= cut}
                 self._append_rest(entries[cut:], rest)
         finally:
             self.appending = False
         return base
 
-    def _append_rest(self, entries: Sequence[Entry], notes: Mapping[int, bytes]) -> None:
+    def _append_rest(self, entries: Sequence[Entry], headers: Mapping[int, bytes]) -> None:
         try:
-            self._append_piece(entries, notes)
+            self._append_piece(entries, headers)
         except LogError as error:
             self._claim = None
             raise OutcomeUnknown(f"all but {len(entries)} records were appended") from error
 
-    def _append_piece(self, entries: Sequence[Entry], notes: Mapping[int, bytes]) -> int:
-        notes = {at: note for at, note in notes.items() if at < len(entries)}
+    def _append_piece(self, entries: Sequence[Entry], headers: Mapping[int, bytes]) -> int:
+        headers = {at: header for at, header in headers.items() if at < len(entries)}
         claim, number, sequence = self._claim, self._number, self._sequence
         if claim is None:
             raise Fenced("not claimed")
@@ -190,7 +190,7 @@ class NodeLog:
             try:
                 base = self._ask(
                     lambda: self._partition.produce(
-                        claim, sequence, entries, self._process.name, number, notes
+                        claim, sequence, entries, self._process.name, number, headers
                     ),
                     REQUEST_TIMEOUT_S,
                 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from registry.domain.log_format.records import Entry, Record
-from registry.log.contract import NO_NOTES, Claim
+from registry.log.contract import NO_HEADERS, Claim
 
 EPOCH_LAST = 32767
 """The broker's epochs are signed 16 bits wide. The coordinator gives out all but the last."""
@@ -70,7 +70,7 @@ class Partition:
         self.claims = 0
         """How many the coordinator has given."""
         self.records: list[Record] = []
-        self.notes: dict[int, bytes] = {}
+        self.headers: dict[int, bytes] = {}
         """By their record's offset."""
         self.batches: list[Batch] = []
 
@@ -95,7 +95,7 @@ class Partition:
         entries: Sequence[Entry],
         sender: str,
         number: int,
-        notes: Mapping[int, bytes] = NO_NOTES,
+        headers: Mapping[int, bytes] = NO_HEADERS,
     ) -> int:
         """Append a batch; the offset of its first record, again when it is there already."""
         producer = self._known(claim.producer)
@@ -113,7 +113,7 @@ class Partition:
                 return batch.base
         if sequence != producer.next:
             raise OutOfSequence
-        self.notes |= {self.end + at: note for at, note in notes.items()}
+        self.headers |= {self.end + at: header for at, header in headers.items()}
         return self._append(producer, claim, sequence, entries, sender, number)
 
     def _known(self, name: int) -> _Producer | None:

@@ -1,39 +1,39 @@
-"""Tickets in the log: which command a record is of and what it was answered, in a note beside the record.
+"""The header of a command's last record: the command's idempotency key and a summary of its reply.
 
-A command's last record carries its note. So whoever follows the log knows which commands were done, and a new
-primary answers one that is sent again as the former one would have, instead of doing it twice. Notes are no
-part of the truth: rows come of keys and values alone, and a log without notes gives the same rows.
+Every node that follows the log learns from these headers which commands were done. So a new primary answers a
+command that is sent again as the former primary would have, instead of executing it twice. Headers are not
+part of the truth: rows come from keys and values alone, and a log without headers folds to the same rows.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from registry.domain.commands import TICKET_BYTES
+from registry.domain.commands import IDEMPOTENCY_KEY_BYTES
 
 _WITH_BRIEF, _WITHOUT = b"\x01", b"\x00"
-NOTE_BYTES_MIN = 1 + TICKET_BYTES
-"""Of a note without a brief."""
+HEADER_BYTES_MIN = 1 + IDEMPOTENCY_KEY_BYTES
+"""Of a record header without a brief."""
 
 
-class Note(NamedTuple):
+class CommandHeader(NamedTuple):
     """A command that was done."""
 
-    ticket: bytes
-    """The ticket's id."""
+    idempotency_key: bytes
+    """The idempotency key's id."""
     brief: bytes | None
     """See :class:`.decide.Decision`; ``None`` where there was no room for it: the reply is lost."""
 
 
-def note_of(ticket: bytes, brief: bytes, bytes_max: int) -> bytes:
-    """A note as it stands in the log, without its brief where that takes more than ``bytes_max``."""
-    note = b"%b%b%b" % (_WITH_BRIEF, ticket, brief)
-    return note if len(note) <= bytes_max else _WITHOUT + ticket
+def pack_header(idempotency_key: bytes, brief: bytes, bytes_max: int) -> bytes:
+    """A record header as it stands in the log, without its brief where that takes more than ``bytes_max``."""
+    header = b"%b%b%b" % (_WITH_BRIEF, idempotency_key, brief)
+    return header if len(header) <= bytes_max else _WITHOUT + idempotency_key
 
 
-def read_note(raw: bytes) -> Note | None:
-    """The note; ``None`` for what is none of this version's."""
-    if len(raw) < NOTE_BYTES_MIN or raw[:1] not in (_WITH_BRIEF, _WITHOUT):
+def unpack_header(raw: bytes) -> CommandHeader | None:
+    """The record header; ``None`` for what is none of this version's."""
+    if len(raw) < HEADER_BYTES_MIN or raw[:1] not in (_WITH_BRIEF, _WITHOUT):
         return None
-    ticket = raw[1:NOTE_BYTES_MIN]
-    return Note(ticket, raw[NOTE_BYTES_MIN:] if raw[:1] == _WITH_BRIEF else None)
+    idempotency_key = raw[1:HEADER_BYTES_MIN]
+    return CommandHeader(idempotency_key, raw[HEADER_BYTES_MIN:] if raw[:1] == _WITH_BRIEF else None)

@@ -89,7 +89,7 @@ class Lineage(NamedTuple):
             epoch, epoch_end = self.epoch, self.epoch_end
         return Lineage(traces, epoch, epoch_end)
 
-    def departure(self, found: Record | None, end: int, epoch_end: EpochEnd | None) -> int | None:
+    def divergence(self, found: Record | None, end: int, epoch_end: EpochEnd | None) -> int | None:
         """Return the offset at or before which a log ceases to be this one; ``None`` if nothing says so.
 
         ``found``: the log's record at the newest remembered offset at which it still has one. ``end``: where

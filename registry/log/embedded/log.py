@@ -25,14 +25,14 @@ import lmdb
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import (
-    NO_NOTES,
+    NO_HEADERS,
     Claim,
     DamagedLog,
     Fencing,
     Fetched,
     LogError,
-    Noted,
     OutcomeUnknown,
+    RecordHeaders,
     RecordTooLarge,
 )
 from registry.processes import file_lock
@@ -40,7 +40,7 @@ from registry.processes import file_lock
 from . import format as layout
 from .check import check
 from .compaction import Bounds, Compaction
-from .reader import departure, fetched
+from .reader import divergence, fetched
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -126,7 +126,7 @@ class EmbeddedLog:
         self._alive()
         return self._state.end
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         """The same; nobody else appends."""
         return self.end()
 
@@ -156,20 +156,20 @@ class EmbeddedLog:
             self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
 
-    def departure(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.departure`."""
-        return departure(self, lineage)
+    def divergence(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.divergence`."""
+        return divergence(self, lineage)
 
-    def notes_before(self, offset: int, records_max: int) -> Noted:
-        """See :meth:`.contract.Log.notes_before`: none."""
-        return Noted(offset, ())
+    def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
+        """See :meth:`.contract.Log.headers_before`: none."""
+        return RecordHeaders(offset, ())
 
     def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         """See :meth:`.contract.Log.append`. One synced transaction, whatever the number of entries.
 
-        Notes are dropped.
+        Record headers are dropped.
         """
         for entry in entries:
             if len(entry.key) + len(entry.value or b"") > self.record_bytes_max:

@@ -37,7 +37,7 @@ class EmbeddedLogReader:
             self._env.close()
             raise LogError(f"the log in {path} has the format {found!r} where {layout.FORMAT!r} is known")
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         """The offset that the next record will get."""
         try:
             with self._begin(self._meta) as txn:
@@ -57,13 +57,13 @@ class EmbeddedLogReader:
         except lmdb.Error as error:
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
 
-    def departure(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.departure`."""
-        return departure(self, lineage)
+    def divergence(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.divergence`."""
+        return divergence(self, lineage)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Whether a read from ``offset`` gets on; all that there is, is at hand."""
-        end = self.ask_end(timeout_s)
+        end = self.query_end(timeout_s)
         if end < offset:
             raise ForeignLog(f"the log in {self._path} ends at {end}, before offset {offset}")
         return end > offset
@@ -84,7 +84,7 @@ class EmbeddedLogReader:
 class Readable(Protocol):
     """A log whose records are all at hand."""
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         """The offset that the next record will get."""
         ...
 
@@ -93,15 +93,15 @@ class Readable(Protocol):
         ...
 
 
-def departure(log: Readable, lineage: Lineage) -> int | None:
-    """See :meth:`.contract.Log.departure`."""
+def divergence(log: Readable, lineage: Lineage) -> int | None:
+    """See :meth:`.contract.Log.divergence`."""
     found = None
     for trace in reversed(lineage.traces):
         records = log.read(trace.offset, 1, 1).records
         if records and records[0].offset == trace.offset:
             found = records[0]
             break
-    return lineage.departure(found, log.ask_end(0.0), None)
+    return lineage.divergence(found, log.query_end(0.0), None)
 
 
 def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import (
-    NO_NOTES,
-    NOTE_BYTES,
+    NO_HEADERS,
+    RECORD_HEADER_BYTES,
     Claim,
     Fenced,
     Fencing,
@@ -78,7 +78,10 @@ class Appender:
     def record_bytes_max(self) -> int:
         """The most bytes of a key and a value together."""
         return (
-            self.batch_bytes_max - record_batches.RECORD_BYTES - record_batches.HEADER_MORE_BYTES - NOTE_BYTES
+            self.batch_bytes_max
+            - record_batches.RECORD_OVERHEAD_BYTES
+            - record_batches.RECORD_HEADER_EXTRA_BYTES
+            - RECORD_HEADER_BYTES
         )
 
     @property
@@ -121,7 +124,7 @@ class Appender:
             self._forfeit("claiming the log did not end well")
             deadline = time.monotonic() + self._timeout_s
             await until(deadline, self._partition.refresh)
-            self._floor = await self._partition.ask_end(max(0.001, deadline - time.monotonic()))
+            self._floor = await self._partition.query_end(max(0.001, deadline - time.monotonic()))
             await self.look(max(0.001, deadline - time.monotonic()))
             if unsafe := self.fencing.unsafe:
                 raise UnsafeFence(unsafe)
@@ -146,16 +149,16 @@ class Appender:
             self._partition.note_end(offset + 1)
 
     async def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int], notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         """See :meth:`.contract.Log.append`."""
-        self._check_sizes(entries, notes)
+        self._check_sizes(entries, headers)
         async with self._writing:
             offsets: list[int] = []
             done = 0
-            for piece in record_batches.pieces(entries, cuts, self.batch_bytes_max, notes):
+            for piece in record_batches.pieces(entries, cuts, self.batch_bytes_max, headers):
                 try:
-                    offsets.append(await self._append(piece, _within(notes, done, len(piece))))
+                    offsets.append(await self._append(piece, _within(headers, done, len(piece))))
                 except LogError as error:
                     if not done:
                         raise
@@ -166,13 +169,13 @@ class Appender:
                 done += len(piece)
             return offsets[0] if offsets else self._partition.end
 
-    async def _append(self, piece: Sequence[Entry], notes: Mapping[int, bytes]) -> int:
+    async def _append(self, piece: Sequence[Entry], headers: Mapping[int, bytes]) -> int:
         self._partition.check_foreign()
         if self._claim is None:
             raise Fenced(f"{self._void}; it has to be claimed first")
         asked = self._clock()
         try:
-            offset = await self._settle(self._claim, self._sequence, piece, self._check_age, notes)
+            offset = await self._settle(self._claim, self._sequence, piece, self._check_age, headers)
         except (Fenced, OutcomeUnknown) as error:
             self._forfeit(str(error))
             raise
@@ -193,10 +196,10 @@ class Appender:
         sequence: int,
         piece: Sequence[Entry],
         check_age: Callable[[], None],
-        notes: Mapping[int, bytes] = NO_NOTES,
+        headers: Mapping[int, bytes] = NO_HEADERS,
     ) -> int:
         async def at(stamp_ms: int) -> int:
-            batch = record_batches.build(piece, claim, sequence, stamp_ms, notes)
+            batch = record_batches.build(piece, claim, sequence, stamp_ms, headers)
             settling = self._settling(batch, claim, check_age)
             offset = await settling.run()
             if settling.as_sent:
@@ -233,18 +236,18 @@ class Appender:
     def _forfeit(self, why: str) -> None:
         self._claim, self._void = None, why
 
-    def _check_sizes(self, entries: Sequence[Entry], notes: Mapping[int, bytes]) -> None:
+    def _check_sizes(self, entries: Sequence[Entry], headers: Mapping[int, bytes]) -> None:
         for at, entry in enumerate(entries):
             size = len(entry.key) + len(entry.value or b"")
-            noted = max(0, len(notes.get(at, b"")) - NOTE_BYTES)
+            noted = max(0, len(headers.get(at, b"")) - RECORD_HEADER_BYTES)
             if size + noted > self.record_bytes_max:
                 raise RecordTooLarge(
                     f"a record of {size} bytes is over the log's limit of {self.record_bytes_max}"
                 )
 
 
-def _within(notes: Mapping[int, bytes], start: int, count: int) -> Mapping[int, bytes]:
-    """The notes of ``count`` entries from ``start`` on, by their index among those."""
-    if not notes:
-        return notes
-    return {at - start: note for at, note in notes.items() if start <= at < start + count}
+def _within(headers: Mapping[int, bytes], start: int, count: int) -> Mapping[int, bytes]:
+    """The record headers of ``count`` entries from ``start`` on, by their index among those."""
+    if not headers:
+        return headers
+    return {at - start: header for at, header in headers.items() if start <= at < start + count}

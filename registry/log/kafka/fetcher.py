@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from registry.domain.log_format.lineage import NOTHING, EpochEnd, Lineage
 from registry.domain.log_format.records import Record
-from registry.log.contract import Fetched, LogError, Noted, Unreachable
+from registry.log.contract import Fetched, LogError, RecordHeaders, Unreachable
 
 from . import record_batches, requests
 from .connection import NoAnswer, Purpose
@@ -75,7 +75,7 @@ class Prefetch:
         self._runs: Iterator[list[Record]] = iter(())
         self._run: list[Record] = []
         self._at = 0
-        self._notes: list[tuple[int, bytes]] = []
+        self._headers: list[tuple[int, bytes]] = []
         self._chunk_epoch = -1
         self._epoch, self._epoch_end = -1, 0
         # On the loop:
@@ -97,15 +97,15 @@ class Prefetch:
                 self._next = None
                 raise
             assert self._next is not None
-            notes = self._notes_before(self._next)
-            return Fetched(found, self._next, notes, self._epoch, self._epoch_end)
+            headers = self._notes_before(self._next)
+            return Fetched(found, self._next, headers, self._epoch, self._epoch_end)
 
     def _notes_before(self, offset: int) -> tuple[tuple[int, bytes], ...]:
-        """The notes of what was read up to ``offset``; they are handed over once."""
-        count = sum(at < offset for at, _ in self._notes)
-        notes = tuple(self._notes[:count])
-        del self._notes[:count]  # in place: what decodes the records goes on adding to it
-        return notes
+        """The record headers of what was read up to ``offset``; they are handed over once."""
+        count = sum(at < offset for at, _ in self._headers)
+        headers = tuple(self._headers[:count])
+        del self._headers[:count]  # in place: what decodes the records goes on adding to it
+        return headers
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """See :meth:`.contract.Log.wait`."""
@@ -147,7 +147,7 @@ class Prefetch:
             if self._next == offset:
                 return
             self._next, self._chunk_next = offset, offset
-            self._runs, self._run, self._at, self._notes = iter(()), [], 0, []
+            self._runs, self._run, self._at, self._headers = iter(()), [], 0, []
             self._chunk_epoch = self._epoch = -1
             self._position, self._turn = offset, self._turn + 1
             self._chunks.clear()
@@ -187,7 +187,7 @@ class Prefetch:
             if full:  # else the loop does not wait for room, and to wake it would be for nothing
                 self._loop.call_soon_threadsafe(self._wanted.set)
             self._runs, self._chunk_next = (
-                record_batches.runs(chunk.data, self._next, self._notes),
+                record_batches.runs(chunk.data, self._next, self._headers),
                 chunk.next,
             )
             self._chunk_epoch = chunk.epoch
@@ -203,7 +203,7 @@ class Prefetch:
         """What is remembered of the log: what was read before, and the last batch that was read here."""
         if not self._last:
             return self._before
-        first = next(record_batches.headers(self._last)).offset
+        first = next(record_batches.batch_headers(self._last)).offset
         records = [record for run in record_batches.runs(self._last, first) for record in run]
         return self._before.extended(records, *self._last_epoch)
 
@@ -317,7 +317,7 @@ class Prefetch:
         last = record_batches.last_batch(data)
         if not last:
             return
-        header = next(record_batches.headers(last))
+        header = next(record_batches.batch_headers(last))
         after = max(position, header.next)
         with self._changed:
             if turn != self._turn or position != self._position or after <= position:
@@ -367,11 +367,13 @@ async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpo
     return requests.fetched(await partition.ask(request, purpose, wait_s + TRY_S, looking=True))
 
 
-async def notes_before(partition: Partition, offset: int, records_max: int, timeout_s: float) -> Noted:
-    """See :meth:`.contract.Log.notes_before`: with records, compaction takes their notes."""
+async def headers_before(
+    partition: Partition, offset: int, records_max: int, timeout_s: float
+) -> RecordHeaders:
+    """See :meth:`.contract.Log.headers_before`: with records, compaction takes their record headers."""
     deadline = time.monotonic() + timeout_s
     since = position = max(0, offset - records_max)
-    notes: list[tuple[int, bytes]] = []
+    headers: list[tuple[int, bytes]] = []
     while position < offset:
         try:
             answer = await fetch(partition, position, 0.0, Purpose.ASK)
@@ -380,7 +382,7 @@ async def notes_before(partition: Partition, offset: int, records_max: int, time
         if answer.code != Code.NONE or time.monotonic() > deadline:
             raise Unreachable(f"the records from {position} on were not read again: {code_name(answer.code)}")
         expected = position
-        for run in record_batches.runs(answer.data, position, notes):
+        for run in record_batches.runs(answer.data, position, headers):
             for record in run:
                 if record.offset != expected:
                     since = record.offset
@@ -391,4 +393,4 @@ async def notes_before(partition: Partition, offset: int, records_max: int, time
         if expected != after:
             since = after
         position = after
-    return Noted(min(since, offset), [each for each in notes if since <= each[0] < offset])
+    return RecordHeaders(min(since, offset), [each for each in headers if since <= each[0] < offset])

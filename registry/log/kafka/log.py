@@ -13,20 +13,20 @@ import uvloop
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import (
-    NO_NOTES,
+    NO_HEADERS,
     Claim,
     Fencing,
     Fetched,
     LogError,
-    Noted,
     OutcomeUnknown,
+    RecordHeaders,
     Unreachable,
 )
 
 from . import producer_expiration, release
 from .appender import Appender
 from .connection import Connections, Security
-from .fetcher import Prefetch, notes_before
+from .fetcher import Prefetch, headers_before
 from .init_producer import until
 from .partition import TRY_S, Partition
 from .timestamps import wall_ms
@@ -94,7 +94,7 @@ class KafkaLog:
             )
             self._append_timeout_s = append_timeout_s
             self._do(self._appender.look(start_timeout_s), start_timeout_s)
-            self._do(self._partition.ask_end(start_timeout_s), start_timeout_s)
+            self._do(self._partition.query_end(start_timeout_s), start_timeout_s)
             self._brokers = self._do(self._described(), start_timeout_s)
             self._reading = self._do(self._start_reading(), start_timeout_s)
         except BaseException:
@@ -142,9 +142,9 @@ class KafkaLog:
         self._alive()
         return self._partition.end
 
-    def ask_end(self, timeout_s: float) -> int:
-        """See :meth:`.contract.Log.ask_end`: one question to the broker that has the partition."""
-        return self._do(self._partition.ask_end(timeout_s), timeout_s)
+    def query_end(self, timeout_s: float) -> int:
+        """See :meth:`.contract.Log.query_end`: one question to the broker that has the partition."""
+        return self._do(self._partition.query_end(timeout_s), timeout_s)
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :meth:`.contract.Log.read`. Another offset than the last read's ``next`` fetches anew."""
@@ -164,29 +164,29 @@ class KafkaLog:
         """See :meth:`.contract.Log.fence`."""
         self._do(self._appender.fence(earlier), 2 * self._append_timeout_s)
 
-    def departure(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.departure`."""
-        return self._do(self._departure(lineage), 4 * TRY_S)
+    def divergence(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.divergence`."""
+        return self._do(self._divergence(lineage), 4 * TRY_S)
 
-    async def _departure(self, lineage: Lineage) -> int | None:
+    async def _divergence(self, lineage: Lineage) -> int | None:
         if lineage == NOTHING:
             return None
         deadline = self._loop.time() + 2 * TRY_S
-        departure = await until(deadline, lambda: self._partition.departure(lineage))
-        if departure is None:
+        divergence = await until(deadline, lambda: self._partition.divergence(lineage))
+        if divergence is None:
             self._prefetch.begins_after(lineage)
             self._partition.compare_again()
-        return departure
+        return divergence
 
-    def notes_before(self, offset: int, records_max: int) -> Noted:
-        """See :meth:`.contract.Log.notes_before`."""
-        return self._do(notes_before(self._partition, offset, records_max, TRY_S), TRY_S)
+    def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
+        """See :meth:`.contract.Log.headers_before`."""
+        return self._do(headers_before(self._partition, offset, records_max, TRY_S), TRY_S)
 
     def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         """See :meth:`.contract.Log.append`. A piece is one record batch, which the brokers keep whole."""
-        return self._do(self._appender.append(entries, cuts, notes), None, ended=OutcomeUnknown)
+        return self._do(self._appender.append(entries, cuts, headers), None, ended=OutcomeUnknown)
 
     def check_topic(self) -> list[str]:
         """Look at the topic again: what should be otherwise, in plain words with the command that changes it.

@@ -266,30 +266,30 @@ class Partition:
                 leader = self._leader(purpose)
                 if leader != self._compared.get(purpose):
                     lineage = self.read()
-                    departure = None if lineage == NOTHING else await self._departure(leader, lineage)
-                    if departure is not None:
-                        self.suspect(HISTORY, self._lost(departure, lineage.end))
+                    divergence = None if lineage == NOTHING else await self._divergence(leader, lineage)
+                    if divergence is not None:
+                        self.suspect(HISTORY, self._lost(divergence, lineage.end))
                     self.clear(HISTORY)
                     self._compared[purpose] = leader
                 return leader
         except TimeoutError as error:
             raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
 
-    async def departure(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.departure`; one try."""
+    async def divergence(self, lineage: Lineage) -> int | None:
+        """See :meth:`.contract.Log.divergence`; one try."""
         await self.refresh()
-        return await self._departure(self._leader(Purpose.ASK), lineage)
+        return await self._divergence(self._leader(Purpose.ASK), lineage)
 
     def compare_again(self) -> None:
         """Believe nobody who was compared with what had been read before."""
         self._compared.clear()
 
-    async def _departure(self, leader: _Leader, lineage: Lineage) -> int | None:
+    async def _divergence(self, leader: _Leader, lineage: Lineage) -> int | None:
         async def ask(request: Any) -> Any:
             broker = leader.broker
             return await self._connections.ask(broker.host, broker.port, Purpose.ASK, request, TRY_S)
 
-        return await Looking(ask, self.topic, self.topic_id, leader.epoch).departure(lineage)
+        return await Looking(ask, self.topic, self.topic_id, leader.epoch).divergence(lineage)
 
     def _leader(self, purpose: Purpose) -> _Leader:
         """Who leads the partition as far as is known. Raises :class:`.connection.NoAnswer` for nobody."""
@@ -299,9 +299,9 @@ class Partition:
         broker = place.broker
         return _Leader(broker, place.epoch, self._connections.opened(broker.host, broker.port, purpose))
 
-    def _lost(self, departure: int, read: int) -> str:
+    def _lost(self, divergence: int, read: int) -> str:
         return (
-            f"the topic {self.topic} has lost records: from offset {departure} or earlier on it does not "
+            f"the topic {self.topic} has lost records: from offset {divergence} or earlier on it does not "
             f"have those that were read up to {read}"
         )
 
@@ -389,7 +389,7 @@ class Partition:
                 f"{broker.host}:{broker.port} follows nobody in this epoch: {code_name(code)}", sent=False
             )
 
-    async def ask_end(self, timeout_s: float) -> int:
+    async def query_end(self, timeout_s: float) -> int:
         """The log's end as of now. Raises :class:`.contract.Unreachable`, also while a cut is suspected."""
         deadline = time.monotonic() + timeout_s
         while True:

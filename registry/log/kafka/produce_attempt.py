@@ -171,7 +171,7 @@ class Settling:
             except NoAnswer as error:
                 answer = requests.FetchAnswer(-1, -1, b"")
                 self._trouble = str(error)
-            for header in record_batches.headers(answer.data):
+            for header in record_batches.batch_headers(answer.data):
                 if header.claim == self._claim and header.sequence == self._batch.sequence:
                     return header.offset
                 if header.claim.producer == self._claim.producer and header.claim.epoch > self._claim.epoch:

@@ -1,4 +1,4 @@
-"""Record batches, Kafka's unit of storage: their headers, their records, and new ones to append.
+"""Record batches, Kafka's unit of storage: their batch headers, their records, and new ones to append.
 
 The layout is that of Kafka's message format 2; older ones, which old brokers may still hold, are read too.
 """
@@ -14,19 +14,19 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from registry.domain.log_format.records import Entry, Record
-from registry.log.contract import NO_NOTES, Claim, DamagedLog, LogError
+from registry.log.contract import NO_HEADERS, Claim, DamagedLog, LogError
 
 NOBODY = Claim(-1, -1)
 """The producer of batches that carry none."""
 SEQUENCES = 1 << 31
 """Sequence numbers go from 0 up to here and begin again."""
-HEADER_BYTES = 61
-RECORD_BYTES = 40
-"""More than what a record needs beside its key, value and note: lengths, deltas, attributes."""
-NOTE = "registrar"
-"""The name of the header that is a record's note. Other readers of the log look at no headers."""
-HEADER_MORE_BYTES = len(NOTE) + 6
-"""More than what a note needs beside itself: its name and lengths."""
+BATCH_HEADER_BYTES = 61
+RECORD_OVERHEAD_BYTES = 40
+"""More than what a record needs beside its key, value and record header: lengths, deltas, attributes."""
+RECORD_HEADER_NAME = "registrar"
+"""The name of the header that is a record's header. Other readers of the log ignore headers."""
+RECORD_HEADER_EXTRA_BYTES = len(RECORD_HEADER_NAME) + 6
+"""More than what a record header needs beside itself: its name and lengths."""
 
 _MAGIC = 2
 _MAGIC_AT = 16
@@ -38,7 +38,7 @@ _CONTROL = 0x20
 _new = tuple.__new__
 
 
-class Header(NamedTuple):
+class BatchHeader(NamedTuple):
     """What a batch says of itself."""
 
     offset: int
@@ -55,28 +55,30 @@ class Header(NamedTuple):
     """In which it was appended; -1: not known."""
 
 
-def headers(data: bytes) -> Iterator[Header]:
-    """The headers of the whole batches in ``data``; a last one that was cut off is left out."""
+def batch_headers(data: bytes) -> Iterator[BatchHeader]:
+    """The batch headers of the whole batches in ``data``; a last one that was cut off is left out."""
     at, size = 0, len(data)
-    while at + HEADER_BYTES <= size:
+    while at + BATCH_HEADER_BYTES <= size:
         offset, length = _LENGTH.unpack_from(data, at)
         if length < _MAGIC_AT - _PREFIX_BYTES or at + _PREFIX_BYTES + length > size:
             return
         if data[at + _MAGIC_AT] < _MAGIC:
-            yield Header(offset, offset + 1, NOBODY, -1, False)
+            yield BatchHeader(offset, offset + 1, NOBODY, -1, False)
         else:
             (
                 _, _, leader_epoch, _, _, attributes, delta, _, _, producer, epoch, sequence, _,
             ) = _HEADER.unpack_from(data, at)  # fmt: skip
             control = bool(attributes & _CONTROL)
-            yield Header(offset, offset + delta + 1, Claim(producer, epoch), sequence, control, leader_epoch)
+            yield BatchHeader(
+                offset, offset + delta + 1, Claim(producer, epoch), sequence, control, leader_epoch
+            )
         at += _PREFIX_BYTES + length
 
 
 def last_batch(data: bytes) -> bytes:
     """Return the last whole batch in ``data``; empty where there is none."""
     at, last, size = 0, -1, len(data)
-    while at + HEADER_BYTES <= size:
+    while at + BATCH_HEADER_BYTES <= size:
         length = _LENGTH.unpack_from(data, at)[1]
         if length < _MAGIC_AT - _PREFIX_BYTES or at + _PREFIX_BYTES + length > size:
             break
@@ -88,13 +90,13 @@ def last_batch(data: bytes) -> bytes:
 def next_offset(data: bytes, offset: int) -> int:
     """Where to go on after the whole batches in ``data``, which was fetched from ``offset``."""
     last = last_batch(data)
-    return max(offset, next(headers(last)).next) if last else offset
+    return max(offset, next(batch_headers(last)).next) if last else offset
 
 
-def runs(data: bytes, offset: int, notes: list[tuple[int, bytes]] | None = None) -> Iterator[list[Record]]:
+def runs(data: bytes, offset: int, headers: list[tuple[int, bytes]] | None = None) -> Iterator[list[Record]]:
     """The records in ``data`` from ``offset`` on, batch by batch, without transactions' markers.
 
-    The notes among them are added to ``notes``, if given, each with its record's offset.
+    The record headers among them are added to ``headers``, if given, each with its record's offset.
 
     Raises :class:`.contract.DamagedLog` when a batch's checksum does not hold or its records cannot be
     read, :class:`.contract.LogError` when it is compressed in a way that is not known here.
@@ -112,11 +114,13 @@ def runs(data: bytes, offset: int, notes: list[tuple[int, bytes]] | None = None)
             run = [_new(Record, (each.offset, each.timestamp, each.key, each.value)) for each in found]
             if run and run[0].offset < offset:
                 run = [record for record in run if record.offset >= offset]
-            if notes is not None:
-                notes += [
-                    (each.offset, note)
+            if headers is not None:
+                headers += [
+                    (each.offset, header)
                     for each in found
-                    if each.headers and each.offset >= offset and (note := _note(each.headers)) is not None
+                    if each.headers
+                    and each.offset >= offset
+                    and (header := _header_of(each.headers)) is not None
                 ]
             if run:
                 at = run[-1].offset + 1
@@ -129,8 +133,8 @@ def runs(data: bytes, offset: int, notes: list[tuple[int, bytes]] | None = None)
         raise DamagedLog(f"a batch at or after offset {at} cannot be read: {error!r}") from error
 
 
-def _note(headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
-    return next((value for name, value in headers if name == NOTE), None)
+def _header_of(headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
+    return next((value for name, value in headers if name == RECORD_HEADER_NAME), None)
 
 
 class Batch(NamedTuple):
@@ -146,11 +150,11 @@ def build(
     claim: Claim,
     sequence: int,
     ts: int,
-    notes: Mapping[int, bytes] = NO_NOTES,
+    headers: Mapping[int, bytes] = NO_HEADERS,
 ) -> Batch:
     """``entries`` in the name of ``claim``, outside all transactions; ``ts`` in ms since the epoch.
 
-    ``notes``: by their entry's index.
+    ``headers``: by their entry's index.
     """
     builder: Any = DefaultRecordBatchBuilder(
         magic=_MAGIC,
@@ -163,8 +167,8 @@ def build(
         batch_size=1 << 30,
     )
     for delta, (key, value) in enumerate(entries):
-        note = notes.get(delta)
-        builder.append(delta, ts, key, value, [] if note is None else [(NOTE, note)])
+        header = headers.get(delta)
+        builder.append(delta, ts, key, value, [] if header is None else [(RECORD_HEADER_NAME, header)])
     return Batch(bytes(builder.build()), sequence)
 
 
@@ -173,14 +177,14 @@ def placed(data: bytes, offset: int) -> bytes:
     return _OFFSET.pack(offset) + data[_OFFSET.size :]
 
 
-def entry_bytes(entry: Entry, note: bytes | None = None) -> int:
+def entry_bytes(entry: Entry, header: bytes | None = None) -> int:
     """At most what ``entry`` takes in a batch."""
-    size = RECORD_BYTES + len(entry.key) + len(entry.value or b"")
-    return size if note is None else size + HEADER_MORE_BYTES + len(note)
+    size = RECORD_OVERHEAD_BYTES + len(entry.key) + len(entry.value or b"")
+    return size if header is None else size + RECORD_HEADER_EXTRA_BYTES + len(header)
 
 
 def pieces(
-    entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int, notes: Mapping[int, bytes] = NO_NOTES
+    entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int, headers: Mapping[int, bytes] = NO_HEADERS
 ) -> Iterator[Sequence[Entry]]:
     """``entries`` in runs of at most ``bytes_max``, which end at ``cuts`` where that is possible.
 
@@ -191,7 +195,7 @@ def pieces(
     for at, entry in enumerate(entries):
         if at in allowed:
             last_cut, since_cut = at, 0
-        more = entry_bytes(entry, notes.get(at))
+        more = entry_bytes(entry, headers.get(at))
         if size + more > bytes_max and at > start:
             end = last_cut if last_cut > start else at
             yield entries[start:end]

@@ -17,7 +17,7 @@ from registry.log.contract import LogError, Unreachable
 from .connection import NoAnswer
 from .init_producer import until
 from .partition import TRY_S, Partition, Pause
-from .record_batches import HEADER_BYTES
+from .record_batches import BATCH_HEADER_BYTES
 from .requests import Cluster, Code, code_name
 
 DAY_MS = 86_400_000
@@ -71,7 +71,7 @@ class Found(NamedTuple):
     @property
     def batch_bytes_max(self) -> int:
         """The most that the records of one batch may take."""
-        return int(self.settings["max.message.bytes"]) - HEADER_BYTES
+        return int(self.settings["max.message.bytes"]) - BATCH_HEADER_BYTES
 
 
 async def open_topic(partition: Partition, wanted: Wanted, timeout_s: float) -> Found:

@@ -30,14 +30,14 @@ class Looking:
     def __init__(self, ask: Ask, topic: str, topic_id: bytes, epoch: int) -> None:
         self._ask, self._topic, self._topic_id, self._epoch = ask, topic, topic_id, epoch
 
-    async def departure(self, lineage: Lineage) -> int | None:
-        """See :meth:`registry.log.contract.Log.departure`. Raises :class:`.connection.NoAnswer`."""
+    async def divergence(self, lineage: Lineage) -> int | None:
+        """See :meth:`registry.log.contract.Log.divergence`. Raises :class:`.connection.NoAnswer`."""
         found = None
         for trace in reversed(lineage.traces):
             if (found := await self._record_at(trace.offset)) is not None:
                 break
         epoch_end = await self._epoch_end(lineage.epoch) if lineage.epoch >= 0 else None
-        return lineage.departure(found, await self._end(), epoch_end)
+        return lineage.divergence(found, await self._end(), epoch_end)
 
     async def _record_at(self, offset: int) -> Record | None:
         """Return the record at ``offset``; ``None`` where compaction, or anything else, took it."""

@@ -91,13 +91,13 @@ def claim_log(
     Raises :class:`Fenced` when another claim turns out to stand, and the errors of the log and the store.
     """
     # Read before the claim, so that little is left to read while nobody can write.
-    follow(log.ask_end(ASK_S))
+    follow(log.query_end(ASK_S))
     claim = log.claim()
     if claim is None:
-        follow(log.ask_end(ASK_S))
+        follow(log.query_end(ASK_S))
         return 0
     with watching() as applied:
-        follow(log.ask_end(ASK_S))
+        follow(log.query_end(ASK_S))
         known = _newest(store)
         others = [] if known is None else [known]
         seen = -1 if known is None else known.offset

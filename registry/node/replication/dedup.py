@@ -1,7 +1,8 @@
-"""What a node remembers of commands that were done, by the notes of their records in the log.
+"""What a node remembers of commands that were done, by the record headers of their records in the log.
 
 A primary that is asked again for what it, or another before it, has done answers as at first. It knows all
-that was done from some offset on; of a command whose ticket is older than that it says so, and never decides.
+that was done from some offset on; of a command whose idempotency key is older than that it says so, and
+never decides.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import threading
 from collections import deque
 from typing import NamedTuple
 
-from registry.domain.commands import Ticket
-from registry.domain.log_format.idempotency import read_note
+from registry.domain.commands import IdempotencyKey
+from registry.domain.log_format.idempotency import unpack_header
 from registry.log.contract import Fetched, Log, LogError
 
 COUNT_MAX = 8_192
@@ -51,21 +52,21 @@ class Memory:
         """All commands are known whose records stand here or later, as far as was read."""
         return self._since
 
-    def knows(self, ticket: Ticket) -> bool:
+    def knows(self, idempotency_key: IdempotencyKey) -> bool:
         """Whether, if :meth:`find` finds nothing, the command was certainly not done."""
-        return ticket.since >= self._since
+        return idempotency_key.since >= self._since
 
-    def find(self, ticket: Ticket) -> Remembered | None:
+    def find(self, idempotency_key: IdempotencyKey) -> Remembered | None:
         """What came of a command that was done."""
-        return self._known.get(ticket.id)
+        return self._known.get(idempotency_key.id)
 
     def read(self, offset: int, fetched: Fetched) -> None:
         """Take what was read from ``offset`` on."""
         with self._lock:
             if fetched.next - offset != len(fetched.records):
-                # Compaction took records, and perhaps notes with them, before this node read so far.
+                # Compaction took records, and perhaps record headers with them, before this node read so far.
                 self._forget_before(_whole_from(offset, fetched))
-            for at, raw in fetched.notes:
+            for at, raw in fetched.headers:
                 self._add(at, raw)
             self._shrink()
 
@@ -75,7 +76,7 @@ class Memory:
             return
         try:
             # Without the lock: who reads on need not wait for it.
-            since, notes = log.notes_before(self._begin, LOOK_BACK)
+            since, headers = log.headers_before(self._begin, LOOK_BACK)
         except LogError as error:
             _log.warning("what was done before offset %d is not known: %s", self._begin, error)
             return
@@ -84,7 +85,7 @@ class Memory:
                 return
             self._looked_back = True
             later, self._order = self._order, deque()
-            for at, raw in notes:
+            for at, raw in headers:
                 self._add(at, raw)
             self._order += later
             self._since = since
@@ -94,12 +95,12 @@ class Memory:
         return not self._looked_back and self._since == self._begin
 
     def _add(self, offset: int, raw: bytes) -> None:
-        note = read_note(raw)
-        if note is None or note.ticket in self._known:
+        header = unpack_header(raw)
+        if header is None or header.idempotency_key in self._known:
             return
-        self._known[note.ticket] = Remembered(note.brief)
-        self._order.append((offset, note.ticket))
-        self._bytes += len(note.brief or b"")
+        self._known[header.idempotency_key] = Remembered(header.brief)
+        self._order.append((offset, header.idempotency_key))
+        self._bytes += len(header.brief or b"")
 
     def _shrink(self) -> None:
         while len(self._order) > self._count_max or self._bytes > self._bytes_max:

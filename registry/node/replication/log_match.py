@@ -63,10 +63,10 @@ class Suiting:
                 f"the log {log.identity} ends at offset {log.end()}, but the store holds it up to "
                 f"{known.applied}: its end was cut off; reads are answered from the store and writes refused"
             )
-        departure = log.departure(known.lineage)
-        if departure is not None:
+        divergence = log.divergence(known.lineage)
+        if divergence is not None:
             raise ForeignLog(
-                f"the log {log.identity} has lost records and grown again: from offset {departure} or "
+                f"the log {log.identity} has lost records and grown again: from offset {divergence} or "
                 f"earlier on, up to {log.end()}, it does not have those that the store holds up to "
                 f"{known.applied}; "
                 "reads are answered from the store and writes refused. To keep what the store holds, publish "

@@ -111,7 +111,7 @@ class Following:
     def _step(self) -> int:
         if self._absence is not None and self._absence.too_long():
             # While the log is out of reach, what is there is served; that it is in reach ends this node.
-            self._log.ask_end(ASK_S)
+            self._log.query_end(ASK_S)
             raise StaleStore(self._absence.too_long())
         try:
             went = self._follower.step()
@@ -178,7 +178,7 @@ class Following:
             return
         self._asked_at = now
         asked = self._absence.moment()
-        end = self._log.ask_end(ASK_S)
+        end = self._log.query_end(ASK_S)
         self.heard(None)
         if self._store.applied >= end:
             self._mark_at_end(self._absence, asked)

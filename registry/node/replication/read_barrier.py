@@ -101,7 +101,7 @@ class Freshness:
             assert asking is not None
             end: int | None = None
             try:
-                end = self._log.ask_end(self._ask_s)
+                end = self._log.query_end(self._ask_s)
                 self._heard(None)
             except LogError as error:
                 self._heard(error)

@@ -14,15 +14,15 @@ from typing import Protocol, TypeVar
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import (
-    NO_NOTES,
+    NO_HEADERS,
     Claim,
     Fencing,
     Fetched,
     ForeignLog,
     Log,
     LogError,
-    Noted,
     OutcomeUnknown,
+    RecordHeaders,
     Unreachable,
 )
 
@@ -112,13 +112,13 @@ class AttachedLog:
         log = self._log
         return self._applied if log is None else log.end()
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         """See :class:`.contract.Log`."""
-        return self._with(lambda log: log.ask_end(timeout_s))
+        return self._with(lambda log: log.query_end(timeout_s))
 
-    def departure(self, lineage: Lineage) -> int | None:
+    def divergence(self, lineage: Lineage) -> int | None:
         """See :class:`.contract.Log`."""
-        return self._with(lambda log: log.departure(lineage))
+        return self._with(lambda log: log.divergence(lineage))
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """See :class:`.contract.Log`."""
@@ -138,15 +138,15 @@ class AttachedLog:
         """See :class:`.contract.Log`."""
         self._with(lambda log: log.fence(earlier))
 
-    def notes_before(self, offset: int, records_max: int) -> Noted:
+    def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
         """See :class:`.contract.Log`."""
-        return self._with(lambda log: log.notes_before(offset, records_max))
+        return self._with(lambda log: log.headers_before(offset, records_max))
 
     def append(
-        self, entries: Sequence[Entry], cuts: Sequence[int] = (), notes: Mapping[int, bytes] = NO_NOTES
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         """See :class:`.contract.Log`."""
-        return self._with(lambda log: log.append(entries, cuts, notes))
+        return self._with(lambda log: log.append(entries, cuts, headers))
 
     def check_topic(self) -> list[str]:
         """What is not as it should be with the topic, for people; nothing while there is no log."""
@@ -213,7 +213,7 @@ class AttachedLog:
                     self._suits(log)
                 except ForeignLog as error:
                     self._wait_after(error)
-                    log.ask_end(self._retry_s)
+                    log.query_end(self._retry_s)
                     continue
                 if self._attached(log):
                     return True

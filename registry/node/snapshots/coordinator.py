@@ -19,7 +19,15 @@ import msgspec
 
 from registry.config.schedule import Rhythm
 from registry.config.settings import Settings
-from registry.domain.commands import Done, NotPrimary, Outcome, RequestSnapshot, Ticket, Unknown, refused
+from registry.domain.commands import (
+    Done,
+    IdempotencyKey,
+    NotPrimary,
+    Outcome,
+    RequestSnapshot,
+    Unknown,
+    refused,
+)
 from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.node.write.queue import Answer
 from registry.node.write.writer import Rows
@@ -44,7 +52,7 @@ Listed = list[Entry] | RegistryError
 """All entries, or why they cannot be told."""
 Deleted = Entry | None | RegistryError
 """What is left of an entry, or why it stays."""
-Offer = Callable[[RequestSnapshot, Answer, float | None, Ticket | None], bool]
+Offer = Callable[[RequestSnapshot, Answer, float | None, IdempotencyKey | None], bool]
 """Queues a command for the own writer; ``False``: too many wait."""
 
 
@@ -95,10 +103,14 @@ class Snapshotting:
     # --- from any thread
 
     def request(
-        self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
+        self,
+        command: RequestSnapshot,
+        answer: Answer,
+        wait_s: float | None,
+        idempotency_key: IdempotencyKey | None,
     ) -> bool:
         """As :meth:`.writer.Writer.offer`; :class:`Done` says the entry, which the catalogue then holds."""
-        return self._call(lambda: self._request(command, answer, wait_s, ticket))
+        return self._call(lambda: self._request(command, answer, wait_s, idempotency_key))
 
     def tell(self, answer: Callable[[Listed], None]) -> bool:
         """Tell all entries, the newest first; ``False``: too many wait."""
@@ -193,7 +205,11 @@ class Snapshotting:
             self.entries.catalogue.rest()
 
     def _request(
-        self, command: RequestSnapshot, answer: Answer, wait_s: float | None, ticket: Ticket | None
+        self,
+        command: RequestSnapshot,
+        answer: Answer,
+        wait_s: float | None,
+        idempotency_key: IdempotencyKey | None,
     ) -> None:
         if self._situation.role != "primary":
             self._soon(lambda: answer(NotPrimary()))
@@ -209,7 +225,7 @@ class Snapshotting:
             if not isinstance(outcome, Done) or not self._call(lambda: self._announce(outcome, answer)):
                 answer(outcome)
 
-        if not self._offer(command, told, wait_s, ticket):
+        if not self._offer(command, told, wait_s, idempotency_key):
             self._soon(lambda: answer(refused(TOO_MANY_WRITES())))
 
     def _announce(self, done: Done, answer: Answer) -> None:

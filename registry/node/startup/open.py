@@ -108,7 +108,7 @@ def _open_embedded(settings: Settings, starting: Starting) -> Opened:
         if known is not None and known != log.identity:
             _log.warning("the store was made from another log than the one that is there")
         store, messages = open_store(
-            store_path, log.identity, log.end(), departure=log.departure,
+            store_path, log.identity, log.end(), divergence=log.divergence,
             map_bytes=settings.store_map_bytes, load=starting.loader(log),
         )  # fmt: skip
     except BaseException:

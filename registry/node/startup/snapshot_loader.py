@@ -147,11 +147,11 @@ def _heard(process: subprocess.Popen[bytes], given: Given, starting: Starting, l
 def _check_history(chosen: dict[str, Any], log: Log) -> None:
     """Raise :class:`_OtherHistory` if the snapshot is not of ``log`` as it is now."""
     try:
-        departure = log.departure(Lineage.unpack(bytes.fromhex(chosen["lineage"])))
+        divergence = log.divergence(Lineage.unpack(bytes.fromhex(chosen["lineage"])))
     except LogError as error:
         raise _OtherHistory(chosen["chosen"], f"it could not be compared with the log: {error}") from error
-    if departure is not None:
-        raise _OtherHistory(chosen["chosen"], of_lost_records(departure))
+    if divergence is not None:
+        raise _OtherHistory(chosen["chosen"], of_lost_records(divergence))
 
 
 def _give(pipe: IO[bytes], given: Given) -> None:

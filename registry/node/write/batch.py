@@ -11,15 +11,15 @@ from registry.domain.commands import (
     ChangeAssociations,
     Command,
     Forgotten,
+    IdempotencyKey,
     Refused,
-    Ticket,
     refused,
 )
 from registry.domain.decide import Decision, decide, repeated
 from registry.domain.decide.ids import Ids
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
-from registry.domain.log_format.idempotency import note_of
+from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser, TooMuchText
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer
@@ -27,14 +27,14 @@ from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
-from registry.log.contract import NOTE_BYTES
+from registry.log.contract import RECORD_HEADER_BYTES
 from registry.node.replication.dedup import Memory
 from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
 
 # Records of one batch, the last command's excepted: what comes after them is decided with the next batch.
 BATCH_BYTES_MAX = 8 << 20
 BRIEF_BYTES_MAX = 64 << 10
-"""Of what a note says of a reply: the deletion of some ten thousand versions."""
+"""Of what a record header says of a reply: the deletion of some ten thousand versions."""
 RECORD_BYTES = 64
 """More than what a record takes in the log beside its key and value."""
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Given(NamedTuple):
     """A command to decide."""
 
     command: Command
-    ticket: Ticket | None = None
+    idempotency_key: IdempotencyKey | None = None
     known: Mapping[Key, SchemaAnswer] = {}
     """Answers to questions for which it was postponed."""
 
@@ -81,8 +81,8 @@ class Batch(NamedTuple):
     entries: list[Entry]
     plans: list[Plan]
     """Of the first commands that were given; those after them did not fit."""
-    notes: dict[int, bytes]
-    """By their entry's index: of the last record of each command that has a ticket."""
+    headers: dict[int, bytes]
+    """By their entry's index: of the last record of each command that has an idempotency key."""
 
     def cuts(self) -> list[int]:
         """Where in ``entries`` another command's begin."""
@@ -92,8 +92,8 @@ class Batch(NamedTuple):
 class Decider:
     """Decides commands one after another, each over the rows and the records of those before it.
 
-    With ``memory`` none is decided twice that has a ticket: its reply is given again, or, where it is too
-    old for the memory, :class:`Forgotten`. One that ``postpones`` reads and compares little at once.
+    With ``memory`` none is decided twice that has an idempotency key: its reply is given again, or, where it
+    is too old for the memory, :class:`Forgotten`. One that ``postpones`` reads and compares little at once.
     ``cipher``: for sensitive metadata.
     """
 
@@ -124,7 +124,7 @@ class Decider:
         here: dict[bytes, Planned] = {}
         unseen: list[Record] = []
         """Records that are laid over the view once another command is there to see them."""
-        for command, ticket, known in given:
+        for command, idempotency_key, known in given:
             if self._postpones:
                 self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
             if size > BATCH_BYTES_MAX:
@@ -134,7 +134,9 @@ class Decider:
             unseen.clear()
             ids = self.ids.saved()
             try:
-                before = None if ticket is None else self._before(overlay, command, ticket, here)
+                before = (
+                    None if idempotency_key is None else self._before(overlay, command, idempotency_key, here)
+                )
                 if before is not None:
                     batch.plans.append(before)
                     continue
@@ -154,13 +156,15 @@ class Decider:
                 size += len(entry.key) + len(entry.value or b"")
             plan = Planned(decision.reply, start, len(batch.entries))
             batch.plans.append(plan)
-            if ticket is not None and self._memory is not None and plan.writes:
-                here[ticket.id] = plan
-                batch.notes[plan.stop - 1] = self._note(ticket, command, decision, bytes_max)
+            if idempotency_key is not None and self._memory is not None and plan.writes:
+                here[idempotency_key.id] = plan
+                batch.headers[plan.stop - 1] = self._command_header(
+                    idempotency_key, command, decision, bytes_max
+                )
         return batch
 
     def _before(
-        self, view: OverlayView, command: Command, ticket: Ticket, here: dict[bytes, Planned]
+        self, view: OverlayView, command: Command, idempotency_key: IdempotencyKey, here: dict[bytes, Planned]
     ) -> Plan | None:
         """What stands of a command that was done before, ``here`` in this batch or earlier.
 
@@ -168,12 +172,12 @@ class Decider:
         """
         if self._memory is None:
             return None
-        if ticket.id in here:
-            return here[ticket.id]
+        if idempotency_key.id in here:
+            return here[idempotency_key.id]
         # Asked first: what is forgotten in between was known to be done, or is said to be forgotten.
-        done = self._memory.find(ticket)
+        done = self._memory.find(idempotency_key)
         if done is None:
-            return None if self._memory.knows(ticket) else Forgotten()
+            return None if self._memory.knows(idempotency_key) else Forgotten()
         if done.brief is None:
             return Doubtful()
         seen = plain_view(view, self._cipher)
@@ -197,15 +201,17 @@ class Decider:
             _check_whole(decision, bytes_max)
         return decision
 
-    def _note(self, ticket: Ticket, command: Command, decision: Decision, bytes_max: int) -> bytes:
+    def _command_header(
+        self, idempotency_key: IdempotencyKey, command: Command, decision: Decision, bytes_max: int
+    ) -> bytes:
         brief = decision.reply if decision.brief is None else decision.brief
         last = decision.entries[-1]
-        room = bytes_max - len(last.key) - len(last.value or b"") + NOTE_BYTES
-        most = min(room, _brief_bytes_max(bytes_max) + NOTE_BYTES)
+        room = bytes_max - len(last.key) - len(last.value or b"") + RECORD_HEADER_BYTES
+        most = min(room, _brief_bytes_max(bytes_max) + RECORD_HEADER_BYTES)
         if self._cipher is not None and isinstance(command, Associate | ChangeAssociations):
-            # The reply may show sensitive metadata in clear, and the note stands in the log.
+            # The reply may show sensitive metadata in clear, and the record header stands in the log.
             most = 0 if SENSITIVE in brief else most
-        return note_of(ticket.id, brief, most)
+        return pack_header(idempotency_key.id, brief, most)
 
 
 def _check_whole(decision: Decision, bytes_max: int) -> None:

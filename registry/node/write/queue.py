@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from registry.domain.admission import Room, is_large, size_of
-from registry.domain.commands import Command, NotPrimary, Outcome, Ticket, refused
+from registry.domain.commands import Command, IdempotencyKey, NotPrimary, Outcome, refused
 from registry.domain.errors import FORWARD_FAILED
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer
 
@@ -28,7 +28,7 @@ class Waiting(NamedTuple):
     """When it has waited too long for a log that is out of reach; by the queue's clock."""
     size: int
     """Bytes."""
-    ticket: Ticket | None = None
+    idempotency_key: IdempotencyKey | None = None
     known: Mapping[Key, SchemaAnswer] = {}
     """What was found out beside the writer for it."""
     spent_s: float = 0.0
@@ -93,7 +93,7 @@ class Queue:
         command: Command,
         answer: Answer,
         wait_s: float | None,
-        ticket: Ticket | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         *,
         later: bool = False,
     ) -> bool:
@@ -105,7 +105,7 @@ class Queue:
             if self._open:
                 patience_s = self._patience_s if wait_s is None else min(wait_s, self._patience_s)
                 until = self._clock() + patience_s
-                waiting = Waiting(command, answer, until, size, ticket, later=later)
+                waiting = Waiting(command, answer, until, size, idempotency_key, later=later)
                 (self._large if is_large(size) else self._small).append(waiting)
                 self._room.add(size)
                 if len(self) == 1:

@@ -25,11 +25,11 @@ from typing import NamedTuple, Protocol
 from registry.domain.commands import (
     Command,
     Done,
+    IdempotencyKey,
     Later,
     NotPrimary,
     Outcome,
     Refused,
-    Ticket,
     Unknown,
     refused,
 )
@@ -114,7 +114,8 @@ class Writer:
 
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called from any of these
     threads with answers. ``now`` is the wall clock, ms since the epoch; ``clock`` runs evenly, in seconds.
-    ``memory``: of commands done before, so that none with a ticket is done twice; for a log that keeps notes.
+    ``memory``: of commands done before, so that none with an idempotency key is done twice; for a log that
+    keeps record headers.
     ``pool``: answers what would keep the writer; without one it does so by itself. ``cipher``: for sensitive
     metadata.
     """
@@ -173,17 +174,18 @@ class Writer:
         command: Command,
         answer: Answer,
         wait_s: float | None = None,
-        ticket: Ticket | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         *,
         later: bool = False,
     ) -> bool:
         """Queue a command; ``False`` when too much waits, and ``answer`` will not be called.
 
-        ``wait_s``: how long it may wait for a log that is out of reach, if less than usual. ``ticket``: makes
+        ``wait_s``: how long it may wait for a log that is out of reach, if less than usual.
+        ``idempotency_key``: makes
         it the same command as another one with the same; it may be answered with :class:`Forgotten`.
         ``later``: one that takes long is answered with :class:`Later` instead.
         """
-        return self._queue.offer(command, answer, wait_s, ticket, later=later)
+        return self._queue.offer(command, answer, wait_s, idempotency_key, later=later)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for commands; ``False`` when the time is over, or the writer was shut or closed."""
@@ -304,7 +306,7 @@ class Writer:
         except LogError as error:
             raise _kind_of(error)(str(error)) from error
         try:
-            first = self._log.append(batch.entries, batch.cuts(), batch.notes)
+            first = self._log.append(batch.entries, batch.cuts(), batch.headers)
         except (Fenced, Unreachable):
             raise
         except OutcomeUnknown as error:
@@ -325,7 +327,7 @@ class Writer:
         So whoever waits too long meanwhile is still told that nothing was written.
         """
         if self._away:
-            self._log.ask_end(LOOK_S)
+            self._log.query_end(LOOK_S)
             self._away = False
 
     def _decide(self, waiting: list[Waiting], base: int) -> Batch:
@@ -335,7 +337,7 @@ class Writer:
         """
         with self._store.view() as view:
             self._see_own_barrier(view)
-            given = [Given(each.command, each.ticket, each.known) for each in waiting]
+            given = [Given(each.command, each.idempotency_key, each.known) for each in waiting]
             batch = self._decider.decide(
                 view, given, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
             )
@@ -406,7 +408,7 @@ class Writer:
 
     def _nothing_newer(self, base: int) -> bool:
         """Whether the log, asked anew, ends at ``base``."""
-        end = self._log.ask_end(ASK_S)
+        end = self._log.query_end(ASK_S)
         if end > base:
             self._reach(end)
         return end <= base

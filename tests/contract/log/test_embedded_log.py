@@ -205,7 +205,7 @@ from pathlib import Path
 from registry.log.embedded.reader import EmbeddedLogReader
 reader = EmbeddedLogReader(Path(sys.argv[1]))
 for line in sys.stdin:
-    end = reader.ask_end(0)
+    end = reader.query_end(0)
     print(end, len(reader.read(0, 1 << 20, 1 << 30).records), flush=True)
 """
 

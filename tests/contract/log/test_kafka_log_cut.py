@@ -51,7 +51,7 @@ def foreign(log: KafkaLog) -> str:
 
     def said() -> str:
         try:
-            log.ask_end(1)
+            log.query_end(1)
         except ForeignLog as error:
             return str(error)
         except LogError:
@@ -78,22 +78,22 @@ def test_a_log_that_grew_again_is_another(own: Broker, opened: Opened) -> None:
     lineage = read(reader, 20)
     assert (lineage.epoch_end, len(lineage.traces)) == (20, 8)
     idle = opened(own.address, topic)
-    assert idle.departure(lineage) is None
+    assert idle.divergence(lineage) is None
     assert not idle.wait(20, 0.1)
 
     assert lose(own, topic, 9) == 11
     fresh = opened(own.address, topic)
-    assert fresh.departure(lineage) == 11, "cut, and not grown yet"
+    assert fresh.divergence(lineage) == 11, "cut, and not grown yet"
     fresh.claim()
     write(fresh, 12)
-    assert fresh.ask_end(30) == 23
+    assert fresh.query_end(30) == 23
     again = opened(own.address, topic)
-    assert again.departure(lineage) == 19, "by the records"
+    assert again.divergence(lineage) == 19, "by the records"
     # Before Kafka 4.1 a single broker leads in the same epoch after a restart.
     by_epoch = 11 if jars.KAFKA == jars.NEWEST else None
-    assert again.departure(Lineage((), lineage.epoch, lineage.epoch_end)) == by_epoch, "by the epoch alone"
-    assert again.departure(Lineage(lineage.traces)) == 19, "by the records alone"
-    assert again.departure(read(again, 23)) is None
+    assert again.divergence(Lineage((), lineage.epoch, lineage.epoch_end)) == by_epoch, "by the epoch alone"
+    assert again.divergence(Lineage(lineage.traces)) == 19, "by the records alone"
+    assert again.divergence(read(again, 23)) is None
     assert foreign(reader) == (
         f"the topic {topic} has lost records: from offset 19 or earlier on it does not have those that were "
         "read up to 20"
@@ -104,7 +104,7 @@ def test_a_log_that_grew_again_is_another(own: Broker, opened: Opened) -> None:
     # It had the claim before, and takes no other log for its own.
     with pytest.raises((ForeignLog, Fenced)):
         writer.append([Entry(b"late", b"v")])
-    assert again.ask_end(30) == 23, "nothing was appended by who had written the former one"
+    assert again.query_end(30) == 23, "nothing was appended by who had written the former one"
 
 
 def test_a_primary_does_not_append_to_a_log_that_lost_all_of_its_records(own: Broker, opened: Opened) -> None:
@@ -119,7 +119,7 @@ def test_a_primary_does_not_append_to_a_log_that_lost_all_of_its_records(own: Br
     # The broker knows nothing of this producer any more, so sequence numbers stop nobody.
     with pytest.raises((ForeignLog, Fenced, OutcomeUnknown)):
         second.append([Entry(b"late", b"v")])
-    assert opened(own.address, topic).ask_end(30) == 10
+    assert opened(own.address, topic).query_end(30) == 10
 
 
 def test_a_broker_that_starts_again_has_the_same_log(own: Broker, opened: Opened) -> None:
@@ -133,8 +133,8 @@ def test_a_broker_that_starts_again_has_the_same_log(own: Broker, opened: Opened
     write(writer, 5)
     lineage = read(reader, 10, lineage, 5)
     fresh = opened(own.address, topic)
-    assert fresh.departure(lineage) is None
-    assert fresh.departure(read(fresh, 10)) is None
+    assert fresh.divergence(lineage) is None
+    assert fresh.divergence(read(fresh, 10)) is None
 
 
 def test_compaction_makes_no_other_log(own: Broker, opened: Opened) -> None:
@@ -154,12 +154,12 @@ def test_compaction_makes_no_other_log(own: Broker, opened: Opened) -> None:
 
     until(compacted, 60.0, "all that is remembered to be compacted")
     fresh = opened(own.address, topic)
-    assert fresh.departure(lineage) is None
-    assert fresh.departure(lineage._replace(epoch_end=lineage.epoch_end + 1)) is None
+    assert fresh.divergence(lineage) is None
+    assert fresh.divergence(lineage._replace(epoch_end=lineage.epoch_end + 1)) is None
     own.kill()
     own.start().wait()
-    assert reader.ask_end(30) > 20
-    assert opened(own.address, topic).departure(lineage) is None
+    assert reader.query_end(30) > 20
+    assert opened(own.address, topic).divergence(lineage) is None
 
 
 @pytest.mark.long
@@ -183,8 +183,8 @@ def test_a_log_restored_with_its_leader_epochs_is_told_by_its_records(opened: Op
         fresh = opened(broker.address, topic)
         fresh.claim()
         write(fresh, 12)
-        end = fresh.ask_end(30)
+        end = fresh.query_end(30)
         assert read(fresh, end).epoch == lineage.epoch
-        assert fresh.departure(Lineage((), lineage.epoch, 20)) is None, "epochs do not tell"
-        assert fresh.departure(lineage) == 19
+        assert fresh.divergence(Lineage((), lineage.epoch, 20)) is None, "epochs do not tell"
+        assert fresh.divergence(lineage) == 19
         assert "lost records" in foreign(reader)

@@ -27,7 +27,7 @@ BARRIER = [Entry(b"barrier", b"")]
 def values(log: Log) -> list[bytes | None]:
     """All that stands in the log now."""
     found: list[bytes | None] = []
-    offset, end = 0, log.ask_end(30)
+    offset, end = 0, log.query_end(30)
     while offset < end:
         assert log.wait(offset, 30)
         fetched = log.read(offset, 1000, 1 << 30)
@@ -81,7 +81,7 @@ def test_a_log_that_was_not_claimed_takes_nothing(kafka: Broker, opened: Opened)
     log = opened(kafka.address, make_topic(kafka.address))
     with pytest.raises(Fenced, match="not claimed"):
         log.append(entry(b"1"))
-    assert log.ask_end(30) == 0
+    assert log.query_end(30) == 0
 
 
 def test_a_new_claim_ends_the_former_with_its_first_record(kafka: Broker, opened: Opened) -> None:
@@ -194,7 +194,7 @@ def test_an_append_that_was_never_sent_is_refused_and_the_claim_stands(
     take_over(log)
     odd.proxy.refuse()
     with pytest.raises(Unreachable):
-        log.ask_end(0.5)
+        log.query_end(0.5)
     # On a connection that it does not know to be broken it would be sent.
     connections = log._connections._open
     until(lambda: not any(each.connected() for each in list(connections.values())), 30, "them to break")
@@ -223,7 +223,7 @@ def test_an_append_outlives_a_broker_that_restarts(odd: OddBroker, opened: Opene
         so_far = len(offsets)
         assert log.wait(0, 30)
         while len(offsets) < so_far + 3 and writer.is_alive():
-            log.ask_end(30)
+            log.query_end(30)
     finally:
         done.set()
         writer.join(60)

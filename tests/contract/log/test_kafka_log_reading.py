@@ -10,7 +10,14 @@ from confluent_kafka import Producer
 
 from deploy.local.broker import Broker, Brokers
 from registry.domain.log_format.records import Entry, Record
-from registry.log.contract import NOTE_BYTES, DamagedLog, ForeignLog, LogError, Noted, RecordTooLarge
+from registry.log.contract import (
+    RECORD_HEADER_BYTES,
+    DamagedLog,
+    ForeignLog,
+    LogError,
+    RecordHeaders,
+    RecordTooLarge,
+)
 from registry.log.kafka import fetcher, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import OddBroker, Opened
@@ -23,7 +30,7 @@ ALL = 1 << 30
 def read_on(log: KafkaLog, offset: int = 0) -> tuple[list[Record], int]:
     """All records from ``offset`` on, and the offset that was reached: the log's end."""
     found: list[Record] = []
-    end = log.ask_end(30)
+    end = log.query_end(30)
     while offset < end:
         assert log.wait(offset, 30)
         fetched = log.read(offset, 700, ALL)
@@ -93,7 +100,7 @@ def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Open
     assert [record.value for record in records if record.key == b"same"] == [b"49"]
     assert read_on(log, 1)[0] == [record for record in records if record.offset >= 1]
     end = log.end()
-    assert log.notes_before(end, end).since > 0, "notes went with the records that compaction took"
+    assert log.headers_before(end, end).since > 0, "record headers went with the records that compaction took"
 
 
 def test_a_record_larger_than_what_is_fetched_at_once_arrives(
@@ -124,23 +131,25 @@ def test_notes_come_with_their_records_and_count_against_no_record(kafka: Broker
     log = opened(kafka.address, make_topic(kafka.address, {"max.message.bytes": "2000"}))
     log.claim()
     largest = Entry(b"k", bytes(log.record_bytes_max - 1))
-    log.append([largest, Entry(b"a", b"1"), Entry(b"b", None)], notes={0: bytes(NOTE_BYTES), 2: b"of b"})
-    log.append([Entry(b"c", b"")], notes={0: b"of c"})
+    log.append(
+        [largest, Entry(b"a", b"1"), Entry(b"b", None)], headers={0: bytes(RECORD_HEADER_BYTES), 2: b"of b"}
+    )
+    log.append([Entry(b"c", b"")], headers={0: b"of c"})
     with pytest.raises(RecordTooLarge):
-        log.append([largest], notes={0: bytes(NOTE_BYTES + 1)})
-    wanted = [(0, bytes(NOTE_BYTES)), (2, b"of b"), (3, b"of c")]
+        log.append([largest], headers={0: bytes(RECORD_HEADER_BYTES + 1)})
+    wanted = [(0, bytes(RECORD_HEADER_BYTES)), (2, b"of b"), (3, b"of c")]
     for step in (1, 10):
-        notes: list[tuple[int, bytes]] = []
+        headers: list[tuple[int, bytes]] = []
         offset = 0
         while offset < 4:
             assert log.wait(offset, 30)
             fetched = log.read(offset, step, ALL)
-            notes += fetched.notes
+            headers += fetched.headers
             offset = fetched.next
-        assert notes == wanted
-    assert log.notes_before(4, 2) == Noted(2, wanted[1:])
-    assert log.notes_before(3, 100) == Noted(0, wanted[:2])
-    assert log.notes_before(0, 100) == Noted(0, [])
+        assert headers == wanted
+    assert log.headers_before(4, 2) == RecordHeaders(2, wanted[1:])
+    assert log.headers_before(3, 100) == RecordHeaders(0, wanted[:2])
+    assert log.headers_before(0, 100) == RecordHeaders(0, [])
 
 
 def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, opened: Opened) -> None:
@@ -151,7 +160,7 @@ def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, ope
     assert read_on(log)[1] == 1
     odd.proxy.loses_fetches = True
     try:
-        log.append([Entry(b"k", b"1"), Entry(b"k", None)], notes={1: b"note"})
+        log.append([Entry(b"k", b"1"), Entry(b"k", None)], headers={1: b"record header"})
         assert log.wait(1, 0.0)
         mine = log.read(1, 10, ALL)
     finally:

@@ -121,7 +121,7 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
         stack.callback(log.close)
         log.claim()
         log.append([Entry(b"k", b"1")])
-        assert log.ask_end(10) == 1
+        assert log.query_end(10) == 1
         assert log._partition.min_in_sync == 2
         brokers.cut()
 
@@ -150,7 +150,7 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
 
         def end() -> int:
             try:
-                return log.ask_end(10)
+                return log.query_end(10)
             except Unreachable:
                 return 0
 

@@ -43,7 +43,7 @@ def foreign(log: KafkaLog, offset: int) -> str:
 
 
 def refused_by_all(log: KafkaLog) -> None:
-    for call in (log.claim, lambda: log.append(ONE), lambda: log.ask_end(30), lambda: log.read(0, 1, 1)):
+    for call in (log.claim, lambda: log.append(ONE), lambda: log.query_end(30), lambda: log.read(0, 1, 1)):
         with pytest.raises(ForeignLog):
             call()
 
@@ -130,7 +130,7 @@ def test_a_topic_that_was_made_anew_gets_nothing_of_the_old_one(kafka: Broker, o
     refused_by_all(log)
     anew = opened(kafka.address, topic)
     assert anew.identity != log.identity
-    assert anew.ask_end(30) <= by_name
+    assert anew.query_end(30) <= by_name
 
 
 def test_a_store_that_is_ahead_of_the_log_is_told_that_it_was_cut(kafka: Broker, opened: Opened) -> None:
@@ -200,7 +200,7 @@ def test_a_permission_that_is_missing_is_named(odd: OddBroker, opened: Opened) -
     rule(odd, ResourceType.TOPIC, topic, AclOperation.DESCRIBE_CONFIGS)
     until(lambda: "needs DescribeConfigs" in log.check_topic()[0], 30, "the topic's settings to be hidden")
     rule(odd, ResourceType.TOPIC, topic, AclOperation.DESCRIBE)
-    refused(lambda: log.ask_end(30), f"needs Describe on topic {topic}")
+    refused(lambda: log.query_end(30), f"needs Describe on topic {topic}")
 
 
 def test_who_may_not_read_how_long_the_fence_lasts_is_told_and_takes_it_for_a_day(

@@ -69,7 +69,7 @@ def read_all(log: Log, end: int) -> list[Record]:
 def test_a_new_log_is_empty(log: Log) -> None:
     assert log.end() == 0
     assert log.read(0, 10, ALL) == Fetched([], 0)
-    assert log.ask_end(30) == 0
+    assert log.query_end(30) == 0
     assert log.identity
 
 
@@ -77,7 +77,7 @@ def test_what_was_appended_is_read_back_with_its_offset_and_time(log: Log) -> No
     assert log.append([Entry(b"a", b"1"), Entry(b"b", None)]) == 0
     assert log.append([Entry(b"a", b"")]) == 2
     assert log.end() == 3
-    assert log.ask_end(30) == 3
+    assert log.query_end(30) == 3
     assert read_all(log, 3) == [
         Record(0, 7, b"a", b"1"),
         Record(1, 7, b"b", None),
@@ -182,7 +182,7 @@ def test_a_closed_log_refuses_everything(log: Log) -> None:
     calls = (
         log.end,
         log.claim,
-        lambda: log.ask_end(1),
+        lambda: log.query_end(1),
         lambda: log.read(0, 1, 1),
         lambda: log.wait(0, 0),
         lambda: log.append(entries(1)),
@@ -196,12 +196,12 @@ def test_a_log_is_told_from_another_history_of_its_own(log: Log) -> None:
     log.append(entries(20))
     held = read_all(log, 20)
     lineage = NOTHING.extended(held)
-    assert log.departure(NOTHING) is None
-    assert log.departure(lineage) is None
+    assert log.divergence(NOTHING) is None
+    assert log.divergence(lineage) is None
     log.append(entries(3))
-    assert log.departure(lineage) is None
+    assert log.divergence(lineage) is None
     other = held[-1]._replace(value=b"another")
-    assert log.departure(NOTHING.extended([*held[:-1], other])) == 19
+    assert log.divergence(NOTHING.extended([*held[:-1], other])) == 19
     longer = NOTHING.extended([*held, *(other._replace(offset=at) for at in range(20, 40))])
-    assert log.departure(longer) == 23
+    assert log.divergence(longer) == 23
     assert [each.value for each in read_all(log, 23)[:20]] == [b"vvv"] * 20, "it can be read all the same"

@@ -8,7 +8,16 @@ from contextlib import asynccontextmanager
 
 from election.contract import Identity
 from registry.domain.admission import Room
-from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Outcome, Refused, Ticket
+from registry.domain.commands import (
+    Command,
+    Done,
+    Forgotten,
+    IdempotencyKey,
+    Later,
+    NotPrimary,
+    Outcome,
+    Refused,
+)
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
@@ -39,10 +48,10 @@ class Member:
         self.role = "following"
         self.primary: Identity | None = None
         self.decided: list[Command] = []
-        self.tickets: list[Ticket | None] = []
+        self.idempotency_keys: list[IdempotencyKey | None] = []
         """Of what was decided."""
         self.repeats = True
-        """Whether it keeps to tickets."""
+        """Whether it keeps to idempotency keys."""
         self.remembers_since = 0
         self.evicted: list[Identity] = []
         self.answers = True
@@ -62,7 +71,7 @@ class Member:
         command: Command,
         answer: Answer,
         wait_s: float | None = None,
-        ticket: Ticket | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         *,
         later: bool = False,
     ) -> bool:
@@ -77,18 +86,18 @@ class Member:
         if not self.answers or getattr(command, "subject", None) in self.held:
             self.unanswered.append(answer)
             self.decided.append(command)
-            self.tickets.append(ticket)
+            self.idempotency_keys.append(idempotency_key)
             return True
-        asyncio.get_running_loop().call_soon(answer, self._decide(command, ticket))
+        asyncio.get_running_loop().call_soon(answer, self._decide(command, idempotency_key))
         return True
 
-    def _decide(self, command: Command, ticket: Ticket | None) -> Outcome:
+    def _decide(self, command: Command, idempotency_key: IdempotencyKey | None) -> Outcome:
         if self.role != "primary":
             return NotPrimary()
-        if self.repeats and ticket is not None and ticket.since < self.remembers_since:
+        if self.repeats and idempotency_key is not None and idempotency_key.since < self.remembers_since:
             return Forgotten()
         self.decided.append(command)
-        self.tickets.append(ticket)
+        self.idempotency_keys.append(idempotency_key)
         self._apply()
         try:
             decision = decide(self.rows, command, self._ids, Defaults(), self._parser)

@@ -15,16 +15,16 @@ import pytest
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import (
-    TICKET_BYTES,
+    IDEMPOTENCY_KEY_BYTES,
     Command,
     DeleteSubject,
     Dissociate,
     Done,
+    IdempotencyKey,
     NotPrimary,
     Refused,
     Register,
     TagVersion,
-    Ticket,
     Unknown,
 )
 from registry.forwarding.authentication import Security
@@ -41,7 +41,7 @@ SCHEMA = '{"type":"record","name":"R","fields":[]}'
 
 
 class OldWanted(msgspec.Struct):
-    """As the version before tickets has it; so the next."""
+    """As the version before idempotency keys has it; so the next."""
 
     command: Command
     remaining_s: float
@@ -272,8 +272,8 @@ async def test_a_deletion_of_unknown_outcome_is_sent_again_as_the_same_command()
         waiting = await in_doubt(nodes, DeleteSubject("s"))
         nodes.elect(2)
         assert await waiting == Refused(40401, "Subject 's' not found.")
-        assert nodes.members[2].tickets == nodes.members[0].tickets
-        assert nodes.members[2].tickets[0] is not None
+        assert nodes.members[2].idempotency_keys == nodes.members[0].idempotency_keys
+        assert nodes.members[2].idempotency_keys[0] is not None
 
 
 @pytest.mark.parametrize("older", [0, 2], ids=["the one that was asked", "the next one"])
@@ -294,7 +294,7 @@ REFUSED = Refused(409, "another try may have been done")
 def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_comes(
     older: int, answer: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a node that keeps to tickets has looked whether an earlier try was done."""
+    """Only a node that keeps to idempotency keys has looked whether an earlier try was done."""
     monkeypatch.setattr("registry.forwarding.command_forwarder.RETIRE_S", 30.0)
 
     async def refuse_late() -> None:
@@ -346,9 +346,9 @@ async def test_a_command_that_certainly_was_not_done_gets_a_newer_ticket_when_it
         assert nodes.members[1].at == 0, "it knows nothing of the log's end"
         nodes.members[0].remembers_since = nodes.members[0].at
         assert isinstance(await submit(nodes.members[1], DeleteSubject("s")), Done)
-        ticket = nodes.members[0].tickets[-1]
-        assert ticket is not None
-        assert ticket.since == nodes.members[0].remembers_since
+        idempotency_key = nodes.members[0].idempotency_keys[-1]
+        assert idempotency_key is not None
+        assert idempotency_key.since == nodes.members[0].remembers_since
 
 
 @running
@@ -364,10 +364,10 @@ async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_un
         answer = await connection.request("POST", COMMANDS, body=msgspec.msgpack.encode(old_batch))
         await connection.close()
         assert msgspec.msgpack.decode(answer.body)["outcomes"][0]["type"] == "Done"
-        assert nodes.members[0].tickets == [None]
+        assert nodes.members[0].idempotency_keys == [None]
     old_answer = msgspec.msgpack.encode({"outcomes": [{"type": "Unknown", "message": "why"}]})
     assert outcomes_of(old_answer, 1).outcomes == [Unknown("why", repeats=False)]
-    new = Batch([Wanted(DeleteSubject("s"), 1.0, "r", Ticket(b"0" * TICKET_BYTES, 7))])
+    new = Batch([Wanted(DeleteSubject("s"), 1.0, "r", IdempotencyKey(b"0" * IDEMPOTENCY_KEY_BYTES, 7))])
 
     understood = msgspec.msgpack.decode(encode(new), type=OldBatch)
     assert understood.wanted[0].command == DeleteSubject("s")

@@ -134,7 +134,7 @@ async def test_what_a_broken_stream_leaves_unanswered_is_done_once() -> None:
         former = line_of(secondary)._peer
         former._stream.abort()
         assert isinstance(await waiting, Done)
-        assert primary.tickets[-1] == primary.tickets[-2] != None  # noqa: E711
+        assert primary.idempotency_keys[-1] == primary.idempotency_keys[-2] != None  # noqa: E711
         assert line_of(secondary)._peer is not former
 
 

@@ -77,7 +77,7 @@ class Station:
 
     def records(self) -> list[Record]:
         """Everything in the log."""
-        self.follow(end := self.log.ask_end(WAIT_S))
+        self.follow(end := self.log.query_end(WAIT_S))
         found: list[Record] = []
         offset = 0
         while offset < end:

@@ -36,9 +36,9 @@ class CountedLog(EmbeddedLog):
         self.answering = threading.Event()
         self.answering.set()
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         self.asked += 1
-        end = super().ask_end(timeout_s)
+        end = super().query_end(timeout_s)
         # Only now: what whoever waits for this appends is not in this answer.
         self.was_asked.set()
         assert self.answering.wait(LONG_S)

@@ -22,7 +22,7 @@ class Turning:
     def end(self) -> int:
         return 0
 
-    def ask_end(self, timeout_s: float) -> int:
+    def query_end(self, timeout_s: float) -> int:
         raise ForeignLog("the topic was made anew")
 
     def claim(self) -> Claim:
@@ -53,7 +53,7 @@ def test_whoever_uses_a_log_that_is_let_go_is_told_why() -> None:
     claiming.start()
     assert turning.claimed.wait(30)
     with pytest.raises(ForeignLog):
-        log.ask_end(1)
+        log.query_end(1)
     claiming.join(30)
     log.close()
     # A bare LogError would be taken for a permission that is missing, which ends the process.

@@ -31,7 +31,8 @@ class Node(Framed):
 
 
 class Restarted(Node):
-    """Keeps to tickets, as it says once it has started; after its first end it says that it is starting."""
+    """A node that honours idempotency keys and says so once it has started; after its first end, it is
+    starting."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)

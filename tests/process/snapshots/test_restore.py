@@ -49,7 +49,7 @@ def run(data: Path, snapshots: Path, *flags: str) -> subprocess.CompletedProcess
 
 
 def rows_of_log(log: Log) -> DictView:
-    rows, end, offset = DictView(), log.ask_end(30), 0
+    rows, end, offset = DictView(), log.query_end(30), 0
     while offset < end:
         assert log.wait(offset, 30)
         fetched = log.read(offset, 1000, 1 << 20)
@@ -148,7 +148,7 @@ def test_a_log_that_is_not_empty_is_refused_with_what_clashes(tmp_path: Path) ->
         assert "clash: id 4 in the context . is another schema there" in refused.stdout
         assert "clash: id 7 in the context . is another schema there" in refused.stdout
     with closing(EmbeddedLog(tmp_path / "new" / "log")) as log:
-        assert log.ask_end(1) == 2
+        assert log.query_end(1) == 2
 
 
 def test_a_damaged_snapshot_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_
     for _ in range(10):
         killed_at_the_first_progress(command(new, tmp_path / "snapshots", *flags))
         with closing(opened(kafka, topic)) as log:
-            there = log.ask_end(30)
+            there = log.query_end(30)
         if there < count:
             break
         delete(kafka, topic)  # it was done before the kill came
@@ -178,7 +178,7 @@ def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_
     assert done.returncode == 0, done.stderr + done.stdout
     assert f"holds {there} of these records" in done.stdout
     with closing(opened(kafka, topic)) as log:
-        assert log.ask_end(30) == count + 1
+        assert log.query_end(30) == count + 1
         assert list(reseed.differences(rows, rows_of_log(log))) == []
     again = run(new, tmp_path / "snapshots", *flags)
     assert again.returncode == 0, again.stderr
@@ -191,13 +191,13 @@ def test_a_topic_that_is_not_empty_is_left_as_it_is(kafka: Broker, topic: str, t
     with closing(opened(kafka, topic)) as log:
         log.claim()
         log.append([version("elsewhere", 1, 7, '"mine"')])
-        end = log.ask_end(30)
+        end = log.query_end(30)
         refused = run(tmp_path / "new", tmp_path / "snapshots", "--kafka", kafka.address, "--topic", topic)
         assert refused.returncode == 1
         assert "clash: id 7 in the context . is another schema there" in refused.stdout
         assert "Name another topic with --topic" in refused.stderr
         assert "elete" not in refused.stderr, "no advice that could lose data"
-        assert log.ask_end(30) == end
+        assert log.query_end(30) == end
 
 
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:

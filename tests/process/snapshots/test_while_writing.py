@@ -137,7 +137,7 @@ def running(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]
 
 def read_all(log: Log) -> list[Record]:
     found: list[Record] = []
-    at, end = 0, log.ask_end(10)
+    at, end = 0, log.query_end(10)
     while at < end:
         log.wait(at, 5)
         fetched = log.read(at, 1000, 1 << 20)

@@ -14,6 +14,7 @@ from registry.domain.commands import (
     Done,
     Failure,
     Forgotten,
+    IdempotencyKey,
     Later,
     NotPrimary,
     PutConfig,
@@ -24,7 +25,6 @@ from registry.domain.commands import (
     ResourceRequest,
     TagsOf,
     TagVersion,
-    Ticket,
     Unknown,
     WantedAssociation,
 )
@@ -65,7 +65,7 @@ OUTCOMES = (
 MESSAGES = {
     **{f"command {place} {type(each).__name__}": each for place, each in enumerate(COMMANDS)},
     **{f"outcome {type(each).__name__}": each for each in OUTCOMES},
-    "batch": Batch([Wanted(COMMANDS[1], 1.5, "r", Ticket(b"t" * 16, 5))], "n", later=True),
+    "batch": Batch([Wanted(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", later=True),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "standing": Standing("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
 }

@@ -66,7 +66,7 @@ EARLIER_EPOCH = READ._replace(epoch_end=95)
 SAME, ANOTHER, EARLIER = record(99), record(99, value=b"w"), record(94)
 
 DECISIONS = [
-    # lineage, the record found, end, end of the epoch, departure
+    # lineage, the record found, end, end of the epoch, divergence
     ("nothing is remembered", NOTHING, None, 0, None, None),
     ("nothing is remembered, and the log has records", NOTHING, None, 100, EpochEnd(9, 9), None),
     ("the same log at the same end", READ, SAME, 100, EpochEnd(5, 100), None),
@@ -96,13 +96,13 @@ DECISIONS = [
 
 
 @pytest.mark.parametrize(
-    ("lineage", "found", "end", "epoch_end", "departure"), [row[1:] for row in DECISIONS],
+    ("lineage", "found", "end", "epoch_end", "divergence"), [row[1:] for row in DECISIONS],
     ids=[row[0] for row in DECISIONS],
 )  # fmt: skip
 def test_whether_a_log_is_another(
-    lineage: Lineage, found: Record | None, end: int, epoch_end: EpochEnd | None, departure: int | None
+    lineage: Lineage, found: Record | None, end: int, epoch_end: EpochEnd | None, divergence: int | None
 ) -> None:
-    assert lineage.departure(found, end, epoch_end) == departure
+    assert lineage.divergence(found, end, epoch_end) == divergence
 
 
 def compacted(log: Sequence[Record]) -> list[Record]:

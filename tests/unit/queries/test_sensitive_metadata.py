@@ -16,16 +16,16 @@ from registry.domain.commands import (
     Command,
     DeleteSubject,
     DeleteVersion,
+    IdempotencyKey,
     PutConfig,
     Refused,
     Register,
     ResourceRequest,
     TagVersion,
-    Ticket,
     WantedAssociation,
 )
 from registry.domain.fold.fold import apply
-from registry.domain.log_format.idempotency import read_note
+from registry.domain.log_format.idempotency import unpack_header
 from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.log_format.values import read_schema, schema_value
 from registry.domain.model import Metadata, Reference, Subject, identity, metadata
@@ -52,17 +52,17 @@ class Registry:
         self.memory = Memory(0)
         self.decider = Decider(Defaults(), 20, self.memory, cipher=cipher)
         self.log: list[Record] = []
-        self.notes: list[bytes] = []
+        self.headers: list[bytes] = []
 
-    def submit(self, command: Command, ticket: Ticket | None = None) -> bytes:
-        given = [Given(command, ticket)]
+    def submit(self, command: Command, idempotency_key: IdempotencyKey | None = None) -> bytes:
+        given = [Given(command, idempotency_key)]
         base = len(self.log)
         batch = self.decider.decide(self.rows, given, base=base, now=1, bytes_max=1 << 20)
         for number, entry in enumerate(batch.entries):
             record = Record(base + number, 1, entry.key, entry.value)
             self.log.append(record)
             self.rows.commit(apply(self.rows, record))
-        self.notes += batch.notes.values()
+        self.headers += batch.headers.values()
         plan = batch.plans[0]
         assert isinstance(plan, Planned), plan
         return plan.reply
@@ -82,9 +82,9 @@ class Registry:
             yield entities.metadata(layout.VersionRow.unpack(value))
 
     def said(self) -> bytes:
-        """All bytes of log, notes and rows."""
+        """All bytes of log, record headers and rows."""
         logged = [part or b"" for record in self.log for part in (record.key, record.value)]
-        return b"\n".join((*logged, *self.notes, *(k + v for k, v in self.rows.rows())))
+        return b"\n".join((*logged, *self.headers, *(k + v for k, v in self.rows.rows())))
 
 
 def value_of(record: Record) -> dict[str, object]:
@@ -142,7 +142,7 @@ def test_nothing_is_in_clear_whatever_is_done() -> None:
     numbers = iter(range(100))
 
     def submit(command: Command) -> bytes:
-        return registry.submit(command, Ticket(next(numbers).to_bytes(16, "big"), 0))
+        return registry.submit(command, IdempotencyKey(next(numbers).to_bytes(16, "big"), 0))
 
     submit(Register("s", STRING, metadata=META))
     submit(Register(":.c:s", STRING, metadata=META))
@@ -168,10 +168,10 @@ def test_the_note_of_an_association_holds_no_reply_in_clear() -> None:
         association_type="value", schema=Register("", STRING, metadata=META), op="CREATE"
     )
     request = ResourceRequest("n", "ns", "id", "topic", [associated])
-    registry.submit(Associate(request, ".", create=True), Ticket(b"t" * 16, 0))
-    note = read_note(registry.notes[-1])
-    assert note is not None
-    assert note.brief is None
+    registry.submit(Associate(request, ".", create=True), IdempotencyKey(b"t" * 16, 0))
+    header = unpack_header(registry.headers[-1])
+    assert header is not None
+    assert header.brief is None
 
 
 def test_who_lacks_the_key_sees_what_is_stored() -> None:
