@@ -46,7 +46,7 @@ PURPOSES = {
     "protobuf": ("NONE", "PROTOBUF"),
 }
 TRANSITIVE = 5
-WARM_UP = 12
+WARM_UP = 25
 
 
 def avro(number: int) -> str:
