@@ -311,6 +311,10 @@ class Prefetch:
                 partition.clear(END)
             partition.note_end(answer.end)
             partition.clear(HEAD)
+            if record_batches.next_offset(answer.data, position) >= max(answer.end, position + 1):
+                # At the log's end the next fetch waits until what came was applied: who asks for more only
+                # then gets all that has come since, and to ask meanwhile would hold up the applying.
+                self._rests_until = time.monotonic() + _REST_S
             self._add(position, turn, answer.data)
 
     def _add(self, position: int, turn: int, data: bytes) -> None:

@@ -23,6 +23,10 @@ _PROGRESS_EVERY_S = 5.0
 _RETRY_S = 0.5
 _WAIT_S = 1.0
 _TURN_S = 0.02
+_COLLECT_S = 0.01
+"""So long a secondary lets records collect that nobody waits for: each step costs it and the brokers as much
+as one for many."""
+_NUDGED_LATELY_S = 1.0
 _STUCK_S = 10.0
 _QUARANTINE_SHOWN_MAX = 20
 _log = logging.getLogger(__name__)
@@ -59,6 +63,7 @@ class Following:
         self._moved = threading.Condition()
         self._stopping = threading.Event()
         self._nudged = threading.Event()
+        self._nudged_at = 0.0
         self._told_at = time.monotonic()
         self._asked_at = 0.0
         self._seen = store.applied
@@ -152,6 +157,8 @@ class Following:
                         self._tell_progress()
                 if resting and not went:
                     self._nudged.wait(_WAIT_S)
+                elif went and self._may_collect():
+                    self._nudged.wait(_COLLECT_S)
                 self._look()
             except (DamagedStore, StaleStore, DamagedLog):
                 raise
@@ -167,7 +174,15 @@ class Following:
 
     def nudge(self) -> None:
         """Have the thread look at once for something new."""
+        self._nudged_at = time.monotonic()
         self._nudged.set()
+
+    def _may_collect(self) -> bool:
+        """Whether nobody has waited for news lately, and none is known."""
+        if self._absence is None or not self.started or self.lazy or self._stopping.is_set():
+            return False
+        lately = time.monotonic() - self._nudged_at < _NUDGED_LATELY_S
+        return not lately and self._store.applied >= self._log.end()
 
     def _look(self) -> None:
         """See from time to time whether the log is there, and note when the store was at its end."""

@@ -48,6 +48,21 @@ def produced(servers: str, topic: str, *values: bytes, **settings: str | int) ->
     assert producer.flush(30) == 0
 
 
+def test_who_waits_at_the_end_ends_the_rest_that_lets_what_came_be_applied(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "_REST_S", 3600.0)
+    monkeypatch.setattr(fetcher, "_LOOK_EVERY_S", 3600.0)
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    for end in range(1, 6):
+        produced(kafka.address, topic, b"%d" % end)
+        assert log.wait(end - 1, 30)
+        fetched = log.read(end - 1, 700, ALL)
+        assert [record.value for record in fetched.records] == [b"%d" % end]
+        until(lambda: log._prefetch._rests_until, 30, "the rest")
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_what_others_wrote_is_read_however_it_is_compressed(
     kafka: Broker, opened: Opened, codec: str

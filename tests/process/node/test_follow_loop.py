@@ -13,10 +13,11 @@ import pytest
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
-from registry.log.embedded.log import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.replication import loop
 from registry.node.replication.follower import Follower
 from registry.node.replication.loop import Following
+from registry.node.replication.staleness import Absence
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 
@@ -71,5 +72,50 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
     thread.join(30)
     said = [record.getMessage().rpartition(";")[2].strip() for record in caplog.records]
     assert said.count("trying again") == said.count("the store can be written again") == 1
+    for each in (follower, store, log):
+        each.close()
+
+
+class Noticed(threading.Event):
+    """Tells when the thread lets records collect."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds, self.collecting = seconds, threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout == self.seconds:
+            self.collecting.set()
+        return super().wait(timeout)
+
+
+def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_somebody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_COLLECT_S", 3600.0)
+    log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
+    store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=64 << 20)
+    absence = Absence(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
+    there, went = threading.Event(), SimpleQueue[int]()
+    follower = Follower(log, store)
+    node = Following(
+        log, store, follower,
+        caught_up=there.set, advanced=lambda: went.put(store.applied), absence=absence,
+    )  # fmt: skip
+    node._nudged = nudged = Noticed(3600.0)
+    thread = threading.Thread(target=node.run, daemon=True)
+    thread.start()
+    assert there.wait(30)
+    log.append([Entry(records.NOOP_KEY, None)])
+    assert went.get(timeout=30) == 1
+    assert nudged.collecting.wait(30)
+    for _ in range(3):
+        log.append([Entry(records.NOOP_KEY, None)])
+    node.nudge()
+    assert went.get(timeout=30) == 4
+    log.append([Entry(records.NOOP_KEY, None)])
+    assert went.get(timeout=30) == 5, "who waited lately does not wait for others"
+    node.stop()
+    thread.join(30)
     for each in (follower, store, log):
         each.close()
