@@ -12,9 +12,10 @@ from .limits import Limits
 from .parsing import RequestParser, Stage
 from .request import Request
 
-# Parsed and answered at once: some hundreds of the smallest requests take a few milliseconds. So much of a
-# body is received without asking.
+# Parsed at once: a hundred of the smallest requests. So much of a body is received without asking.
 _SLICE_BYTES = 8 * 1024
+# Of what was sent ahead only the next request is needed. A few hundred clients may do so at the same time.
+_AHEAD_BYTES = 1024
 
 
 class RequestReader:
@@ -90,13 +91,14 @@ class RequestReader:
 
     def _parse_slices(self, data: memoryview) -> None:
         self._rest = None
-        for start in range(0, len(data), _SLICE_BYTES):
-            if self.closed:
-                return
+        start = 0
+        while start < len(data) and not self.closed:
             if self.requests or self.body_waits:
                 self._rest = data[start:]
                 return
-            self._parse(data[start : start + _SLICE_BYTES])
+            end = start + (_SLICE_BYTES if self.parser.stage is Stage.BODY else _AHEAD_BYTES)
+            self._parse(data[start:end])
+            start = end
 
     def _parse(self, piece: bytes | memoryview) -> None:
         fault = self.parser.feed(piece)
