@@ -6,12 +6,15 @@ For each size a node with one reader over a log of first versions under as many 
 of whose ids is held by 20,000 of them. For each list: seconds to the first byte and in all, megabytes, the
 milliseconds that a bystander waits for a schema by its id meanwhile, and by how many megabytes the reader's
 own memory grew. The bystander is a process of its own that asks every five milliseconds over one connection.
+A schema is registered before each list, because each write ends what a reader has learned of positions in
+lists.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
+import os
 import sys
 import tempfile
 import time
@@ -26,7 +29,9 @@ from bench.bystander import Bystander
 from bench.fold import entry
 from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
+from registry.domain.rows.layout import VERSION
 from registry.log.embedded.log import EmbeddedLog
+from registry.store.reader import StoreReader
 
 SCHEMA_BYTES = 400
 SHARED_ID = 2_000_000_000
@@ -49,20 +54,28 @@ class Row(NamedTuple):
 def targets(size: int) -> list[str]:
     """The lists that are asked for: whole ones, and short pages that begin near the end."""
     return [
+        "/subjects?limit=10",
+        f"/subjects?limit=10&offset={size // 2}",
+        f"/subjects?limit=10&offset={size - 20}",
+        f"/subjects?limit=10&deleted=true&offset={size - 20}",
+        f"/schemas?limit=10&offset={size - 20}",
+        f"/schemas?limit=10&latestOnly=true&offset={size - 20}",
+        "/schemas",
         "/subjects",
         "/subjects?deletedOnly=true",
-        "/subjects?limit=10",
-        f"/subjects?limit=10&offset={size - 20}",
-        f"/subjects?limit=10&offset={size - 10}",
-        "/schemas",
-        f"/schemas?limit=10&offset={size - 20}",
         "/schemas?ruleType=NONE",
     ]
 
 
 def targets_of_id(schema_id: int) -> list[str]:
     """The lists of what has an id."""
-    return [f"/schemas/ids/{schema_id}/subjects", f"/schemas/ids/{schema_id}/subjects?limit=10"]
+    return [
+        f"/schemas/ids/{schema_id}/subjects",
+        f"/schemas/ids/{schema_id}/subjects?limit=10",
+        f"/schemas/ids/{schema_id}/subjects?limit=10&offset={SHARERS - 20}",
+        f"/schemas/ids/{schema_id}/versions?limit=10&offset={SHARERS - 20}",
+        f"/schemas/ids/{schema_id}?includeSubjects=true",
+    ]
 
 
 def fill(log: EmbeddedLog, size: int) -> None:
@@ -103,6 +116,28 @@ def measured(node: Node, target: str) -> Row:
     return Row(target, first * 1000, seconds, size / 1e6, waited.p50, waited.p99, most - before)
 
 
+def counted(node: Node) -> bool:
+    """Return true once all versions in the node's store are counted."""
+    reader = StoreReader(node.data / "store")
+    try:
+        with reader.view() as view:
+            return view.block(VERSION) is not None
+    finally:
+        reader.close()
+
+
+def register(node: Node, number: int) -> None:
+    """Register a schema under a subject of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=WAIT_S)
+    body, headers = orjson.dumps({"schema": '"int"'}), {"content-type": "application/json"}
+    connection.request("POST", f"/subjects/a{number}/versions", body, headers)
+    answer = connection.getresponse()
+    said = answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise SystemExit(said.decode())
+
+
 def reader_of(node: Node) -> int:
     """The process that answers: the one of the node's below that is called with ``reader``."""
     waiting, found = [node.pid], node.pid
@@ -140,11 +175,16 @@ def main() -> None:
                 if time.monotonic() - began > WAIT_S:
                     raise SystemExit(node.output)
                 time.sleep(0.1)
-            print(f"\n{size:,} schemas\n")
+            began = time.monotonic()
+            while not counted(node):
+                time.sleep(0.5)
+            waited, load = time.monotonic() - began, os.getloadavg()[0]
+            print(f"\n{size:,} schemas, counted {waited:.0f} s after the node was ready; load {load:.1f}\n")
             print("| list | first byte | in all | MB | bystander p50 | p99 | memory |")
             print("| --- | --- | --- | --- | --- | --- | --- |")
             try:
-                for target in [*targets(size), *targets_of_id(SHARED_ID)]:
+                for number, target in enumerate([*targets(size), *targets_of_id(SHARED_ID)]):
+                    register(node, number)
                     row = measured(node, target)
                     print(
                         f"| `{row.target}` | {row.first_ms:.0f} ms | {row.seconds:.2f} s "

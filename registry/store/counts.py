@@ -10,8 +10,7 @@ costs less. Missing blocks are counted one at a time; commits keep those that ar
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import lmdb
@@ -78,22 +77,32 @@ class Counting:
 
         ``touched`` is in the order of keys.
         """
-        subjects = [(prefix, list(each)) for prefix, each in groupby(touched, lambda each: each[0][:-4])]
+        subjects: dict[bytes, list[Touched]] = {}
+        for each in touched:
+            subjects.setdefault(each[0][:-4], []).append(each)
         if len(subjects) > SUBJECTS_MAX:
             return b""
-        grown, shrunk = set(), set()
-        for prefix, changes in subjects:
-            change = self._change(prefix, changes) if prefix < upto else Counts()
-            if any(change):
-                before, block = self._add(prefix, change)
-                if block.counts.versions // self._block > max(1, before.versions // self._block):
-                    grown.add(block.begin)
-                elif change.versions < 0 and block.counts.versions <= self._block // 2:
-                    shrunk.add(block.begin)
+        before = None
+        grown, shrunk = list[bytes](), list[bytes]()
+        for prefix, changes in subjects.items():
+            if prefix >= upto:
+                break
+            if before is None or prefix >= before.end:
+                before = self._at(prefix)
+                counts = before.counts
+            change = self._change(prefix, changes)
+            if not any(change):
+                continue
+            counts = counts.plus(change)
+            self._put(before.begin, counts)
+            if counts.versions // self._block > max(1, before.counts.versions // self._block):
+                grown.append(before.begin)
+            elif change.versions < 0 and counts.versions <= self._block // 2:
+                shrunk.append(before.begin)
         # Not before: what is counted again has all changes in it.
-        for begin in grown:
+        for begin in dict.fromkeys(grown):
             self._split(begin, upto)
-        for begin in shrunk:
+        for begin in dict.fromkeys(shrunk):
             self._merge(begin, upto)
         return upto
 
@@ -108,10 +117,16 @@ class Counting:
 
     def _change(self, prefix: bytes, changes: list[Touched]) -> Counts:
         """Return by how much a subject's counts have changed."""
+        was = [old for _, old, _ in changes if old is not None]
+        now = [new for _, _, new in changes if new is not None]
+        was_live, now_live = (len(values) - sum(map(is_deleted, values)) for values in (was, now))
         there, live = self._others(prefix, {key for key, _, _ in changes})
-        before = _counts((old for _, old, _ in changes), there=there, live=live)
-        now = _counts((new for _, _, new in changes), there=there, live=live)
-        return Counts(*(new - old for new, old in zip(now, before, strict=True)))
+        return Counts(
+            now_live - was_live,
+            len(now) - len(was),
+            0 if live else (now_live > 0) - (was_live > 0),
+            0 if there else bool(now) - bool(was),
+        )
 
     def _others(self, prefix: bytes, changed: set[bytes]) -> tuple[bool, bool]:
         """Return true for a subject that has other versions, and for one with a live one among them."""
@@ -129,13 +144,6 @@ class Counting:
         block = block_at(self._blocks, key)
         assert block is not None
         return block
-
-    def _add(self, prefix: bytes, change: Counts) -> tuple[Counts, Block]:
-        """Change the counts of a subject's block; return those before, and the block."""
-        before = self._at(prefix)
-        block = before._replace(counts=before.counts.plus(change))
-        self._put(block.begin, block.counts)
-        return before.counts, block
 
     def _split(self, begin: bytes, upto: bytes) -> None:
         for each in self._counted(begin, min(self._at(begin).end, upto)):
@@ -178,10 +186,3 @@ class Counting:
                 found[2] += not live
                 live = True
         yield Block(begin, end, Counts(*found))
-
-
-def _counts(values: Iterable[bytes | None], *, there: bool, live: bool) -> Counts:
-    """Count a subject's versions with these values, beside others that are there or even live."""
-    held = [value for value in values if value is not None]
-    alive = sum(not is_deleted(value) for value in held)
-    return Counts(alive, len(held), live or alive > 0, there or bool(held))

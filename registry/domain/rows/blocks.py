@@ -25,7 +25,9 @@ class Counts(NamedTuple):
 
     def plus(self, other: Counts) -> Counts:
         """Return the sums."""
-        return Counts(*(one + another for one, another in zip(self, other, strict=True)))
+        a, b, c, d = self
+        e, f, g, h = other
+        return Counts(a + e, b + f, c + g, d + h)
 
 
 class Block(NamedTuple):
