@@ -1,39 +1,37 @@
-# make serve   install what is needed into .venv and serve on http://127.0.0.1:8081
-# make test    install what is needed and run every check and test
-# make cluster broker, three nodes and one URL in front of them, all on this machine
-# make help    the rest
+# make serve   install into .venv and serve on http://127.0.0.1:8081
+# make test    install into .venv and run every check and test
+# make cluster run a broker, three nodes and a load balancer on this machine
+# make help    list the other targets
 
-# The first of these that is Python 3.11 or newer makes the virtual environment.
+# The virtual environment is made with the first of these that is Python 3.11 or newer.
 PYTHONS = python3.11 python3.12 python3.13 python3.14 python3
 VENV    = .venv
 BIN     = $(VENV)/bin
 JS      = tests/clients/js
 
-# Settings of the server; without them its own defaults hold. ARGS takes any further flags.
+# Settings of the server; its defaults apply where they are empty. ARGS takes any further flags.
 LISTEN  ?=
 DATA    ?=
 ARGS    ?=
-# What "make lock" renews; UPGRADE= keeps the versions that still fit.
+# "make lock" upgrades all versions; UPGRADE= keeps those that still fit.
 UPGRADE ?= --upgrade
-# What "make cluster" runs: nodes, how they elect, and the port of the URL in front (a free one if empty).
+# For "make cluster": number of nodes, kind of election, port of the load balancer (a free one if empty).
 NODES    ?= 3
 ELECTION ?= kafka
 PORT     ?=
-# What "make soak" does: rounds of faults, minutes of load without faults, simulated histories.
+# For "make soak": rounds of faults, minutes of load without faults, simulated histories.
 ROUNDS  ?= 20
 MINUTES ?= 60
 HISTORIES ?= 5000
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
-# Kafka's older releases, and what "make test-ages" runs on each of them.
+# Older Kafka releases, and the tests that "make test-ages" runs on each.
 AGES    ?= 2.8.2 3.3.2 3.9.1
 AGED    = tests/contract/log/test_log.py $(wildcard tests/contract/log/test_kafka_*.py) tests/contract/election \
           $(addprefix tests/faults/test_faults.py::test_,$(AGED_FAULTS))
 AGED_FAULTS = a_killed_primary_is_replaced_and_fails_no_write_of_the_others \
           a_primary_frozen_longer_than_its_session_writes_nothing_when_it_is_thawed \
           a_broker_that_is_stopped_and_started_again_loses_nothing rounds_of_chance
-# Tests that run in parallel with all others: those that mostly compute, and those of snapshots.
-BESIDE  = tests/unit tests/simulation tests/contract/snapshots tests/process/snapshots tests/api $(wildcard tests/test_*.py)
 
 PIP     = $(BIN)/python -m pip --quiet --disable-pip-version-check
 FLAGS   = $(if $(LISTEN),--listen "$(LISTEN)") $(if $(DATA),--data "$(DATA)") $(ARGS)
@@ -45,19 +43,19 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
-	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   a cluster on this machine'
+	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   run a cluster on this machine'
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
-	@echo 'make test-long                                                  the tests that take long'
-	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                              those of the log and of faults on older Kafka brokers'
-	@echo 'make lint                                                       ruff and mypy alone'
+	@echo 'make test-long                                                  the long tests'
+	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                              tests of the log and of faults on older Kafka brokers'
+	@echo 'make lint                                                       ruff and mypy'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
-	@echo 'make bench-start [ARGS="--spark"]                                measure starts, without and with snapshots'
-	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]              measure what grows with what is stored'
-	@echo 'make bench-hostile [ARGS="--seconds 5"]                           memory and latency under hostile clients'
-	@echo 'make soak [ROUNDS=20 MINUTES=60]                                faults by chance, then load alone'
-	@echo 'make docs                                                       write what follows from the source'
-	@echo 'make lock                                                       take newer versions of what is needed'
-	@echo 'make clean                                                      remove what was installed and built'
+	@echo 'make bench-start [ARGS="--spark"]                                measure start times, with and without snapshots'
+	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]              measure how cost grows with the number of schemas'
+	@echo 'make bench-hostile [ARGS="--seconds 5"]                           measure memory and latency under hostile clients'
+	@echo 'make soak [ROUNDS=20 MINUTES=60]                                random faults, then load without faults'
+	@echo 'make docs                                                       rewrite the generated parts of the docs'
+	@echo 'make lock                                                       upgrade the pinned requirements'
+	@echo 'make clean                                                      remove everything installed and built'
 
 serve: $(VENV)/run.stamp
 	@exec $(BIN)/registrar serve $(FLAGS)
@@ -74,29 +72,21 @@ lint: $(VENV)/dev.stamp
 
 unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
-ifeq ($(strip $(TESTS)),)
-	@echo "These run beside the others, and what they say stands at the end: $(BESIDE)"
-	@$(BIN)/python -c "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])" \
-	  -m pytest $(BESIDE) >$(VENV)/beside.txt 2>&1 & beside=$$!; \
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(BESIDE)); code=$$?; \
-	wait $$beside || code=$$?; cat $(VENV)/beside.txt; exit $$code
-else
-	$(BIN)/python -m pytest $(TESTS)
-endif
+	$(BIN)/python -m tests $(TESTS)
 
-# Those that take long: whole clusters of Spark, and kills whose like is tried by shorter ones.
+# Long tests: whole Spark clusters, and faults of which "make test" tries shorter versions.
 test-long: tools $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m long $(TESTS)
 ifeq ($(strip $(TESTS)),)
 	$(MAKE) test-ages
 endif
 
-# The log's contract, its fence, the elections and faults under load, on brokers of other ages.
+# The log's contract, its fencing, the elections and faults under load, on older brokers.
 test-ages: tools $(VENV)/dev.stamp
 	@for version in $(AGES); do echo "Kafka $$version"; \
 	  KAFKA_VERSION=$$version $(BIN)/python -m pytest $(AGED) --fault-rounds 1 || exit 1; done
 
-# Faults by chance on a real cluster, simulated histories, and load alone: no false alarm, nothing lost.
+# Random faults on a real cluster, simulated histories, and load without faults: nothing lost, no false alarm.
 soak: tools $(VENV)/dev.stamp
 	$(BIN)/python -m tests.simulation --rounds $(HISTORIES)
 	$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/faults -m "" --fault-rounds $(ROUNDS) --fault-minutes $(MINUTES) $(TESTS)
@@ -105,7 +95,7 @@ bench: $(VENV)/dev.stamp java
 	@for tool in wrk nginx; do command -v $$tool >/dev/null || \
 	  { echo "make bench needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
 	$(BIN)/python bench/load.py $(ARGS)
-	@echo; echo 'Schemas of each type, and others beside comparisons without end'
+	@echo; echo 'Schemas of each type, and other requests during endless comparisons'
 	$(BIN)/python bench/formats.py --cluster
 	@echo; echo 'Folding a log into an empty store: one process, two, and from Kafka'
 	$(BIN)/python bench/fold.py --records 300000 --cores 1
@@ -114,24 +104,24 @@ bench: $(VENV)/dev.stamp java
 	@echo; echo 'A cluster of three nodes on one broker'
 	$(BIN)/python bench/cluster.py
 
-# Starts by number of schemas, printed as a table and drawn as bench/start.svg.
+# Start times by number of schemas, printed as a table and drawn as bench/start.svg.
 bench-start: $(VENV)/dev.stamp java
 	$(BIN)/python bench/start.py $(ARGS)
 
-# Requests, starts, memory and builds by schemas, versions of a subject and subjects of an id; drawn as
-# bench/growth-….svg. It fails where something grows faster than its work.
+# Requests, starts, memory and builds by number of schemas, versions of a subject and subjects of an id, drawn as
+# bench/growth-….svg. Fails if something grows faster than the work it does.
 bench-growth: $(VENV)/dev.stamp java
 	$(BIN)/python bench/growth.py --spark $(ARGS)
 
-# Lists beside a bystander.
+# Long lists, and what they cost other clients.
 bench-lists: $(VENV)/dev.stamp
 	$(BIN)/python bench/lists.py $(ARGS)
 
-# Hostile clients, one kind at a time: memory before, at most and after, and what others wait for an answer.
+# Hostile clients, one kind at a time: memory before, at its peak and after, and how long other clients wait.
 bench-hostile: $(VENV)/dev.stamp
 	$(BIN)/python bench/hostile.py $(ARGS)
 
-# What the tests need beyond Python, each with the one thing to do about it.
+# The programs that the tests need besides Python. The message for a missing one names the package.
 tools: java
 	@command -v curl >/dev/null || \
 	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
@@ -147,7 +137,7 @@ java:
 	  { echo 'make test and make cluster need Java 17 or newer:' \
 	  'install the package default-jre-headless (apt-get install default-jre-headless)'; exit 1; }
 
-# A stamp stands for what was installed; it is older than a lock that changed since.
+# A stamp is older than its lock file if the lock has changed since it was installed.
 $(VENV)/bin/python:
 	@for python in $(PYTHONS); do \
 	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
@@ -162,13 +152,13 @@ $(VENV)/bin/python:
 	fi; exit 1
 
 $(VENV)/run.stamp: requirements.txt pyproject.toml | $(VENV)/bin/python
-	@echo 'Installing what is needed to serve'
+	@echo 'Installing the requirements of the server'
 	@$(PIP) install --require-hashes --only-binary :all: --no-deps -r requirements.txt
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
-	@echo 'Installing what is needed to test'
+	@echo 'Installing the requirements of the tests'
 	@$(PIP) install --require-hashes --no-deps -r requirements-dev.txt
 	@touch $@
 

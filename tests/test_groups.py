@@ -1,0 +1,66 @@
+"""The runner of the two groups of tests (``python -m tests``)."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.running import ROOT, until
+
+SCRIPT = """
+import sys
+from tests.__main__ import run
+sys.exit(run({"one": sys.argv[1:2], "two": sys.argv[2:]}, slow_s=0.2))
+"""
+WAITING = "test_one.py::test_waiting"
+PASSING = "def test_passing(): pass\n"
+
+
+def start(one: Path, two: Path, output: Path) -> subprocess.Popen[bytes]:
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, one, two], cwd=ROOT, stdout=file, stderr=subprocess.STDOUT
+        )
+
+
+def test_both_groups_run_and_failures_stand_at_the_end(tmp_path: Path) -> None:
+    one, two, output = tmp_path / "test_one.py", tmp_path / "test_two.py", tmp_path / "output"
+    one.write_text("def test_failing(): assert 'expected' == 'found'\n" + PASSING)
+    two.write_text(PASSING)
+    assert start(one, two, output).wait() == 1
+    text = output.read_text()
+    progress, _, failures = text.partition("one: exit status 1")
+    assert "test_one.py  1 failed, 1 passed" in progress
+    assert "test_two.py  1 passed" in progress
+    assert "assert 'expected' == 'found'" in failures
+    assert "assert 'expected' == 'found'" not in progress
+
+
+def test_a_test_that_hangs_is_named(tmp_path: Path) -> None:
+    one, two, go, output = (tmp_path / name for name in ("test_one.py", "test_two.py", "go", "output"))
+    one.write_text(
+        "from pathlib import Path\nfrom tests.running import until\n"
+        f"def test_waiting(): until(Path({str(go)!r}).exists, 60, 'the file')\n"
+    )
+    two.write_text(PASSING)
+    run = start(one, two, output)
+    try:
+        until(lambda: WAITING in output.read_text(), 60, "the name of the test that hangs")
+    finally:
+        go.touch()
+    assert run.wait() == 0
+
+
+def test_an_interrupted_run_names_the_test_that_ran(tmp_path: Path) -> None:
+    one, two, output = tmp_path / "test_one.py", tmp_path / "test_two.py", tmp_path / "output"
+    one.write_text("import threading\ndef test_waiting(): threading.Event().wait()\n")
+    two.write_text(PASSING)
+    run = start(one, two, output)
+    try:
+        until(lambda: WAITING in output.read_text(), 60, "the test to run")
+    finally:
+        run.send_signal(signal.SIGINT)
+    assert run.wait() == 1
+    assert "interrupted while running: " in output.read_text().partition("one: exit status")[0]
