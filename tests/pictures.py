@@ -1,10 +1,13 @@
-"""The pictures of the docs as SVG: the architecture, and what happens to a write."""
+"""The pictures of the docs as SVG: the architecture, the way of a write, and the directions of imports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from typing import NamedTuple
+
+from tests.test_house import ALLOWED, within
 
 WIDTH = 860
 LINE = 17
@@ -151,4 +154,72 @@ def write() -> str:
     return document("A write, from the client's request to its answer", bottom + 10, parts)
 
 
-PICTURES = {"architecture.svg": architecture, "write.svg": write}
+# The boxes of the picture of imports, and the rooms that stand in each. Within a row, from left to right.
+BOXES: Mapping[str, tuple[str, ...]] = {
+    "snapshots.spark": ("snapshots.spark",),
+    "main, commands": ("registry.__main__", "registry.commands", "registry.supervisor", "snapshots.__main__"),
+    "reader": ("registry.reader",),
+    "node": ("registry.node",),
+    "snapshots.building, .backup": (
+        "snapshots.building", "snapshots.backup", "snapshots.commands", "snapshots.progress", "snapshots"
+    ),
+    "api, ipc": ("registry.api", "registry.ipc", "registry.public_server", "registry.wiring"),
+    "snapshots.loading": ("snapshots.loading",),
+    "snapshots.format, .catalogue": ("snapshots.format", "snapshots.catalogue"),
+    "folding": ("registry.folding",),
+    "encoder": ("registry.encoder",),
+    "forwarding": ("registry.forwarding",),
+    "http1": ("registry.http1",),
+    "workers": ("registry.workers",),
+    "log": ("registry.log",),
+    "store": ("registry.store",),
+    "election": ("election",),
+    "domain": ("registry.domain",),
+    "config, observe, processes": ("registry.config", "registry.observe", "registry.processes"),
+}  # fmt: skip
+
+
+def imports() -> str:
+    """Draw the law of imports: a box may import those that its arrows lead to, and all below them."""
+    arrows: dict[str, set[str]] = {name: set() for name in BOXES}
+    for room, allowed in ALLOWED.items():
+        if start := _box(room):
+            arrows[start] |= {end for name in allowed if (end := _box(name)) and end != start}
+
+    @cache
+    def below(box: str) -> frozenset[str]:
+        return frozenset(arrows[box]).union(*map(below, arrows[box]))
+
+    @cache
+    def row(box: str) -> int:
+        return 1 + max(map(row, arrows[box]), default=-1)
+
+    rows = 1 + max(map(row, BOXES))
+    places: dict[str, Box] = {}
+    for number in range(rows):
+        names = [name for name in BOXES if row(name) == number]
+        widths = [9 * len(name) + 24 for name in names]
+        gap = (WIDTH - sum(widths)) // (len(names) + 1)
+        for at, name in enumerate(names):
+            x = gap * (at + 1) + sum(widths[:at])
+            places[name] = Box(x, 10 + 88 * (rows - 1 - number), widths[at], 36, name)
+    lines = []
+    for start, box in places.items():
+        direct = [end for end in arrows[start] if not any(end in below(other) for other in arrows[start])]
+        # Ends are sorted from left to right, so that the arrows of one box do not cross.
+        direct.sort(key=lambda end: places[end].x)
+        for at, end in enumerate(direct):
+            x = box.x + box.width * (at + 1) // (len(direct) + 1)
+            to = places[end]
+            lines.append(arrow(f"M{x} {box.y + 36}L{to.x + to.width // 2} {to.y - 2}"))
+    height = 88 * rows - 34
+    return document("Imports go down", height, [*lines, *(box.drawn() for box in places.values())])
+
+
+def _box(room: str) -> str:
+    """Return the box that a room stands in; the version and the whole packages are in none."""
+    found = [(name, each) for name, rooms in BOXES.items() for each in rooms if within(room, each)]
+    return max(found, key=lambda one: len(one[1]), default=("", ""))[0]
+
+
+PICTURES = {"architecture.svg": architecture, "imports.svg": imports, "write.svg": write}

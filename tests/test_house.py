@@ -27,7 +27,7 @@ _HOST = ("registry.config", "registry.observe", "registry.processes")
 _STATE = ("registry.domain", "registry.log", "registry.store")
 _SNAPSHOTS = ("snapshots.format", "snapshots.catalogue")
 _SERVING = (
-    *_HOST, *_STATE, "election", "registry.__init__", "registry.api", "registry.encoder", "registry.http1",
+    *_HOST, *_STATE, "registry.__init__", "registry.api", "registry.encoder", "registry.http1",
     "registry.ipc", "registry.public_server", "registry.wiring", "registry.workers", "snapshots.catalogue",
 )  # fmt: skip
 _BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
@@ -76,7 +76,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.wiring": ("registry.api", "registry.config", "registry.domain", "registry.http1"),
     # The processes: a reader and a node know nothing of one another.
     "registry.reader": _SERVING,
-    "registry.node": (*_SERVING, "registry.folding", "registry.forwarding"),
+    "registry.node": (*_SERVING, "election", "registry.folding", "registry.forwarding"),
     "registry.node.leadership": ("election", *_HOST, *_STATE),
     "registry.node.replication": ("registry.folding", "registry.node.leadership", *_HOST, *_STATE),
     "registry.node.write": (
