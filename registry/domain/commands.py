@@ -29,30 +29,30 @@ class TagsOf(msgspec.Struct, frozen=True, array_like=True):
 class Register(_Command, frozen=True, tag="Register"):
     """Register a schema under a subject."""
 
+    # Qualified name, as asked for: whoever decides follows its alias.
     subject: str
-    """Qualified name, as asked for: whoever decides follows its alias."""
+    # The client's text, or the canonical one where ``canonical`` says so; empty: the latest version's.
     schema: str
-    """The client's text, or the canonical one where ``canonical`` says so; empty: the latest version's."""
+    # ``None`` when the client sent none.
     schema_type: str | None = None
-    """``None`` when the client sent none."""
     references: list[Reference] | None = None
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
+    # 0: the next; -1: the next, marked with ``confluent:version``; otherwise exactly this one.
     version: int = 0
-    """0: the next; -1: the next, marked with ``confluent:version``; otherwise exactly this one."""
+    # -1: allocate; otherwise import under this id.
     schema_id: int = -1
-    """-1: allocate; otherwise import under this id."""
     normalize: bool = False
     force: bool = False
+    # The form of the schema in the reply.
     format: str = ""
-    """The form of the schema in the reply."""
+    # To what is sent, before anything else.
     tags_to_add: list[TagsOf] | None = None
-    """To what is sent, before anything else."""
     tags_to_remove: list[TagsOf] | None = None
+    # Whether what is there as in the latest version keeps the tags it has there.
     propagate_tags: bool = False
-    """Whether what is there as in the latest version keeps the tags it has there."""
+    # ``schema`` was parsed as new, without references, and is canonical: it need not be parsed again.
     canonical: bool = False
-    """``schema`` was parsed as new, without references, and is canonical: it need not be parsed again."""
 
     @property
     def changes_tags(self) -> bool:
@@ -63,18 +63,18 @@ class Register(_Command, frozen=True, tag="Register"):
 class TagVersion(_Command, frozen=True, tag="TagVersion"):
     """Register a version anew with other tags, metadata or rules."""
 
+    # Qualified name of the subject that has the version.
     subject: str
-    """Qualified name of the subject that has the version."""
+    # -1 for the latest.
     version: int
-    """-1 for the latest."""
+    # As ``version`` in :class:`Register`; 0: the next.
     new_version: int = 0
-    """As ``version`` in :class:`Register`; 0: the next."""
     tags_to_add: list[TagsOf] | None = None
     tags_to_remove: list[TagsOf] | None = None
+    # ``None``: the version's.
     metadata: Metadata | None = None
-    """``None``: the version's."""
+    # ``None``: the version's, with the following changes.
     rule_set: RuleSet | None = None
-    """``None``: the version's, with the following changes."""
     rules_to_merge: RuleSet | None = None
     rules_to_remove: list[str] | None = None
 
@@ -82,28 +82,28 @@ class TagVersion(_Command, frozen=True, tag="TagVersion"):
 class DeleteSubject(_Command, frozen=True, tag="DeleteSubject"):
     """Delete all versions of a subject."""
 
+    # As in :class:`Register`.
     subject: str
-    """As in :class:`Register`."""
     permanent: bool = False
 
 
 class DeleteVersion(_Command, frozen=True, tag="DeleteVersion"):
     """Delete one version."""
 
+    # As in :class:`Register`.
     subject: str
-    """As in :class:`Register`."""
+    # -1 for the latest.
     version: int
-    """-1 for the latest."""
     permanent: bool = False
 
 
 class PutConfig(_Command, frozen=True, tag="PutConfig"):
     """Merge ``patch`` into a scope's config: an absent member stays, ``None`` clears, a value replaces."""
 
+    # Qualified name; ``None`` for the top level.
     subject: str | None
-    """Qualified name; ``None`` for the top level."""
+    # Valid members under their names in the log (``compatibilityLevel``, ``normalize``, …).
     patch: dict[str, Any]
-    """Valid members under their names in the log (``compatibilityLevel``, ``normalize``, …)."""
 
 
 class DeleteConfig(_Command, frozen=True, tag="DeleteConfig"):
@@ -116,10 +116,10 @@ class PutMode(_Command, frozen=True, tag="PutMode"):
     """Set the mode of a scope, or remove it with ``None``."""
 
     subject: str | None
+    # Upper case.
     mode: str | None
-    """Upper case."""
+    # The mode as the client spelled it, for the reply.
     echo: str | None
-    """The mode as the client spelled it, for the reply."""
     force: bool = False
 
 
@@ -139,29 +139,29 @@ class DeleteContext(_Command, frozen=True, tag="DeleteContext"):
 class RequestSnapshot(_Command, frozen=True, tag="RequestSnapshot"):
     """Ask for a snapshot of the state at this place of the log."""
 
+    # Random hexadecimal digits, which tell requests apart.
     request: str
-    """Random hexadecimal digits, which tell requests apart."""
+    # Markers up to this offset do for no further request: given by the primary, which knows of builds.
     begun: int = -1
-    """Markers up to this offset do for no further request: given by the primary, which knows of builds."""
 
 
 class WantedAssociation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a request says of one association of a resource; ``None`` where it says nothing."""
 
     association_type: str | None = None
+    # As the client gave it: without a context it lies in the command's.
     subject: str | None = None
-    """As the client gave it: without a context it lies in the command's."""
+    # One of :data:`.associations.LIFECYCLES`.
     lifecycle: str | None = None
-    """One of :data:`.associations.LIFECYCLES`."""
     frozen: bool | None = None
+    # To register under the subject, which it does not name itself.
     schema: Register | None = None
-    """To register under the subject, which it does not name itself."""
+    # That of the association, where it is made by this.
     guid: str = ""
-    """That of the association, where it is made by this."""
+    # In :class:`ChangeAssociations`: ``CREATE``, ``UPSERT`` or ``DELETE``.
     op: str = ""
-    """In :class:`ChangeAssociations`: ``CREATE``, ``UPSERT`` or ``DELETE``."""
+    # With ``DELETE``: a strong one takes its subject along.
     cascade: bool = False
-    """With ``DELETE``: a strong one takes its subject along."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -186,10 +186,10 @@ class Associate(_Command, frozen=True, tag="Associate"):
     """Make associations of a resource, all or none; schemas that come with them are registered."""
 
     request: ResourceRequest
+    # Of subjects that name none.
     context: str
-    """Of subjects that name none."""
+    # Whether they must be new, or be there just so; otherwise those that are there may be changed.
     create: bool
-    """Whether they must be new, or be there just so; otherwise those that are there may be changed."""
     dry_run: bool = False
 
 
@@ -198,8 +198,8 @@ class Dissociate(_Command, frozen=True, tag="Dissociate"):
 
     resource_id: str
     resource_type: str
+    # None: all.
     association_types: list[str] = []
-    """None: all."""
     cascade: bool = False
     dry_run: bool = False
 
@@ -244,17 +244,17 @@ IDEMPOTENCY_KEY_BYTES = 16
 class Done(msgspec.Struct, frozen=True, tag="Done"):
     """A command was decided, appended and read back (or needed no record)."""
 
+    # The JSON of the reply; empty for 204.
     body: bytes
-    """The JSON of the reply; empty for 204."""
+    # An offset at which the effect is visible.
     offset: int
-    """An offset at which the effect is visible."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="Refused"):
     """A command was refused and changed nothing."""
 
+    # Confluent's error code.
     code: int
-    """Confluent's error code."""
     message: str
 
 
@@ -288,7 +288,7 @@ Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Later
 
 
 def refused(error: RegistryError) -> Refused:
-    """The outcome that says ``error``."""
+    """Return the outcome that says ``error``."""
     return Refused(error.code, error.message)
 
 

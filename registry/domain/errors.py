@@ -15,7 +15,7 @@ class ErrorKind(NamedTuple):
     template: str
 
     def __call__(self, *values: object) -> RegistryError:
-        """The error with ``values`` filled in."""
+        """Return the error with ``values`` filled in."""
         return RegistryError(self.code, self.template % values if values else self.template)
 
 
@@ -59,8 +59,8 @@ INCOMPATIBLE = ErrorKind(
     40901,
     'Schema being registered is incompatible with an earlier schema for subject "%s", details: [%s]',
 )
+# The same for a schema that comes with an association: the messages alone.
 INCOMPATIBLE_MESSAGES = ErrorKind(40901, "[%s]")
-"""The same for a schema that comes with an association: the messages alone."""
 RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
 SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")

@@ -16,8 +16,8 @@ DEFAULT_CONTEXT = "."
 ALL_CONTEXTS = ".__GLOBAL"  # defaults for every context; only config and mode may be stored under it
 ID_MAX = 2**31 - 1
 VERSION_MAX = 2**31 - 1
+# The number that stands for the latest version wherever a client names one.
 LATEST = -1
-"""The number that stands for the latest version wherever a client names one."""
 
 _V = TypeVar("_V")
 
@@ -201,6 +201,6 @@ def _rule_bytes(rule: Rule) -> bytes:
 
 
 def guid_text(md5: bytes) -> str:
-    """The 16 bytes printed as a UUID."""
+    """Return the 16 bytes printed as a UUID."""
     text = md5.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -110,7 +110,7 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
 
 
 def _history(view: View) -> list[bytes]:
-    """The keys of all rows whose order counts, each behind its offset, ascending."""
+    """Return the keys of all rows whose order counts, each behind its offset, ascending."""
     found = [_packed(layout.offset_of(value)) + key for key, value in layout.scan(view, layout.VERSION)]
     found += [_packed(fold.read_mark(value)[0]) + key for key, value in layout.scan(view, layout.DELETE_MARK)]
     found += [value + key for key, value in layout.scan(view, layout.CLEAR)]
@@ -143,7 +143,7 @@ def _version(view: View, key: bytes, value: bytes) -> Entry:
 
 
 def _marked(view: View, key: bytes, offset: int) -> bool:
-    """Whether the delete mark that stands today covers a version recorded at ``offset``."""
+    """Return true if the delete mark that stands today covers a version recorded at ``offset``."""
     mark = view.get(layout.DELETE_MARK + key[1:-4])
     if mark is None:
         return False
@@ -159,7 +159,7 @@ def _association(value: bytes) -> Entry:
 
 
 def _without_update(value: bytes) -> dict[str, Any]:
-    """An association as its record says it: when that was written, it does not say."""
+    """Return an association as its record says it: when that was written, it does not say."""
     fields: dict[str, Any] = orjson.loads(value)
     del fields["updateTs"]
     return fields

@@ -42,10 +42,10 @@ _OfSubject = Register | TagVersion | DeleteVersion | DeleteSubject
 
 
 def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
-    """The records and the reply of ``command``. Raises ``RegistryError``, and then leaves ``ids`` alone.
+    """Return the records and the reply of ``command``.
 
-    ``ids`` moves with the decision. Where the records are not appended after all, put it back
-    (:meth:`.Ids.saved`, :meth:`.Ids.restore`).
+    Raises ``RegistryError`` and leaves ``ids`` unchanged then. Otherwise ``ids`` advances with the
+    decision; if the records are not appended after all, restore it (:meth:`.Ids.restore`).
     """
     if isinstance(command, Register | TagVersion | DeleteVersion | DeleteSubject):
         command = _of_subject(view, command)
@@ -75,7 +75,7 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
 
 
 def repeated(view: View, command: Command, brief: bytes, parser: Parser) -> bytes:
-    """The reply to a command that was done before, when its decision had this ``brief``."""
+    """Return the reply to a command that was done before, when its decision had this ``brief``."""
     if isinstance(command, TagVersion):
         command = Register(command.subject, "")
     if not isinstance(command, Register):
@@ -86,7 +86,7 @@ def repeated(view: View, command: Command, brief: bytes, parser: Parser) -> byte
 
 
 def _of_subject(view: View, command: _OfSubject) -> _OfSubject:
-    """The command with the subject that its alias leads to: known here, while other nodes may be behind."""
+    """Return the command for the subject that its alias names; other nodes may not know that alias yet."""
     asked = Subject.parse(command.subject)
     subject = aliased(view, asked)
     return command if subject == asked else msgspec.structs.replace(command, subject=subject.qualified)

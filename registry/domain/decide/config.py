@@ -51,8 +51,8 @@ def _shown(subject: str | None) -> str:
     return "null" if subject is None else subject
 
 
+# The stored member stays, as if none had been sent.
 _KEEP = object()
-"""The stored member stays, as if none had been sent."""
 
 
 def _level(value: Any) -> Any:
@@ -74,6 +74,7 @@ def _of_type(expected: type) -> Callable[[Any], Any]:
     return read
 
 
+# The members of a patch, in the order in which they may be refused.
 _READ: dict[str, Callable[[Any], Any]] = {
     "compatibilityLevel": _level,
     "defaultRuleSet": lambda value: tidy_rules(_of_type(RuleSet)(value)),
@@ -89,7 +90,6 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "compatibilityPolicy": _policy,
     "compatibilityGroup": _of_type(str),
 }
-"""The members of a patch, in the order in which they may be refused."""
 
 
 def _read_member(name: str, value: Any) -> Any:

@@ -18,10 +18,10 @@ class Decision(NamedTuple):
     """The records of a command, in their order, and its reply. No records: nothing changes."""
 
     entries: list[Entry]
+    # JSON; empty where the answer has no body.
     reply: bytes
-    """JSON; empty where the answer has no body."""
+    # What :func:`.repeated` makes the reply of again; ``None``: the reply itself.
     brief: bytes | None = None
-    """What :func:`.repeated` makes the reply of again; ``None``: the reply itself."""
 
 
 def check_subject(subject: Subject, text: str, *, is_scope: bool = False, reject_empty: bool = False) -> None:
@@ -44,7 +44,7 @@ def check_writable(view: View, subject: Subject, text: str) -> None:
 
 
 def not_permitted(subject: Subject, text: str, state: str) -> errors.RegistryError:
-    """The refusal of a write that the mode does not allow (42205)."""
+    """Return the refusal of a write that the mode does not allow (42205)."""
     context = scope.context_label(subject)
     what = f"is in {state} mode" if state == "read-only" else f"is not in {state} mode"
     return errors.NOT_PERMITTED(f"Subject {text} in context {context} {what}")

@@ -13,8 +13,8 @@ from registry.domain.rows.memory_views import OverlayView
 
 from .ids import Ids
 
+# An offset, and a time, above those of all rows: what is drafted is the newest.
 _LATER = 2**62
-"""An offset, and a time, above those of all rows: what is drafted is the newest."""
 
 
 class Draft:
@@ -37,7 +37,7 @@ class Draft:
             self.entries.append(entry)
 
     def step(self) -> Draft:
-        """A draft over this one, to be taken over or dropped."""
+        """Return a draft over this one, to be taken over or dropped."""
         drafted = self._start + len(self.entries)
         return Draft(self.view, self.ids, self.defaults, self.parser, start=drafted)
 

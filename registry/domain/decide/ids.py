@@ -19,7 +19,7 @@ from registry.domain.rows.layout import View
 
 
 def reserved_upto(view: View, context: str) -> int:
-    """The highest reserved id of a context; 0 when none was."""
+    """Return the highest reserved id of a context; 0 when none was."""
     row = view.get(layout.context_key(layout.RESERVATION, context))
     return 0 if row is None else layout.unnumber(row)
 
@@ -28,8 +28,8 @@ class Span(NamedTuple):
     """The reserved ids of a context that are left, and how many the next reservation takes."""
 
     next: int
+    # The last reserved one; less than ``next`` when none is left.
     upto: int
-    """The last reserved one; less than ``next`` when none is left."""
     batch: int
 
 
@@ -53,7 +53,7 @@ class Ids:
         self._floor = 0
 
     def grant(self, view: View, context: str) -> Grant:
-        """The next id of a context. Raises 50001 when there is none left."""
+        """Return the next id of a context. Raises 50001 when there is none left."""
         span = self._span(view, context)
         schema_id = span.next
         if schema_id <= ID_MAX and versions.id_in_use(view, context, schema_id):
@@ -65,7 +65,7 @@ class Ids:
         return self._granted(context, span, schema_id)
 
     def imported(self, view: View, context: str, schema_id: int) -> Grant:
-        """An id that the client brought. The next one is above it."""
+        """Return an id that the client brought. The next one is above it."""
         span = self._span(view, context)
         if schema_id < span.next:
             return Grant(schema_id, [], context, span)
@@ -86,7 +86,7 @@ class Ids:
         self._spans[grant.context] = grant.span
 
     def saved(self) -> dict[str, Span]:
-        """The ranges at this moment, for :meth:`restore`."""
+        """Return the ranges at this moment, for :meth:`restore`."""
         return self._spans.copy()
 
     def restore(self, saved: dict[str, Span]) -> None:

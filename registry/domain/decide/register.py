@@ -80,7 +80,7 @@ def register(
 
 
 def registered_before(view: View, command: Register, brief: bytes, parser: Parser) -> bytes:
-    """The reply of a registration that was done: by now the version may be deleted or another's."""
+    """Return the reply of a registration that was done: by now the version may be deleted or another's."""
     try:
         known = _decode(brief)
     except msgspec.MsgspecError:
@@ -115,8 +115,8 @@ class _Registration:
     command: Register
     config: Config
     mode: str
+    # The highest version, soft-deleted or not. Without one, nothing under the subject need be compared.
     newest: Registered | None
-    """The highest version, soft-deleted or not. Without one, nothing under the subject need be compared."""
 
     @property
     def takes_ids(self) -> bool:
@@ -124,7 +124,7 @@ class _Registration:
         return self.mode in TAKES_IDS
 
     def read(self) -> tuple[Content | None, RegistryError | None]:
-        """The content sent, ``None`` for a blank text; and why it is refused in any mode."""
+        """Return the content sent, ``None`` for a blank text; and why it is refused in any mode."""
         if not self.command.schema.strip():
             return None, None
         new = self.command.schema_id < 0 and not self.takes_ids
@@ -146,7 +146,7 @@ class _Registration:
         )
 
     def shortcut(self, wanted: Content | None) -> bytes | None:
-        """The reply where it is there already, whatever the mode."""
+        """Return the reply where it is there already, whatever the mode."""
         if wanted is None or self.config.adds or self.newest is None:
             return None
         return find.shortcut(self.view, self.parser, self.subject, wanted, self.command)
@@ -162,7 +162,7 @@ class _Registration:
             raise not_permitted(subject, text, "read-write")
 
     def completed(self, wanted: Content | None) -> Content:
-        """The content with what it inherits from the latest version and the config; raises 42201."""
+        """Return the content with what it inherits from the latest version and the config; raises 42201."""
         known = self.newest is not None and not self.takes_ids
         latest = versions.latest(self.view, self.subject) if known else None
         if wanted is None:
@@ -187,7 +187,7 @@ class _Registration:
         return 1 if self.newest is None else self.newest.version + 1
 
     def decide(self, content: Content, ids: Ids, *, sought: bool) -> Decision:
-        """The records of a version, unless it is there already. ``sought``: the short cut did not find it."""
+        """The records of a version, or none if it exists. ``sought``: the fast path did not find it."""
         if self.defaults.association_rules.strong_excludes_references:
             check_not_strong(self.view, self.subject, content.references)
         own = find.of_same_content(self.view, self.subject, content) if self.newest is not None else []
@@ -207,7 +207,7 @@ class _Registration:
         return Decision(entries, reply, _encode(_Brief(grant.schema_id, version)))
 
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
-        """The id asked for, or that of the same content in the context; -1 for a new one."""
+        """Return the id asked for, or that of the same content in the context; -1 for a new one."""
         same = [
             each
             for each in (*own, *versions.of_content(self.view, self.subject.context, content.md5))

@@ -27,7 +27,7 @@ _BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"
 
 
 def with_tags(view: View, parser: Parser, subject: Subject, command: Register) -> Register:
-    """The registration with its tags in the text, which is then marked as a version. Raises 42201."""
+    """Return the registration with its tags in the text, which is then marked as a version. Raises 42201."""
     changed = msgspec.structs.replace(
         command,
         tags_to_add=None,
@@ -50,7 +50,7 @@ def with_tags(view: View, parser: Parser, subject: Subject, command: Register) -
 
 
 def registration(view: View, parser: Parser, command: TagVersion) -> Register:
-    """The registration that tagging a version comes to. Raises 42202, 40401, 40402, 42210, 42201."""
+    """Return the registration that tagging a version comes to. Raises 42202, 40401, 40402, 42210, 42201."""
     if command.rule_set is not None and (command.rules_to_merge or command.rules_to_remove):
         raise errors.INVALID_RULE_SET(_BOTH)
     found = by_subject.version_of(view, Subject.parse(command.subject), command.version)
@@ -73,7 +73,7 @@ def registration(view: View, parser: Parser, command: TagVersion) -> Register:
 
 
 def tagged(listed: Sequence[TagsOf] | None) -> list[Tagged]:
-    """The same for the formats."""
+    """Return the same for the formats."""
     return [(Entity(each.path, each.kind), tuple(each.tags)) for each in listed or ()]
 
 

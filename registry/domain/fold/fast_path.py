@@ -21,8 +21,8 @@ from registry.domain.rows.layout import Change, number
 
 CONTEXT = layout.part(DEFAULT_CONTEXT)
 _GUIDS, _IDS, _VERSIONS = (table + CONTEXT for table in (layout.GUID, layout.ID, layout.VERSION))
+# What stands behind a name for nearly all versions.
 _FIRST = {b"%d" % version: b"\0" + number(version) for version in range(1, 100)}
-"""What stands behind a name for nearly all versions."""
 _number, _offset, _SIGN = (
     struct.Struct(">I").pack,
     struct.Struct(">Q").pack,
@@ -42,10 +42,10 @@ class PlainKey(NamedTuple):
     """A version in the default context whose subject stands in rows as it stands in the record's key."""
 
     name: bytes
+    # Of the version's number.
     digits: bytes
-    """Of the version's number."""
+    # The packed name and number, which end the keys of the version's rows.
     end: bytes
-    """The packed name and number, which end the keys of the version's rows."""
 
     @property
     def head(self) -> bytes:
@@ -54,7 +54,7 @@ class PlainKey(NamedTuple):
 
 
 def plain_key(raw: bytes) -> PlainKey | None:
-    """The version that a record's key names, if the key is plain."""
+    """Return the version that a record's key names, if the key is plain."""
     match = _key(raw)
     if match is None:
         return None
@@ -63,7 +63,7 @@ def plain_key(raw: bytes) -> PlainKey | None:
 
 
 def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
-    """The rows of a version that has none yet; ``None`` when the value is not plain."""
+    """Return the rows of a version that has none yet; ``None`` when the value is not plain."""
     try:
         said = decode_schema(value)
     except (ValueError, RecursionError):

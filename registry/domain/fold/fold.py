@@ -75,8 +75,8 @@ from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
 from .tombstones import written
 
+# Of the rows that records give. A store of another version is rebuilt from the log.
 FOLD_VERSION = 3
-"""Of the rows that records give. A store of another version is rebuilt from the log."""
 
 _KEY_SHOWN_MAX = 4096
 # Values of other writers that mean no value.
@@ -88,7 +88,7 @@ _KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
 
 
 def apply(view: View, record: Record) -> list[Change]:
-    """The changes that ``record`` makes to the rows of ``view``, each row named at most once.
+    """Return the changes that ``record`` makes to the rows of ``view``, each row named at most once.
 
     Records come in the order of their offsets, at least those of one owner. Never raises.
     """
@@ -116,7 +116,7 @@ def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes 
 
 
 def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Change] | None:
-    """The changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others.
+    """Return the changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others.
 
     ``troubled``: there may be quarantine rows.
     """
@@ -172,12 +172,12 @@ class _Place(NamedTuple):
     """Where a version stands, in the forms that its rows need."""
 
     context_name: str
+    # The packed context.
     context: bytes
-    """The packed context."""
+    # The packed name and the version's number, which end the keys of the version's rows.
     end: bytes
-    """The packed name and the version's number, which end the keys of the version's rows."""
+    # The first piece of the version row.
     head: bytes
-    """The first piece of the version row."""
 
 
 def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
@@ -240,7 +240,7 @@ def _row(place: _Place, content: SchemaContent, record: Record, metadata: bytes)
 def _index(
     place: _Place, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
 ) -> list[Change]:
-    """The index rows of a version: by content, by id, and one for each version it refers to."""
+    """Return the index rows of a version: by content, by id, and one for each version it refers to."""
     context_name, context, end, _ = place
     packed = number(schema_id)
     index: list[Change] = [
@@ -337,7 +337,7 @@ def _association(view: View, key: AssociationKey, record: Record) -> list[Change
 
 
 def _resource_rows(key: AssociationKey, row_key: bytes, row: bytes | None) -> list[bytes]:
-    """The keys of the rows that lead from a resource to the row of its association."""
+    """Return the keys of the rows that lead from a resource to the row of its association."""
     if row is None:
         return []
     found = [layout.resource_name_prefix(key.resource_name or "", key.resource_namespace or "") + row_key[1:]]
@@ -358,7 +358,7 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
 
 
 def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], bytes]) -> list[Change]:
-    """The changes of a record that makes one row: its value is what ``read`` gives for the record's."""
+    """Return the changes of a record that makes one row, whose value ``read`` derives from the record's."""
     quarantine = layout.quarantine_key(row_key)
     if record.value is None:
         return _deletes(view, row_key, quarantine)

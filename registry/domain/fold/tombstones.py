@@ -25,6 +25,7 @@ from registry.domain.model import Subject
 from registry.domain.rows import layout
 from registry.domain.rows.layout import Change, View
 
+# The kinds of keys for which this registry writes tombstones.
 _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
     SchemaKey: lambda key: layout.version_key(key.subject, key.version),
     ConfigKey: lambda key: layout.scope_key(layout.CONFIG, key.subject),
@@ -32,7 +33,6 @@ _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
     ContextKey: lambda key: layout.context_key(layout.CONTEXT, key.context),
     AssociationKey: lambda key: layout.association_key(key.subject, canonical_key(key)),
 }
-"""The kinds of keys for which this registry writes tombstones."""
 
 
 def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
@@ -47,7 +47,7 @@ def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
 
 
 def tombstones(view: View, key: Key) -> list[Entry]:
-    """The tombstones that take away what ``key`` says, under whatever bytes it was written."""
+    """Return the tombstones that take away what ``key`` says, under whatever bytes it was written."""
     foreign = layout.scan(view, layout.FOREIGN + _ROW_KEYS[type(key)](key))
     return [*(Entry(raw, None) for _, raw in foreign), Entry(canonical_key(key), None)]
 

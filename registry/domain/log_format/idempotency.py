@@ -12,17 +12,17 @@ from typing import NamedTuple
 from registry.domain.commands import IDEMPOTENCY_KEY_BYTES
 
 _WITH_BRIEF, _WITHOUT = b"\x01", b"\x00"
+# Of a record header without a brief.
 HEADER_BYTES_MIN = 1 + IDEMPOTENCY_KEY_BYTES
-"""Of a record header without a brief."""
 
 
 class CommandHeader(NamedTuple):
     """A command that was done."""
 
+    # The idempotency key's id.
     idempotency_key: bytes
-    """The idempotency key's id."""
+    # See :class:`.decide.Decision`; ``None`` where there was no room for it: the reply is lost.
     brief: bytes | None
-    """See :class:`.decide.Decision`; ``None`` where there was no room for it: the reply is lost."""
 
 
 def pack_header(idempotency_key: bytes, brief: bytes, bytes_max: int) -> bytes:
@@ -32,7 +32,7 @@ def pack_header(idempotency_key: bytes, brief: bytes, bytes_max: int) -> bytes:
 
 
 def unpack_header(raw: bytes) -> CommandHeader | None:
-    """The record header; ``None`` for what is none of this version's."""
+    """Return the record header; ``None`` for what is none of this version's."""
     if len(raw) < HEADER_BYTES_MIN or raw[:1] not in (_WITH_BRIEF, _WITHOUT):
         return None
     idempotency_key = raw[1:HEADER_BYTES_MIN]

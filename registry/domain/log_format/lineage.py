@@ -34,20 +34,20 @@ _TIME = struct.Struct(">q")
 class EpochEnd(NamedTuple):
     """A log's answer to where the records of a leader epoch end."""
 
+    # The largest epoch with records that is not larger than the one asked for; -1: not known.
     epoch: int
-    """The largest epoch with records that is not larger than the one asked for; -1: not known."""
+    # The offset at which the first larger epoch begins, or the log ends; -1: not known.
     end: int
-    """The offset at which the first larger epoch begins, or the log ends; -1: not known."""
 
 
 class Trace(NamedTuple):
     """One remembered record."""
 
     offset: int
+    # Hash of the key.
     key: int
-    """Hash of the key."""
+    # Hash of the time, the key and the value.
     content: int
-    """Hash of the time, the key and the value."""
 
     @classmethod
     def of(cls, record: Record) -> Trace:
@@ -60,10 +60,10 @@ class Trace(NamedTuple):
 class Lineage(NamedTuple):
     """The newest part of a log's history, as far as it is remembered."""
 
+    # In the order of their offsets, each the newest of its key.
     traces: tuple[Trace, ...] = ()
-    """In the order of their offsets, each the newest of its key."""
+    # The leader epoch of the batch that ended at ``epoch_end``; -1: not known.
     epoch: int = -1
-    """The leader epoch of the batch that ended at ``epoch_end``; -1: not known."""
     epoch_end: int = 0
 
     @property

@@ -25,8 +25,8 @@ class Record(NamedTuple):
     """One entry of the log as it was read."""
 
     offset: int
+    # Time of the append, ms since the epoch.
     ts: int
-    """Time of the append, ms since the epoch."""
     key: bytes | None
     value: bytes | None
 
@@ -112,16 +112,16 @@ class UnreadableKey(Exception):
         self.reason = reason
 
 
+# The names of our own records: begin of an epoch, reservation of ids in a context, marker of a snapshot, end
+# of the records that continue another log (:mod:`.reseed`).
 BARRIER, IDS, SNAPSHOT, RESEED = "barrier", "ids", "snapshot", "reseed"
-"""The names of our own records: begin of an epoch, reservation of ids in a context, marker of a snapshot, end
-of the records that continue another log (:mod:`.reseed`)."""
 
+# The only tenant that the open server knows; records of another one are no concern of this registry.
 TENANT = "default"
-"""The only tenant that the open server knows; records of another one are no concern of this registry."""
 
 
 def decode_key(raw: bytes | None) -> Key:
-    """The key that ``raw`` means, whatever the order of its members and with unknown ones ignored.
+    """Return the key that ``raw`` means, whatever the order of its members and with unknown ones ignored.
 
     An absent subject is the top level. Raises :class:`UnreadableKey`, and nothing else, for all other bytes.
     """
@@ -151,7 +151,7 @@ def _members(raw: bytes | None) -> dict[str, Any]:
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
-    """A member's text; ``None`` where it is absent or empty, which is the same in a key."""
+    """Return a member's text; ``None`` where it is absent or empty, which is the same in a key."""
     value = fields.get(name)
     if value is None or type(value) is str:
         return value or None
@@ -211,37 +211,37 @@ _READERS: dict[str, Callable[[dict[str, Any]], Key]] = {
 
 
 def schema_key(subject: Subject, version: int) -> bytes:
-    """The key of a version."""
+    """Return the key of a version."""
     return b'{"keytype":"SCHEMA"%s,"version":%d,"magic":1}' % (_subject_member(subject), version)
 
 
 def config_key(subject: Subject) -> bytes:
-    """The key of a config."""
+    """Return the key of a config."""
     return b'{"keytype":"CONFIG"%s,"magic":0}' % _subject_member(subject)
 
 
 def mode_key(subject: Subject) -> bytes:
-    """The key of a mode."""
+    """Return the key of a mode."""
     return b'{"keytype":"MODE"%s,"magic":0}' % _subject_member(subject)
 
 
 def delete_subject_key(subject: Subject) -> bytes:
-    """The key of a subject's soft delete."""
+    """Return the key of a subject's soft delete."""
     return b'{"keytype":"DELETE_SUBJECT"%s,"magic":0}' % _subject_member(subject)
 
 
 def clear_subject_key(subject: Subject) -> bytes:
-    """The key of a clear."""
+    """Return the key of a clear."""
     return b'{"keytype":"CLEAR_SUBJECT"%s,"magic":0}' % _subject_member(subject)
 
 
 def context_key(context: str) -> bytes:
-    """The key of a context's existence."""
+    """Return the key of a context's existence."""
     return b'{"keytype":"CONTEXT","tenant":"default","context":%s,"magic":0}' % dumps(context)
 
 
 def association_key(key: AssociationKey) -> bytes:
-    """The key of an association."""
+    """Return the key of an association."""
     members = {
         "keytype": "ASSOC",
         "tenant": TENANT,
@@ -261,12 +261,12 @@ RESEED_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"reseed"}'
 
 
 def reservation_key(context: str) -> bytes:
-    """The key of the highest reserved id of a context."""
+    """Return the key of the highest reserved id of a context."""
     return b'{"keytype":"NOOP","magic":0,"registrar":"ids","context":%s}' % dumps(context)
 
 
 def noop_key(key: NoopKey) -> bytes:
-    """The key of a no-op, bare or of our own."""
+    """Return the key of a no-op, bare or of our own."""
     if key.registrar is None:
         return NOOP_KEY
     if key.context is not None:

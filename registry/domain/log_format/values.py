@@ -46,8 +46,8 @@ class SchemaContent(NamedTuple):
     """What a ``SCHEMA`` value says."""
 
     schema_id: int
+    # The guid: the stored one if there is one (it then covers sensitive values as they were in clear).
     md5: bytes
-    """The guid: the stored one if there is one (it then covers sensitive values as they were in clear)."""
     md5_stored: bool
     schema_type: str
     references: list[Reference]
@@ -70,7 +70,7 @@ def schema_value(
     deleted: bool = False,
     md5: bytes | None = None,
 ) -> bytes:
-    """The value of a version; ``md5`` (16 bytes) only where it is not that of the other members."""
+    """Return the value of a version; ``md5`` (16 bytes) only where it is not that of the other members."""
     members = _place(subject) | {"version": version, "id": schema_id}
     if md5 is not None:
         members["md5"] = b64encode(md5).decode()
@@ -111,27 +111,27 @@ def config_value(subject: Subject, members: Mapping[str, Any]) -> bytes:
 
 
 def mode_value(subject: Subject, mode: str) -> bytes:
-    """The value of a mode."""
+    """Return the value of a mode."""
     return dumps(_place(subject) | {"mode": mode})
 
 
 def delete_subject_value(subject: Subject, version: int) -> bytes:
-    """The value of a soft delete of all versions up to ``version``."""
+    """Return the value of a soft delete of all versions up to ``version``."""
     return dumps(_place(subject) | {"version": version})
 
 
 def clear_subject_value(subject: Subject) -> bytes:
-    """The value of a clear."""
+    """Return the value of a clear."""
     return dumps(_place(subject))
 
 
 def context_value(context: str) -> bytes:
-    """The value of a context's existence."""
+    """Return the value of a context's existence."""
     return dumps({"tenant": TENANT, "context": context})
 
 
 def reservation_value(upto: int) -> bytes:
-    """The value of a reservation: all ids up to and with ``upto`` are taken."""
+    """Return the value of a reservation: all ids up to and with ``upto`` are taken."""
     return b'{"upto":%d}' % upto
 
 
@@ -140,7 +140,7 @@ def _place(subject: Subject) -> dict[str, Any]:
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
-    """The members of a value."""
+    """Return the members of a value."""
     try:
         fields = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -161,8 +161,8 @@ class _SchemaValue(msgspec.Struct):
     deleted: bool | None = None
 
 
+# The members of a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`.
 decode_schema = msgspec.json.Decoder(_SchemaValue).decode
-"""The members of a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`."""
 
 
 def read_schema(raw: bytes) -> SchemaContent:
@@ -185,7 +185,7 @@ def read_schema(raw: bytes) -> SchemaContent:
 
 
 def read_integer(fields: dict[str, Any], name: str, least: int, most: int) -> int:
-    """An integer member within its bounds."""
+    """Return an integer member within its bounds."""
     value = fields.get(name)
     if type(value) is not int or not least <= value <= most:
         raise BadValue(f"{name} is not an integer of {least} to {most}")
@@ -193,17 +193,17 @@ def read_integer(fields: dict[str, Any], name: str, least: int, most: int) -> in
 
 
 def read_delete_mark(raw: bytes) -> int:
-    """The highest version that a soft delete of a subject covers."""
+    """Return the highest version that a soft delete of a subject covers."""
     return read_integer(read_object(raw), "version", 0, VERSION_MAX)
 
 
 def read_reservation(raw: bytes) -> int:
-    """The highest reserved id."""
+    """Return the highest reserved id."""
     return read_integer(read_object(raw), "upto", 0, ID_MAX)
 
 
 def read_mode(raw: bytes) -> str:
-    """The mode."""
+    """Return the mode."""
     mode = read_object(raw).get("mode")
     if type(mode) is not str or mode not in MODES:
         raise BadValue("mode is unknown")
@@ -217,7 +217,7 @@ def read_config(subject: Subject, raw: bytes) -> bytes:
 
 
 def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
-    """The association as JSON in Confluent's order, with the time of its record as ``updateTs``.
+    """Return the association as JSON in Confluent's order, with the time of its record as ``updateTs``.
 
     Without ``createTs`` it was made at its record's time.
     """
@@ -295,6 +295,7 @@ def _rule_set(fields: dict[str, Any], name: str) -> Any:
     return None if value is None else _convert(name, value, model.rule_set)
 
 
+# The members of a config in the log's order, and how each is read.
 _CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "alias": _optional_text,
     "aliasForDeks": _optional_text,
@@ -310,4 +311,3 @@ _CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "defaultRuleSet": _rule_set,
     "overrideRuleSet": _rule_set,
 }
-"""The members of a config in the log's order, and how each is read."""

@@ -25,10 +25,10 @@ from . import entities, versions
 from .association_rules import AssociationRules
 from .sorting import ordered
 
+# Lifecycles; ``NONE`` only in filters: subjects without associations.
 STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
-"""Lifecycles; ``NONE`` only in filters: subjects without associations."""
+# The only kind of resource (Confluent 8.x).
 RESOURCE_TYPE = "topic"
-"""The only kind of resource (Confluent 8.x)."""
 ASSOCIATION_TYPES = ("key", "value")
 ONE_RESOURCE = (
     "All associations must have the same resourceName, resourceNamespace, resourceId, and resourceType."
@@ -42,8 +42,8 @@ ANY = "-"
 class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A stored association, its members in the order of ``Association`` (Confluent 8.x)."""
 
+    # Qualified.
     subject: str = ""
-    """Qualified."""
     guid: str | None = None
     resource_name: str | None = None
     resource_namespace: str | None = None
@@ -52,8 +52,8 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     association_type: str | None = None
     lifecycle: str | None = None
     frozen: bool | None = None
+    # ms since the epoch.
     create_ts: int = 0
-    """ms since the epoch."""
     update_ts: int = 0
 
     @property
@@ -156,7 +156,7 @@ def place_of(found: Association) -> Place:
 
 
 def of_subject(view: View, subject: Subject) -> list[Association]:
-    """All associations of a subject, in order."""
+    """Return all associations of a subject, in order."""
     return sorted(walk_of_subject(view, subject), key=place_of)
 
 
@@ -180,7 +180,7 @@ def with_key(view: View, key: AssociationKey) -> Association | None:
 
 
 def of_resource_id(view: View, resource_id: str) -> list[Association]:
-    """All associations of the resource with this id, in order."""
+    """Return all associations of the resource with this id, in order."""
     return sorted(_led_to(view, layout.resource_id_prefix(resource_id)), key=place_of)
 
 
@@ -300,6 +300,6 @@ def response(
 
 
 def latest_schema(view: View, subject: Subject) -> bytes | None:
-    """The ``Schema`` of the latest version of a subject, where there is one."""
+    """Return the ``Schema`` of the latest version of a subject, where there is one."""
     found = versions.latest(view, subject)
     return None if found is None else entities.schema_entity(found.row)

@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def parse_version(text: str) -> int:
-    """A version segment of a path: ``latest`` and -1 give :data:`.model.LATEST`. Raises 42202."""
+    """Return a version segment of a path: ``latest`` and -1 give :data:`.model.LATEST`. Raises 42202."""
     trimmed = text.strip()
     if trimmed.lower() == "latest":
         return LATEST
@@ -93,7 +93,7 @@ def version_numbers(
     deleted_only: bool = False,
     deleted_as_negative: bool = False,
 ) -> list[int]:
-    """A subject's versions, as :func:`.lists.version_numbers` lists them. Raises 40401.
+    """Return a subject's versions, as :func:`.lists.version_numbers` lists them. Raises 40401.
 
     ``deleted_as_negative`` has no part in whether the subject counts as there.
     """
@@ -109,7 +109,7 @@ def require(view: View, subject: Subject, *, deleted: bool = False) -> Search[No
 
 
 def subjects(view: View, prefix: str, *, deleted: bool = False) -> list[str]:
-    """The qualified names of all subjects under a prefix, as :func:`.lists.subjects` lists them."""
+    """Return the qualified names of all subjects under a prefix, as :func:`.lists.subjects` lists them."""
     found = lists.subjects(view, prefix, deleted=deleted)
     return [each.qualified for each in found if each is not None]
 

@@ -57,7 +57,7 @@ def registered(row: VersionRow, version: int, *, times: bool = False) -> bytes:
 
 
 def text(row: VersionRow) -> str:
-    """The stored schema text."""
+    """Return the stored schema text."""
     return str(orjson.loads(row.schema[_SCHEMA:]))
 
 
@@ -67,22 +67,22 @@ def schema_type(row: VersionRow) -> str:
 
 
 def references(row: VersionRow) -> list[Reference]:
-    """The references as the client wrote them."""
+    """Return the references as the client wrote them."""
     return _references(row.references[_REFERENCES:]) if row.references else []
 
 
 def metadata(row: VersionRow) -> Metadata | None:
-    """The stored metadata."""
+    """Return the stored metadata."""
     return _metadata(row.metadata[_METADATA:]) if row.metadata else None
 
 
 def rule_set(row: VersionRow) -> RuleSet | None:
-    """The stored rule set."""
+    """Return the stored rule set."""
     return _rule_set(row.rules[_RULES:]) if row.rules else None
 
 
 def with_text(row: VersionRow, schema: str) -> VersionRow:
-    """The row with another form of its schema; everything else, the guid too, stays."""
+    """Return the row with another form of its schema; everything else, the guid too, stays."""
     return row._replace(schema=b',"schema":' + orjson.dumps(schema))
 
 

@@ -17,8 +17,8 @@ from registry.domain.rows.layout import View
 from .association_rules import RELEASED, AssociationRules
 
 READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE"})
+# Modes in which a registration brings its own id, and nothing is validated or compared.
 TAKES_IDS = frozenset({"IMPORT", "FORWARD"})
-"""Modes in which a registration brings its own id, and nothing is validated or compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ _TOP_MODE, _EVERYWHERE_MODE = (layout.scope_key(layout.MODE, scope) for scope in
 
 
 def stored_config(view: View, scope: Subject) -> Config | None:
-    """The config stored for exactly this scope."""
+    """Return the config stored for exactly this scope."""
     return _config_at(view, layout.scope_key(layout.CONFIG, scope))
 
 
@@ -83,7 +83,7 @@ def _config_at(view: View, key: bytes) -> Config | None:
 
 
 def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
-    """The config that holds for a subject, always with a level (Confluent 8.x).
+    """Return the config that holds for a subject, always with a level (Confluent 8.x).
 
     A config of its own counts as a whole but for six members, which fall back to the top level's, whatever
     the subject's context; its missing level is the server's default, not the top level's. Without one: the
@@ -126,7 +126,7 @@ def exact_config(view: View, scope: Subject, defaults: Defaults) -> Config | Non
 
 
 def stored_mode(view: View, scope: Subject) -> str | None:
-    """The mode stored for exactly this scope."""
+    """Return the mode stored for exactly this scope."""
     value = view.get(layout.scope_key(layout.MODE, scope))
     return None if value is None else layout.mode_of(value)
 
@@ -148,12 +148,12 @@ def _context_key(table: bytes, subject: Subject, top: bytes) -> bytes:
 
 
 def validates_fields(config: Config, defaults: Defaults) -> bool:
-    """Whether reserved fields are checked under a config in scope."""
+    """Return true if reserved fields are checked under a config in scope."""
     return defaults.validate_fields if config.validate_fields is None else config.validate_fields
 
 
 def validates_new_schemas(config: Config, defaults: Defaults) -> bool:
-    """Whether new schemas are parsed strictly under a config in scope."""
+    """Return true if new schemas are parsed strictly under a config in scope."""
     stored = config.validate_new_schemas
     return defaults.validate_new_schemas if stored is None else stored
 
@@ -172,11 +172,11 @@ def aliased(view: View, subject: Subject) -> Subject:
 
 
 def exact_mode(view: View, scope: Subject) -> str | None:
-    """The mode of exactly this scope as ``GET /mode`` shows it; some scopes always have one."""
+    """Return the mode of exactly this scope as ``GET /mode`` shows it; some scopes always have one."""
     stored = stored_mode(view, scope)
     return "READWRITE" if stored is None and _always_has_one(scope) else stored
 
 
 def _always_has_one(scope: Subject) -> bool:
-    """Return whether a scope shows the server's defaults where nothing is stored (Confluent 8.3.1)."""
+    """Return true if a scope shows the server's defaults where nothing is stored (Confluent 8.3.1)."""
     return scope == TOP or scope.context == ALL_CONTEXTS

@@ -109,7 +109,7 @@ def plain_row(value: bytes, cipher: Cipher) -> bytes:
 
 
 def has_encoded(view: View) -> bool:
-    """Return whether any version's metadata is encrypted."""
+    """Return true if any version's metadata is encrypted."""
     row = view.seek(ENCODED)
     return row is not None and row[0].startswith(ENCODED)
 

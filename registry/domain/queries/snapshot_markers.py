@@ -15,12 +15,12 @@ from registry.domain.rows.layout import View
 class Marker(msgspec.Struct, frozen=True):
     """A marker, as its row holds it."""
 
+    # Random hexadecimal digits, which tell requests apart.
     request: str
-    """Random hexadecimal digits, which tell requests apart."""
+    # The record's own.
     offset: int = -1
-    """The record's own."""
+    # When it was appended, ms since the epoch.
     ts: int = 0
-    """When it was appended, ms since the epoch."""
 
     @property
     def end(self) -> int:
@@ -33,7 +33,7 @@ _ROW = layout.cluster_key(SNAPSHOT)
 
 
 def newest_marker(view: View) -> Marker | None:
-    """The newest marker that was applied; ``None`` too when it holds something else than ours do."""
+    """Return the newest marker that was applied; ``None`` too when it holds something else than ours do."""
     row = view.get(_ROW)
     try:
         return None if row is None else _decode(row)
@@ -42,5 +42,5 @@ def newest_marker(view: View) -> Marker | None:
 
 
 def marker_record(request: str) -> Entry:
-    """The record that asks for a snapshot."""
+    """Return the record that asks for a snapshot."""
     return Entry(SNAPSHOT_KEY, msgspec.json.encode({"request": request}))

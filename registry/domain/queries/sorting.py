@@ -16,8 +16,8 @@ _K = TypeVar("_K", bound=Any)
 
 Search = Generator[None, None, _T]
 
+# Items held at once: more than any page of a sorted list has, so that a page takes one pass.
 BATCH = 2_000
-"""Items held at once: more than any page of a sorted list has, so that a page takes one pass."""
 
 
 def ordered(

@@ -26,8 +26,8 @@ _QUALIFIED = b":."  # bare names before it, qualified names that begin with it, 
 _BEYOND = b":/"
 _COLON = ord(":")  # ends a context in a qualified name; no context holds one
 
+# A subject and the value of its first version row.
 Found = tuple[Subject, bytes]
-"""A subject and the value of its first version row."""
 
 
 class Prefix(NamedTuple):

@@ -17,8 +17,8 @@ from registry.domain.rows.layout import VersionRow, View
 
 from .sorting import Search, finished, first
 
+# How many rows of one content are looked at, so that text shared by many subjects stays cheap.
 SHARED_ROWS_MAX = 64
-"""How many rows of one content are looked at, so that text shared by many subjects stays cheap."""
 
 
 class Registered(NamedTuple):
@@ -58,7 +58,7 @@ def versions(
     newest_first: bool = False,
     leave_out: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Registered]:
-    """The versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``.
+    """Return the versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``.
 
     ``leave_out`` is asked about the values of rows, before they are unpacked.
     """
@@ -93,7 +93,7 @@ def walk(
 
 
 def latest(view: View, subject: Subject) -> Registered | None:
-    """The newest version that is not soft-deleted."""
+    """Return the newest version that is not soft-deleted."""
     return next(versions(view, subject, newest_first=True), None)
 
 
@@ -111,12 +111,12 @@ def find_named(view: View, subject: Subject, number: int) -> Search[Registered |
 
 
 def newest(view: View, subject: Subject) -> Registered | None:
-    """The highest version, soft-deleted or not: the next one is one above it."""
+    """Return the highest version, soft-deleted or not: the next one is one above it."""
     return next(versions(view, subject, deleted=True, newest_first=True), None)
 
 
 def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
-    """Whether the subject has any version in this visibility."""
+    """Return true if the subject has any version in this visibility."""
     return finished(find_any(view, subject, deleted=deleted))
 
 
@@ -127,7 +127,7 @@ def find_any(view: View, subject: Subject, *, deleted: bool = False) -> Search[b
 
 
 def at(view: View, key: bytes) -> Registered | None:
-    """The version whose row has this key, with its subject; None where it is absent."""
+    """Return the version whose row has this key, with its subject; None where it is absent."""
     value = view.get(key)
     return None if value is None else _registered(view, key, value)
 
@@ -141,7 +141,7 @@ def _registered(view: View, key: bytes, value: bytes) -> Registered | None:
 
 
 def subject_at(key: bytes, value: bytes) -> Subject:
-    """The subject of a version row; a name too long for a key is read from the row."""
+    """Return the subject of a version row; a name too long for a key is read from the row."""
     context, _, rest = key[1:-4].partition(b"\0")
     context_text, name_text = layout.unpart(context), layout.unpart(rest[:-1])
     if context_text is None or name_text is None:
@@ -151,7 +151,7 @@ def subject_at(key: bytes, value: bytes) -> Subject:
 
 
 def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
-    """All versions with this id in a context, the oldest record first."""
+    """Yield all versions with this id in a context, the oldest record first."""
     prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
     for key, _ in layout.scan(view, prefix):
         found = at(view, layout.version_key_of_id(key, prefix, packed))
@@ -160,7 +160,7 @@ def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
 
 
 def by_id(view: View, context: str, schema_id: int) -> Registered | None:
-    """The version that answers for an id of a context: the one of the lowest offset."""
+    """Return the version that answers for an id of a context: the one of the lowest offset."""
     return next(of_id(view, context, schema_id), None)
 
 
@@ -184,7 +184,7 @@ def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered 
 
 
 def of_id_in(view: View, subject: Subject, schema_id: int) -> Registered | None:
-    """The version of a subject that was recorded last with this id."""
+    """Return the version of a subject that was recorded last with this id."""
     first = by_id(view, subject.context, schema_id)
     if first is None:
         return None
@@ -203,14 +203,14 @@ def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
 
 
 def id_in_use(view: View, context: str, schema_id: int) -> bool:
-    """Whether any version, soft-deleted and forgotten ones included, has this id."""
+    """Return true if any version, soft-deleted and forgotten ones included, has this id."""
     prefix = layout.id_prefix(context, schema_id)
     row = view.seek(prefix)
     return row is not None and row[0].startswith(prefix)
 
 
 def id_max(view: View, context: str) -> int:
-    """The highest id any version of the context has; 0 where it has none."""
+    """Return the highest id any version of the context has; 0 where it has none."""
     prefix = layout.context_key(layout.ID, context)
     row = view.seek_back(layout.after(prefix))
     if row is None or not row[0].startswith(prefix):
@@ -219,7 +219,7 @@ def id_max(view: View, context: str) -> int:
 
 
 def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
-    """The versions of one content in a context, at most :data:`SHARED_ROWS_MAX` rows, by subject."""
+    """Yield the versions of one content in a context, at most :data:`SHARED_ROWS_MAX` rows, by subject."""
     prefix, packed = layout.guid_prefix(context, md5), layout.part(context)
     for count, (key, _) in enumerate(layout.scan(view, prefix)):
         if count == SHARED_ROWS_MAX:
@@ -230,7 +230,7 @@ def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
 
 
 def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
-    """The versions of one content under one subject, ascending, soft-deleted ones included."""
+    """Return the versions of one content under one subject, ascending, soft-deleted ones included."""
     prefix = layout.guid_prefix(subject.context, md5) + layout.part(subject.name)
     numbers = [layout.unnumber(key[-4:]) for key, _ in layout.scan(view, prefix)]
     found = ((number, get(view, subject, number)) for number in numbers)
@@ -261,7 +261,7 @@ def contexts(view: View, prefix: str = "", after: str | None = None) -> Iterator
 
 
 def contexts_known(view: View) -> list[str]:
-    """The contexts that the log names, in code-point order, without the default one."""
+    """Return the contexts that the log names, in code-point order, without the default one."""
     names = (context_at(key, value) for key, value in layout.scan(view, layout.CONTEXT))
     return sorted(name for name in names if name != DEFAULT_CONTEXT)
 

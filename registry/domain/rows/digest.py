@@ -12,8 +12,8 @@ from xxhash import xxh3_128_intdigest
 
 EMPTY = 0
 MODULUS = 2**128
+# Of keys, as they are hashed: LMDB's end at 511 bytes.
 _LENGTHS = [b"%d:" % length for length in range(512)]
-"""Of keys, as they are hashed: LMDB's end at 511 bytes."""
 
 
 def row_hash(key: bytes, value: bytes) -> int:
@@ -25,7 +25,7 @@ def row_hash(key: bytes, value: bytes) -> int:
 
 
 def total(rows: Iterable[tuple[bytes, bytes | None]]) -> int:
-    """The sum of the hashes of many rows, not yet reduced; a value of ``None`` is no row."""
+    """Return the sum of the hashes of many rows, not yet reduced; a value of ``None`` is no row."""
     lengths = _LENGTHS
     return sum(
         [xxh3_128_intdigest(lengths[len(key)] + key + value) for key, value in rows if value is not None]
@@ -33,7 +33,7 @@ def total(rows: Iterable[tuple[bytes, bytes | None]]) -> int:
 
 
 def changed(digest: int, key: bytes, old: bytes | None, new: bytes | None) -> int:
-    """The digest after a row changed from ``old`` to ``new``; ``None`` where there is no row."""
+    """Return the digest after a row changed from ``old`` to ``new``; ``None`` where there is no row."""
     if new is not None:
         digest += row_hash(key, new)
     if old is not None:
@@ -42,15 +42,15 @@ def changed(digest: int, key: bytes, old: bytes | None, new: bytes | None) -> in
 
 
 def of_rows(rows: Iterable[tuple[bytes, bytes]]) -> int:
-    """The digest of all these rows."""
+    """Return the digest of all these rows."""
     return total(rows) % MODULUS
 
 
 def united(digests: Iterable[int]) -> int:
-    """The digest of the rows of several disjoint parts."""
+    """Return the digest of the rows of several disjoint parts."""
     return sum(digests) % MODULUS
 
 
 def text(digest: int) -> str:
-    """The digest as 32 hexadecimal digits."""
+    """Return the digest as 32 hexadecimal digits."""
     return f"{digest:032x}"

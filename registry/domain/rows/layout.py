@@ -47,8 +47,8 @@ from registry.domain.model import Subject
 
 from .blocks import Block
 
+# A put (key, value) or, with ``None``, a delete of one row.
 Change = tuple[bytes, bytes | None]
-"""A put (key, value) or, with ``None``, a delete of one row."""
 
 PART_MAX = 120
 PART_CUT = 84  # bytes that are kept of a longer one
@@ -69,15 +69,15 @@ class View(Protocol):
     """Read-only access to the rows at one moment."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``."""
+        """Return the value of ``key``."""
         ...
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The first row whose key is ``key`` or greater."""
+        """Return the first row whose key is ``key`` or greater."""
         ...
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key is less than ``key``."""
+        """Return the last row whose key is less than ``key``."""
         ...
 
     def revision(self) -> Hashable | None:
@@ -94,7 +94,7 @@ class View(Protocol):
 
 
 def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """The rows whose key begins with ``prefix``, ascending, from ``start`` on."""
+    """Yield the rows whose key begins with ``prefix``, ascending, from ``start`` on."""
     row = view.seek(prefix if start is None else start)
     while row is not None and row[0].startswith(prefix):
         yield row
@@ -102,7 +102,7 @@ def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tupl
 
 
 def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The rows whose key begins with ``prefix``, descending."""
+    """Yield the rows whose key begins with ``prefix``, descending."""
     row = view.seek_back(after(prefix))
     while row is not None and row[0].startswith(prefix):
         yield row
@@ -110,7 +110,7 @@ def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def after(prefix: bytes) -> bytes:
-    """The least key greater than every key that begins with ``prefix``."""
+    """Return the least key greater than every key that begins with ``prefix``."""
     start = prefix.rstrip(b"\xff")
     return start[:-1] + bytes((start[-1] + 1,))
 
@@ -122,7 +122,7 @@ def together(key: bytes) -> bytes:
 
 
 def part(text: str) -> bytes:
-    """``text`` as a part of a key: order kept, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
+    """Return ``text`` as a part of a key: order kept, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
     raw = text.encode()
     if b"\0" in raw or b"\x01" in raw:
         raw = raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
@@ -142,19 +142,19 @@ def is_cut(key: bytes) -> bool:
 
 
 def unpart(raw: bytes) -> str | None:
-    """The text of a part without its terminator, or ``None`` when it was cut."""
+    """Return the text of a part without its terminator, or ``None`` when it was cut."""
     if CUT_MARK in raw:
         return None
     return raw.replace(b"\x01\x01", b"\0").replace(b"\x01\x02", b"\x01").decode()
 
 
 def number(value: int) -> bytes:
-    """A signed 32-bit integer as four bytes that sort like it."""
+    """Return a signed 32-bit integer as four bytes that sort like it."""
     return ((value + 0x80000000) & 0xFFFFFFFF).to_bytes(4, "big")
 
 
 def unnumber(raw: bytes) -> int:
-    """The integer that :func:`number` packed."""
+    """Return the integer that :func:`number` packed."""
     return int.from_bytes(raw, "big") - 0x80000000
 
 
@@ -164,32 +164,32 @@ def scope_key(table: bytes, subject: Subject) -> bytes:
 
 
 def context_key(table: bytes, context: str) -> bytes:
-    """The key of a context's row (tables N and X), or the prefix of a context's rows in any other."""
+    """Return the key of a context's row (tables N and X), or the prefix of a context's rows in any other."""
     return table + part(context)
 
 
 def cluster_key(registrar: str) -> bytes:
-    """The key of one of our own records that concern the whole cluster."""
+    """Return the key of one of our own records that concern the whole cluster."""
     return CLUSTER + part(registrar)
 
 
 def context_row(context: str) -> bytes:
-    """The value of a context's row."""
+    """Return the value of a context's row."""
     return context.encode() if CUT_MARK in part(context) else b""
 
 
 def version_key(subject: Subject, version: int) -> bytes:
-    """The key of a version row."""
+    """Return the key of a version row."""
     return scope_key(VERSION, subject) + number(version)
 
 
 def id_prefix(context: str, schema_id: int) -> bytes:
-    """The prefix of all rows of one id."""
+    """Return the prefix of all rows of one id."""
     return ID + part(context) + number(schema_id)
 
 
 def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes:
-    """The key of an id row."""
+    """Return the key of an id row."""
     return (
         id_prefix(subject.context, schema_id)
         + offset.to_bytes(8, "big")
@@ -199,33 +199,33 @@ def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes
 
 
 def without_offset(key: bytes) -> bytes:
-    """The key of an id row without the offset in it."""
+    """Return the key of an id row without the offset in it."""
     after_id = key.index(b"\0") + 5
     return key[:after_id] + key[after_id + 8 :]
 
 
 def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
-    """The key of the version row to which an id row points; ``context`` is the packed part."""
+    """Return the key of the version row to which an id row points; ``context`` is the packed part."""
     return VERSION + context + key[len(prefix) + 8 :]
 
 
 def guid_prefix(context: str, md5: bytes) -> bytes:
-    """The prefix of all rows of one content in a context."""
+    """Return the prefix of all rows of one content in a context."""
     return GUID + part(context) + md5
 
 
 def guid_key(subject: Subject, version: int, md5: bytes) -> bytes:
-    """The key of a content row."""
+    """Return the key of a content row."""
     return guid_prefix(subject.context, md5) + part(subject.name) + number(version)
 
 
 def referrer_prefix(subject: Subject, version: int) -> bytes:
-    """The prefix of the rows of all who refer to one version."""
+    """Return the prefix of the rows of all who refer to one version."""
     return REFERRER + part(subject.context) + part(subject.name) + number(version)
 
 
 def referrer_key(referenced: Subject, referenced_version: int, subject: Subject, version: int) -> bytes:
-    """The key of a referrer row."""
+    """Return the key of a referrer row."""
     owner = part(subject.context) + part(subject.name) + number(version)
     return referrer_prefix(referenced, referenced_version) + owner
 
@@ -236,19 +236,19 @@ def quarantine_key(key: bytes) -> bytes:
 
 
 def foreign_key(key: bytes, record_key: bytes) -> bytes:
-    """The key of the row that keeps the bytes of a record key which means the row ``key``."""
+    """Return the key of the row that keeps the bytes of a record key which means the row ``key``."""
     return FOREIGN + key + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
 def unreadable_key(record_key: bytes | None) -> bytes:
-    """The key of the quarantine row of a record whose key cannot be read."""
+    """Return the key of the quarantine row of a record whose key cannot be read."""
     if record_key is None:
         return QUARANTINE + _UNREADABLE
     return QUARANTINE + _UNREADABLE + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
 def association_key(subject: Subject, record_key: bytes) -> bytes:
-    """The key of an association's row; ``record_key`` is canonical."""
+    """Return the key of an association's row; ``record_key`` is canonical."""
     return scope_key(ASSOCIATION, subject) + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
@@ -258,12 +258,12 @@ def resource_name_prefix(name: str, namespace: str | None = None) -> bytes:
 
 
 def resource_id_prefix(resource_id: str) -> bytes:
-    """The prefix of the rows of a resource's associations by its id."""
+    """Return the prefix of the rows of a resource's associations by its id."""
     return RESOURCE_ID + part(resource_id)
 
 
 def namespace_of(key: bytes) -> bytes:
-    """The packed namespace in a row of table S."""
+    """Return the packed namespace in a row of table S."""
     return key.split(b"\0", 2)[1] + b"\0"
 
 
@@ -274,7 +274,7 @@ def resource_of(key: bytes) -> bytes:
 
 
 def association_of(key: bytes) -> bytes:
-    """The key of the association's row to which a row of table S or U points."""
+    """Return the key of the association's row to which a row of table S or U points."""
     named = 2 if key.startswith(RESOURCE_NAME) else 1
     return ASSOCIATION + key.split(b"\0", named)[named]
 
@@ -298,18 +298,18 @@ def owner_of(key: bytes) -> bytes:
 
 
 def mode_row(subject: Subject, mode: str) -> bytes:
-    """The value of a mode row."""
+    """Return the value of a mode row."""
     cut = CUT_MARK in scope_key(MODE, subject)
     return f"{mode} {subject.qualified}".encode() if cut else mode.encode()
 
 
 def mode_of(value: bytes) -> str:
-    """The mode that a mode row holds."""
+    """Return the mode that a mode row holds."""
     return value.partition(b" ")[0].decode()
 
 
 def scope_of(key: bytes, value: bytes) -> Subject:
-    """The subject or context whose config or mode row this is."""
+    """Return the subject or context whose config or mode row this is."""
     context, name = (unpart(each) for each in key[1:-1].split(b"\0"))
     if context is not None and name is not None:
         return Subject(context, name)
@@ -319,14 +319,14 @@ def scope_of(key: bytes, value: bytes) -> Subject:
 
 
 _HEADER = struct.Struct(">iBqq16s6I")
+# Where the ready body begins in a version row.
 BODY = _HEADER.size
-"""Where the ready body begins in a version row."""
 
 DELETED, OWN_DELETED, _MD5_STORED = 1, 2, 4
+# A version row's header: id, flags, offset, time, MD5, and where each of the six pieces ends.
 pack_header = _HEADER.pack
-"""A version row's header: id, flags, offset, time, MD5, and where each of the six pieces ends."""
+# Where the byte of flags stands in a version row, behind the id.
 _FLAGS = 4
-"""Where the byte of flags stands in a version row, behind the id."""
 # Where the MD5 begins: behind the id, the flags, the offset and the time.
 _CONTENT = 21
 _PLACES = struct.Struct(">4I")  # the first four of the six ends
@@ -334,7 +334,7 @@ _TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
 
 
 def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
-    """Return whether the metadata of a version row is encrypted.
+    """Return true if the metadata of a version row is encrypted.
 
     Confluent's encoder always stores the ``md5``: without it, ``__enc__`` is a property that a client sent.
     """
@@ -371,7 +371,7 @@ def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return whether two version rows hold the same schema, whatever their ids, offsets and times."""
+    """Return true if two version rows hold the same schema, whatever their ids, offsets and times."""
     end = BODY + int.from_bytes(one[BODY - 4 : BODY], "big")
     return one[_CONTENT:end] == other[_CONTENT:end]
 
@@ -383,7 +383,7 @@ def state_of(value: bytes) -> int:
 
 
 def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
-    """Return whether a change of a row, which was ``old``, gives the rows another :meth:`View.revision`."""
+    """Return true if a change of a row, which was ``old``, gives the rows another :meth:`View.revision`."""
     if value is None or not key.startswith(VERSION):
         return False
     if old is not None:
@@ -393,7 +393,7 @@ def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> 
 
 
 def with_deleted(value: bytes, deleted: bool) -> bytes:
-    """A version row's value as readers see it after a delete mark came or went."""
+    """Return a version row's value as readers see it after a delete mark came or went."""
     flags = value[_FLAGS] | DELETED if deleted else value[_FLAGS] & ~DELETED
     ready, _, _ = value.rpartition(b":")
     end = b":true}" if deleted else b":false}"
@@ -401,7 +401,7 @@ def with_deleted(value: bytes, deleted: bool) -> bytes:
 
 
 def is_own_deleted(value: bytes) -> bool:
-    """Whether a version row's own record says that it is soft-deleted."""
+    """Return true if a version row's own record says that it is soft-deleted."""
     return bool(value[_FLAGS] & OWN_DELETED)
 
 
@@ -420,7 +420,7 @@ def pack_version(
     rules: bytes,
     md5_stored: bool,
 ) -> bytes:
-    """The value of a version row, from the members of :class:`VersionRow`."""
+    """Return the value of a version row, from the members of :class:`VersionRow`."""
     a = len(head)
     b = a + len(kind)
     c = b + len(schema)
@@ -438,31 +438,31 @@ class VersionRow(NamedTuple):
     """A registered version. JSON pieces keep their leading comma and name: entities are joins of them."""
 
     schema_id: int
+    # As readers see it: by the record itself or by a later delete mark.
     deleted: bool
-    """As readers see it: by the record itself or by a later delete mark."""
+    # As the version's own record says.
     own_deleted: bool
-    """As the version's own record says."""
     offset: int
+    # Time of the record, ms since the epoch.
     ts: int
-    """Time of the record, ms since the epoch."""
     md5: bytes
+    # ``{"subject":…,"version":…``
     head: bytes
-    """``{"subject":…,"version":…``"""
+    # ``,"guid":…,"schemaType":…``
     kind: bytes
-    """``,"guid":…,"schemaType":…``"""
+    # ``,"schema":…``
     schema: bytes
-    """``,"schema":…``"""
+    # ``,"references":[…]`` or empty.
     references: bytes
-    """``,"references":[…]`` or empty."""
+    # ``,"metadata":{…}`` or empty.
     metadata: bytes
-    """``,"metadata":{…}`` or empty."""
+    # ``,"ruleSet":{…}`` or empty.
     rules: bytes
-    """``,"ruleSet":{…}`` or empty."""
+    # Whether the record brought its ``md5``, so that one that says it again must bring it too.
     md5_stored: bool = False
-    """Whether the record brought its ``md5``, so that one that says it again must bring it too."""
 
     def pack(self) -> bytes:
-        """The row's value."""
+        """Return the row's value."""
         return pack_version(*self)
 
     @property
@@ -472,7 +472,7 @@ class VersionRow(NamedTuple):
 
     @classmethod
     def unpack(cls, value: bytes) -> VersionRow:
-        """The row whose value is ``value``."""
+        """Return the row whose value is ``value``."""
         schema_id, flags, offset, ts, md5, *ends = _HEADER.unpack_from(value)
         a, b, c, d, e, f = (BODY + end for end in ends)
         return cls(

@@ -24,7 +24,7 @@ class _SortedKeys:
         self._keys: list[bytes] = []
 
     def get(self) -> list[bytes]:
-        """The keys, ascending; good until the dict changes."""
+        """Return the keys, ascending; good until the dict changes."""
         source, keys = self._source, self._keys
         if len(keys) != len(source):
             keys.extend(islice(reversed(source), len(source) - len(keys)))
@@ -47,11 +47,11 @@ class DictView:
         """Return nothing: rows in memory are not counted."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``."""
+        """Return the value of ``key``."""
         return self._rows.get(key)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The first row whose key is ``key`` or greater."""
+        """Return the first row whose key is ``key`` or greater."""
         keys = self._keys.get()
         for index in range(bisect_left(keys, key), len(keys)):
             value = self._rows[keys[index]]
@@ -60,7 +60,7 @@ class DictView:
         return None
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key is less than ``key``."""
+        """Return the last row whose key is less than ``key``."""
         keys = self._keys.get()
         for index in range(bisect_left(keys, key) - 1, -1, -1):
             value = self._rows[keys[index]]
@@ -89,7 +89,7 @@ class DictView:
         self._dead = 0
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
-        """All rows, ascending."""
+        """Yield all rows, ascending."""
         for key in self._keys.get():
             value = self._rows[key]
             if value is not None:
@@ -160,13 +160,13 @@ class OverlayView:
         """Return nothing: what was changed here is not counted."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``."""
+        """Return the value of ``key``."""
         if key in self.changes:
             return self.changes[key]
         return self.base.get(key)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The first row whose key is ``key`` or greater."""
+        """Return the first row whose key is ``key`` or greater."""
         keys, under = self._keys.get(), self.base.seek(key)
         for index in range(bisect_left(keys, key), len(keys)):
             above = keys[index]
@@ -180,7 +180,7 @@ class OverlayView:
         return under
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key is less than ``key``."""
+        """Return the last row whose key is less than ``key``."""
         keys, under = self._keys.get(), self.base.seek_back(key)
         for index in range(bisect_left(keys, key) - 1, -1, -1):
             above = keys[index]

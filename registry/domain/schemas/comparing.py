@@ -9,8 +9,8 @@ from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidS
 
 S = TypeVar("S", bound=Schema)
 
+# Which of two schemas is being registered.
 Side = Literal["new", "old"]
-"""Which of two schemas is being registered."""
 
 
 class Comparing(ABC, Generic[S]):
@@ -25,7 +25,7 @@ class Comparing(ABC, Generic[S]):
 
     @abstractmethod
     def own(self, schema: Schema) -> S | None:
-        """The schema itself, where it is one of this format."""
+        """Return the schema itself, where it is one of this format."""
 
     @abstractmethod
     def compared(

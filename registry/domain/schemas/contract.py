@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, Protocol
 
+# Steps of comparing for one request: a few seconds.
 STEPS_MAX: Final = 500_000
-"""Steps of comparing for one request: a few seconds."""
 
 
 STRICT: Final = "STRICT"
+# Policies of compatibility (Confluent 8.x, ``compatibilityPolicy``): ``LENIENT`` lets JSON schemas change
+# what their open content models let through, such as an optional property that is added.
 LENIENT: Final = "LENIENT"
-"""Policies of compatibility (Confluent 8.x, ``compatibilityPolicy``): ``LENIENT`` lets JSON schemas change
-what their open content models let through, such as an optional property that is added."""
 
 
 class InvalidSchema(ValueError):
@@ -78,12 +78,12 @@ class Difference:
 class Part(NamedTuple):
     """The part of a schema that a change is about."""
 
+    # How it is written, cut where it is long.
     text: str
-    """How it is written, cut where it is long."""
+    # Where it stands in the schema's text printed in lines, from 1; 0 where that is not known.
     line: int = 0
-    """Where it stands in the schema's text printed in lines, from 1; 0 where that is not known."""
+    # That line.
     shown: str = ""
-    """That line."""
 
 
 class Change(NamedTuple):
@@ -91,38 +91,38 @@ class Change(NamedTuple):
 
     type: str
     path: str
+    # Whether data stays readable all the same.
     compatible: bool
-    """Whether data stays readable all the same."""
+    # The text of the :class:`Difference`; empty where it is compatible.
     message: str
-    """The text of the :class:`Difference`; empty where it is compatible."""
+    # In the schema that is registered; ``None``: it is not there.
     old: Part | None
-    """In the schema that is registered; ``None``: it is not there."""
+    # In the schema that is to be.
     new: Part | None
-    """In the schema that is to be."""
+    # One sentence that says what would pass; empty where nothing need be done.
     fix: str
-    """One sentence that says what would pass; empty where nothing need be done."""
 
 
 class Entity(NamedTuple):
     """A part of a schema that can carry tags."""
 
+    # As the format spells it (Confluent 8.x, ``entityPath``).
     path: str
-    """As the format spells it (Confluent 8.x, ``entityPath``)."""
+    # ``sr_record`` or ``sr_field``.
     kind: str
-    """``sr_record`` or ``sr_field``."""
 
 
+# An entity and tags of it.
 Tagged = tuple[Entity, tuple[str, ...]]
-"""An entity and tags of it."""
 
 
 class Fingerprints(NamedTuple):
     """Digests of what :meth:`Schema.equivalent` compares, so that schemas need not be compared one by one."""
 
+    # Equal for schemas that are equivalent and use the same dependencies.
     own: bytes
-    """Equal for schemas that are equivalent and use the same dependencies."""
+    # Equal also for one that defines itself what the other one finds in its dependencies.
     outer: bytes
-    """Equal also for one that defines itself what the other one finds in its dependencies."""
 
 
 # Characters of a text at which a glance is taken: a few milliseconds.
@@ -157,7 +157,7 @@ class Schema(Protocol):
         """Digests that are equal for schemas that are equivalent."""
 
     def formatted(self, format: str) -> str:
-        """The text in a ``format`` of the API, in any letter case; an unknown one gives the canonical.
+        """Return the text in a ``format`` of the API, in any letter case; an unknown one gives the canonical.
 
         Raises :class:`InvalidSchema`.
         """
@@ -175,7 +175,7 @@ class Schema(Protocol):
         """What carries tags in the text, in its order."""
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """The text with other tags. Raises :class:`InvalidSchema` for what is not there.
+        """Return the text with other tags. Raises :class:`InvalidSchema` for what is not there.
 
         ``also``: to add where it is there.
         """

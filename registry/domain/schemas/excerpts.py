@@ -9,15 +9,15 @@ from .contract import Part
 from .json_scanner import Json
 from .json_text import printed, quoted
 
+# Of a part that a change is about.
 CHARACTERS_MAX: Final = 300
-"""Of a part that a change is about."""
 LINE_MAX: Final = 160
+# Of a schema; one with more is not printed in lines.
 VALUES_MAX: Final = 200_000
-"""Of a schema; one with more is not printed in lines."""
 
 _STEP: Final = "  "
+# Levels that are indented more than those around them: a line need not be longer than a text is.
 _STEPS_MAX: Final = 50
-"""Levels that are indented more than those around them: a line need not be longer than a text is."""
 
 
 class Spot(NamedTuple):
@@ -33,12 +33,12 @@ class Spot(NamedTuple):
 
 
 def cut(text: str, most: int = CHARACTERS_MAX) -> str:
-    """The text, or its beginning."""
+    """Return the text, or its beginning."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def excerpt(value: Json) -> str:
-    """The value as compact JSON, cut; of a long one no more is printed than that needs."""
+    """Return the value as compact JSON, cut; of a long one no more is printed than that needs."""
     parts: list[str] = []
     size = 0
     for piece in _pieces(value):
@@ -95,7 +95,7 @@ class Lines:
             self._at.clear()
 
     def part(self, spot: Spot) -> Part:
-        """The part at ``spot`` with its line, where it stands in this text."""
+        """Return the part at ``spot`` with its line, where it stands in this text."""
         line = self._at.get((id(spot.holder), spot.key), 0)
         shown = self.lines[line - 1].strip() if line else ""
         text = excerpt(spot.value)

@@ -17,10 +17,10 @@ class Fix(NamedTuple):
     Texts may name ``{name}``, what the change is about, ``{old}`` and ``{new}``, how it is written.
     """
 
+    # Where the new schema has to read what the old one wrote.
     backward: str
-    """Where the new schema has to read what the old one wrote."""
+    # Where the old schema has to read what the new one writes.
     forward: str
-    """Where the old schema has to read what the new one writes."""
 
 
 def told(
@@ -31,7 +31,7 @@ def told(
     old: Part | None,
     new: Part | None,
 ) -> str:
-    """The sentence for a change that is not compatible."""
+    """Return the sentence for a change that is not compatible."""
     fix = fixes[change]
     text = fix.backward if reader_is == "new" else fix.forward
     return text.format(name=name, old=_shown(old), new=_shown(new))

@@ -11,8 +11,8 @@ import orjson
 from .contract import InvalidSchema
 
 Json = Any
+# Jackson's limit on the characters of a number (``StreamReadConstraints``).
 MAX_NUMBER: Final = 1000
-"""Jackson's limit on the characters of a number (``StreamReadConstraints``)."""
 
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _BLANKS_AND_COMMENTS: Final = re.compile(r"(?:[ \t\r\n]+|/\*[\s\S]*?\*/|//[^\r\n]*)*")
@@ -21,12 +21,12 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>-?(?:0|[1-9][0-9]*)(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?)"
     r"|(?P<word>true|false|null|NaN|[+-]?Infinity|[+-]?INF)|(?P<mark>[\[\]{}:,])"
 )
+# What the words of JSON stand for.
 WORDS: Final[Mapping[str, Json]] = {"true": True, "false": False, "null": None}
-"""What the words of JSON stand for."""
 
 
 def too_deep(depth_max: int) -> InvalidSchema:
-    """The refusal of a text that nests more than ``depth_max`` arrays and objects."""
+    """Return the refusal of a text that nests more than ``depth_max`` arrays and objects."""
     return InvalidSchema(f"Document nesting depth exceeds the maximum allowed ({depth_max})")
 
 
@@ -70,7 +70,7 @@ class Scanner:
         return root
 
     def _next(self) -> re.Match[str] | None:
-        """The next token; None at the end of the text."""
+        """Return the next token; None at the end of the text."""
         skipped = self._skip.match(self.text, self.at)
         start = skipped.end() if skipped else self.at
         if start >= len(self.text):

@@ -10,11 +10,11 @@ from typing import Final, TypeAlias
 
 from .json_scanner import Json
 
+# Characters of a schema that a message repeats.
 MAX_SHOWN: Final = 10_240
-"""Characters of a schema that a message repeats."""
 
+# What is still to be printed of the open arrays and objects, each with its closing mark.
 _Stack: TypeAlias = list[tuple[Iterator[tuple[str, Json]], str]]
-"""What is still to be printed of the open arrays and objects, each with its closing mark."""
 
 _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
     ord('"'): '\\"',
@@ -28,7 +28,7 @@ _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
 
 
 def quoted(text: str) -> str:
-    r"""A JSON string. Control characters without a short form are ``\u001F``, in upper case."""
+    r"""Return a JSON string. Control characters without a short form are ``\u001F``, in upper case."""
     done: str = encode_basestring(text)
     return done if "\\u00" not in done else f'"{text.translate(_CONTROLS)}"'
 
@@ -107,7 +107,7 @@ def printed(value: Json) -> str:
 
 
 def clipped(text: str) -> str:
-    """``text`` as a message may show it."""
+    """Return ``text`` as a message may show it."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from .contract import Entity, InvalidSchema, Tagged
 
+# The property or keyword that holds them in Avro and JSON schemas.
 NAME: Final = "confluent:tags"
-"""The property or keyword that holds them in Avro and JSON schemas."""
 RECORD: Final = "sr_record"
 FIELD: Final = "sr_field"
 
@@ -20,8 +20,8 @@ class Change(NamedTuple):
 
     add: Sequence[str]
     remove: Sequence[str]
+    # Whether it has to be there.
     must: bool
-    """Whether it has to be there."""
 
 
 Changes: TypeAlias = Mapping[Entity, Change]
@@ -49,7 +49,7 @@ def _united(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
 
 
 def changed(tags: Iterable[str], change: Change) -> list[str]:
-    """The tags of an entity after a change: new ones at the end, each once."""
+    """Return the tags of an entity after a change: new ones at the end, each once."""
     return [each for each in dict.fromkeys([*tags, *change.add]) if each not in change.remove]
 
 
@@ -84,5 +84,5 @@ def check_optional(entity: Entity, change: Change) -> None:
 
 
 def listed(value: object) -> list[str]:
-    """The tags that a property holds; none where it is no list."""
+    """Return the tags that a property holds; none where it is no list."""
     return [each for each in value if type(each) is str] if isinstance(value, list) else []

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
+# A function that would recurse, as a generator: it yields the walk it needs and is sent its result.
 Walk = Generator[Any, Any, T]
-"""A function that would recurse, as a generator: it yields the walk it needs and is sent its result."""
 
 
 def run(walk: Walk[T]) -> T:

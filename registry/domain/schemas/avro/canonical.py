@@ -30,7 +30,7 @@ from .names import qualified
 
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:
-    """The text of ``node``; types whose full names are ``known`` are only referred to."""
+    """Return the text of ``node``; types whose full names are ``known`` are only referred to."""
     out: list[str] = []
     named = set(known)
     text = _leaf(node, None, named)
@@ -41,7 +41,7 @@ def canonical_text(node: Node, known: Iterable[str]) -> str:
 
 
 def _leaf(node: Node, space: str | None, known: set[str]) -> str | None:
-    """The text of a node that holds no definitions, else None."""
+    """Return the text of a node that holds no definitions, else None."""
     if type(node) is Primitive:
         return node.text or f'{{"type":"{node.kind}"{_props(node.props)}}}'
     if type(node) is Union:

@@ -14,14 +14,14 @@ from registry.domain.schemas.trampoline import Walk, run
 from .canonical import canonical_text
 from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primitive, Record, Union
 
+# Types that share types can differ in exponentially many places; the verdict does not need them all.
 MAX_DIFFERENCES: Final = 1000
-"""Types that share types can differ in exponentially many places; the verdict does not need them all."""
 
+# Pairs of named types that are compared in full, as in Java; beyond, types are first told apart by name.
 THOROUGH_PAIRS: Final = 10_000
-"""Pairs of named types that are compared in full, as in Java; beyond, types are first told apart by name."""
 
+# Pairs of named types after which the comparison gives up; Java would go on for hours.
 MAX_PAIRS: Final = 50_000
-"""Pairs of named types after which the comparison gives up; Java would go on for hours."""
 
 _PROMOTIONS: Final = {
     "long": {"int"},
@@ -57,8 +57,8 @@ class _Place(NamedTuple):
 
     before: _Place | None
     step: str
+    # The reader's and the writer's field, where the step leads to their types.
     fields: tuple[Field, Field] | None = None
-    """The reader's and the writer's field, where the step leads to their types."""
 
     def path(self) -> str:
         steps: list[str] = []
@@ -69,7 +69,7 @@ class _Place(NamedTuple):
         return "/" + "/".join(reversed(steps))
 
     def nearest_fields(self) -> tuple[Field, Field] | None:
-        """The fields that the position lies in; ``None`` outside of all."""
+        """Return the fields that the position lies in; ``None`` outside of all."""
         place: _Place | None = self
         while place is not None and place.fields is None:
             place = place.before
@@ -113,12 +113,12 @@ def compare(reader: Node, writer: Node, budget: Budget) -> list[Found]:
 
 
 def no_verdict(error: NoVerdictError) -> Difference:
-    """The refusal of what cannot be compared."""
+    """Return the refusal of what cannot be compared."""
     return Difference("UNEXPECTED_EXCEPTION", "", f"Unexpected exception during compatibility check: {error}")
 
 
 def difference(found: Found, reader_is: Literal["new", "old"]) -> Difference:
-    """A reason in Confluent's words."""
+    """Return a reason in Confluent's words."""
     writer_is = "old" if reader_is == "new" else "new"
     path = found.place.path()
     description = _DESCRIPTIONS[found.type].format(
@@ -209,7 +209,7 @@ class _Comparison:
         return len(self._verdicts) > THOROUGH_PAIRS
 
     def _candidates(self, reader: Union, writer: Node) -> list[Node]:
-        """The branches that may read ``writer`` by what they are called."""
+        """Return the branches that may read ``writer`` by what they are called."""
         branches = self._branches.get(id(reader))
         if branches is None:
             branches = self._branches[id(reader)] = {}
@@ -244,7 +244,7 @@ class _Comparison:
         return found
 
     def _written(self, field: Field, index: int, writer: Record) -> Field | None:
-        """The writer's field that ``field`` reads, by its name or one of its aliases."""
+        """Return the writer's field that ``field`` reads, by its name or one of its aliases."""
         fields = self._fields.get(id(writer))
         if fields is None:
             fields = self._fields[id(writer)] = {item.name: item for item in writer.fields}

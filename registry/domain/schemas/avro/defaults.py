@@ -12,8 +12,8 @@ from registry.domain.schemas.trampoline import Walk, run
 from .canonical import canonical_text
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved
 
+# Comparisons of values with types for the nested defaults of one text; a text that needs more is refused.
 MAX_STEPS: Final = 1_000_000
-"""Comparisons of values with types for the nested defaults of one text; a text that needs more is refused."""
 
 _RANGES: Final = {"int": 2**31, "long": 2**63}
 _FLOATING: Final = frozenset({"float", "double"})
@@ -48,7 +48,7 @@ class DefaultChecks:
 
 
 def _plain(node: Node, value: Json) -> bool | None:
-    """The verdict where no array or object has to be entered, else None."""
+    """Return the verdict where no array or object has to be entered, else None."""
     kind = node.kind
     if kind == "union":
         assert type(node) is Union

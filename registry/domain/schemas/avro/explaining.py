@@ -14,12 +14,12 @@ from .fixes import FIXES
 from .harmless import Harmless, harmless
 from .model import Array, Enum, Field, Fixed, Json, Map, Node, Record, Union, type_name
 
+# Where a difference of named types stands in their definitions.
 _OWN_KEYWORDS: Final = {
     "NAME_MISMATCH": "name",
     "FIXED_SIZE_MISMATCH": "size",
     "MISSING_ENUM_SYMBOLS": "symbols",
 }
-"""Where a difference of named types stands in their definitions."""
 
 
 class Side:
@@ -67,7 +67,7 @@ def _change(found: Found, writer: Side, reader: Side, reader_is: Literal["new", 
 
 
 def _parts(found: Found, writer: Side, reader: Side) -> tuple[Part, Part | None, str]:
-    """The reader's part, the writer's, and what the difference is about."""
+    """Return the reader's part, the writer's, and what the difference is about."""
     if isinstance(found.reader, Field):
         return reader.part(found.reader), None, found.reader.name
     keyword = _OWN_KEYWORDS.get(found.type)

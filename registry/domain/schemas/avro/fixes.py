@@ -6,6 +6,7 @@ from typing import Final
 
 from registry.domain.schemas.fixes import Fix
 
+# For every kind of difference.
 FIXES: Final[dict[str, Fix]] = {
     "NAME_MISMATCH": Fix(
         "keep the name {old}, or name it in full among the aliases of {new}",
@@ -33,4 +34,3 @@ FIXES: Final[dict[str, Fix]] = {
         "fewer types",
     ),
 }
-"""For every kind of difference."""

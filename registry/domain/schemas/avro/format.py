@@ -72,7 +72,7 @@ class AvroSchema:
         return self.canonical
 
     def field_names(self) -> frozenset[str]:
-        """The fields of a record; none for any other type."""
+        """Return the fields of a record; none for any other type."""
         return frozenset([field.name for field in self.node.fields] if type(self.node) is Record else ())
 
     def check(self) -> None:
@@ -86,7 +86,7 @@ class AvroSchema:
         return tags.tagged(self.node)
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """The canonical text, with the tags among the properties."""
+        """Return the canonical text, with the tags among the properties."""
         node = _read_again(self.canonical, self._dependencies)
         tags.change(node, changes(add, remove, also))
         return canonical_text(node, self._known)
@@ -140,7 +140,7 @@ class AvroFormat(Comparing[AvroSchema]):
         *,
         lines: bool,
     ) -> list[Change]:
-        """The same, told at length, and what changed besides."""
+        """Return the same, told at length, and what changed besides."""
         from . import explaining  # noqa: PLC0415 (registrations do without)
 
         old, new = (explaining.Side(each.node, each.canonical, lines=lines) for each in (writer, reader))

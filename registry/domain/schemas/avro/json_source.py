@@ -16,15 +16,15 @@ from registry.domain.schemas.json_scanner import Scanner, too_deep
 
 from .model import Json
 
+# Jackson's limit on nested arrays and objects (``StreamReadConstraints``).
 MAX_DEPTH: Final = 1000
-"""Jackson's limit on nested arrays and objects (``StreamReadConstraints``)."""
 
 _BIG: Final = float(2**63)
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 
 
 def read(text: str) -> Json:
-    """The JSON value of a schema's text. Raises :class:`InvalidSchema`."""
+    """Return the JSON value of a schema's text. Raises :class:`InvalidSchema`."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:

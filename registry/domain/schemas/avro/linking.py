@@ -15,7 +15,7 @@ _HOLDERS: Final = frozenset({"record", "array", "map", "union"})
 
 
 def link(root: Node, fresh: list[Named], known: Mapping[str, Named], checks: DefaultChecks | None) -> Node:
-    """The schema with every name resolved; ``fresh`` are the types that this text added to ``known``.
+    """Return the schema with every name resolved; ``fresh`` are the types that this text added to ``known``.
 
     Raises :class:`InvalidSchema` for a name without a definition, and for what only shows now: doubled union
     branches and, where there are ``checks``, defaults that do not match.
@@ -62,7 +62,7 @@ class _Links:
         return records
 
     def _inner(self, node: Node) -> list[Node]:
-        """The types directly inside ``node``, resolved."""
+        """Return the types directly inside ``node``, resolved."""
         if type(node) is Record:
             for field in node.fields:
                 field.type = self._at(field, 0, field.type)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
+# A JSON value: None, bool, int, float, str, list, dict.
 Json: TypeAlias = Any
-"""A JSON value: None, bool, int, float, str, list, dict."""
 
 
 class _Missing:
@@ -186,22 +186,22 @@ Named: TypeAlias = Record | Enum | Fixed
 Node: TypeAlias = Primitive | Array | Map | Union | Record | Enum | Fixed | Unresolved
 
 _KINDS: Final = ("string", "bytes", "int", "long", "float", "double", "boolean", "null")
+# The primitives without properties: shared by all schemas, so they may be compared by identity.
 PRIMITIVES: Final[dict[str, Primitive]] = {kind: Primitive(kind, None, f'"{kind}"') for kind in _KINDS}
-"""The primitives without properties: shared by all schemas, so they may be compared by identity."""
 
+# The unions of two such primitives, shared likewise: most fields that may be null are one of these.
 PAIRS: Final[dict[tuple[str, str], Union]] = {
     (one, other): Union([PRIMITIVES[one], PRIMITIVES[other]], f'["{one}","{other}"]')
     for one in _KINDS
     for other in _KINDS
     if one != other
 }
-"""The unions of two such primitives, shared likewise: most fields that may be null are one of these."""
 
 TYPE_NAMES: Final = frozenset(PRIMITIVES) | {"record", "enum", "array", "map", "union", "fixed"}
 
 
 def type_name(node: Node) -> str:
-    """The name under which a union knows a branch: full name, or name of the type."""
+    """Return the name under which a union knows a branch: full name, or name of the type."""
     if type(node) is Record or type(node) is Enum or type(node) is Fixed:
         return node.name.full
     return node.kind

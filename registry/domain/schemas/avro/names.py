@@ -10,8 +10,8 @@ from registry.domain.schemas.contract import InvalidSchema
 
 from .model import TYPE_NAMES, Name
 
+# Raises :class:`InvalidSchema` for what may not be a name.
 NameCheck: TypeAlias = Callable[[object], None]
-"""Raises :class:`InvalidSchema` for what may not be a name."""
 
 _LETTERS: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
 

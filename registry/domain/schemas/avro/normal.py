@@ -47,7 +47,7 @@ _INCOMPATIBLE: Final = ("avro.java.string", "java-class", "java-key-class", "jav
 
 
 def normal_form(node: Node) -> Node:
-    """A normalised copy of ``node``."""
+    """Return a normalised copy of ``node``."""
     return run(_normal(node, {}))
 
 
@@ -92,7 +92,7 @@ def _record(node: Record, done: dict[int, Node]) -> Walk[None]:
 
 
 def _default(node: Node, value: Json) -> Walk[Json]:
-    """A default as Java reads and prints a value of its type; a union's as one of its first branch."""
+    """Return a default as Java reads and prints a value of its type; a union's as one of its first branch."""
     if type(node) is Union:
         node = node.branches[0] if node.branches else _ANY
     if type(value) is dict:
@@ -160,7 +160,7 @@ def _logical_first(node: Primitive | Fixed) -> dict[str, Json] | None:
 
 
 def _is_logical(node: Primitive | Fixed, props: dict[str, Json]) -> bool:
-    """Whether the logical type is one that Java knows and accepts here."""
+    """Return true if the logical type is one that Java knows and accepts here."""
     name = props.get("logicalType")
     if type(name) is not str or any(type(props.get(key)) is str for key in _INCOMPATIBLE):
         return False

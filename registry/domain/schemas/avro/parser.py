@@ -71,7 +71,7 @@ class Parser:
         self._start(strict=False, exact=False)
 
     def read(self, text: str, *, strict: bool) -> Node:
-        """The schema in ``text``; ``strict`` as for new schemas. Raises :class:`InvalidSchema`."""
+        """Return the schema in ``text``; ``strict`` as for new schemas. Raises :class:`InvalidSchema`."""
         known = dict(self.known) if self.known else None
         self._start(strict, exact=False)
         try:
@@ -101,7 +101,7 @@ class Parser:
         return node
 
     def _leaf(self, value: Json, space: str | None) -> Node | None:
-        """The node of a value that holds no further definitions, else None."""
+        """Return the node of a value that holds no further definitions, else None."""
         if type(value) is str:
             return PRIMITIVES.get(value) or self._find(value, space)
         if type(value) is list:
@@ -123,7 +123,7 @@ class Parser:
         return self._find(kind, space)
 
     def _plain_union(self, value: list[Json], space: str | None) -> Union | None:
-        """The union of a list of names; None where the list holds more than names."""
+        """Return the union of a list of names; None where the list holds more than names."""
         if not all(type(item) is str for item in value):
             return None
         shared = PAIRS.get((value[0], value[1])) if len(value) == 2 else None
@@ -215,7 +215,7 @@ class Parser:
         return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
 
     def _default(self, name: str, node: Node, default: Json) -> Json:
-        """The default of a field as it is kept: checked, and a number where a text stands for one."""
+        """Return the default of a field as it is kept: checked, and a number where a text stands for one."""
         if default is not None:
             if type(default) is str and node.kind in _FLOATING:
                 default = _java_double(default)
@@ -313,7 +313,7 @@ def _no(what: str, value: Json) -> NoReturn:
 
 
 def _text(value: dict[str, Json], key: str) -> str | None:
-    """A text attribute; anything but a string counts as absent."""
+    """Return a text attribute; anything but a string counts as absent."""
     text = value.get(key)
     return text if type(text) is str else None
 

@@ -37,7 +37,7 @@ def _write(each: Record | Field, said: list[str]) -> None:
 
 
 def _entities(node: Node) -> Iterator[tuple[Entity, Record | Field]]:
-    """Each record once, then its fields, then what is in them."""
+    """Yield each record once, then its fields, then what is in them."""
     seen: set[str] = set()
     waiting: list[Node | tuple[str, Field]] = [node]
     while waiting:

@@ -39,7 +39,7 @@ def differences(
 
 
 def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> Found:
-    """All changes, harmless ones too."""
+    """Return all changes, harmless ones too."""
     incompatible: set[_Pair] = set()
     harmless = harmless_under(policy)
     while True:
@@ -69,7 +69,7 @@ class Comparison:
         return {pair for pair in self._assumed if not (self._found[pair] or _NOTHING).compatible}
 
     def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
-        """The changes from ``old`` to ``new``; either may be absent."""
+        """Return the changes from ``old`` to ``new``; either may be absent."""
         self.budget.spend()
         if old is None or new is None:
             found = Found(self._harmless, (old, new))
@@ -126,7 +126,7 @@ class Comparison:
         return found
 
     def _into_branch(self, old: Node, new: Combined) -> Walk[Found | None]:
-        """A schema that becomes one of several: the first branch that takes its data."""
+        """Return a schema that becomes one of several: the first branch that takes its data."""
         alone = len(new.branches) == 1
         for branch in new.branches if alone or new.criterion in _SUMS else ():
             inner: Found = yield self.compare(old, branch)
@@ -135,7 +135,7 @@ class Comparison:
         return None
 
     def _out_of_branch(self, old: Combined, new: Node) -> Walk[Found | None]:
-        """A combination that becomes a schema alone: the first branch whose data it takes."""
+        """Return a combination that becomes a schema alone: the first branch whose data it takes."""
         alone = len(old.branches) == 1
         for branch in old.branches if alone or old.criterion == "allOf" else ():
             inner: Found = yield self.compare(branch, new)
@@ -229,7 +229,7 @@ def _is_widened(old: Combined, new: Combined) -> bool:
 
 
 def _distinct(node: Combined) -> list[Node]:
-    """The branches without those that say what an earlier one says."""
+    """Return the branches without those that say what an earlier one says."""
     distinct: dict[Any, Node] = {}
     for key, branch in zip(node.keys, node.branches, strict=True):
         distinct.setdefault(key, branch)

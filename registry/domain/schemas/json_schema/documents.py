@@ -20,8 +20,8 @@ from registry.domain.schemas.json_scanner import Json
 from .drafts import META_SCHEMAS, Draft
 from .text import read
 
+# ``referencing``'s own.
 Resolver = Any
-"""``referencing``'s own."""
 
 
 class Place(NamedTuple):
@@ -65,8 +65,8 @@ class Documents:
         self._base = base
         registry = _crawled(registry) if refers else registry
         self._bare: Resolver = registry.resolver()
+        # Where the schema itself stands.
         self.top = Place(registry.resolver(base), draft)
-        """Where the schema itself stands."""
 
     def _resource(self, contents: Json) -> Resource[Any]:
         self._roots.add(id(contents))

@@ -25,16 +25,16 @@ from registry.domain.schemas.json_scanner import Json
 class Draft:
     """One draft, by what differs from the others."""
 
+    # Without its scheme, as ``$schema`` names it.
     uri: str
-    """Without its scheme, as ``$schema`` names it."""
     meta: str
     specification: Specification[Any]
     validator: Any
     id_keyword: str = "$id"
+    # 2019-09 and later: keywords stand beside ``$ref``, and there are ``$defs`` and ``unevaluated…``.
     modern: bool = False
-    """2019-09 and later: keywords stand beside ``$ref``, and there are ``$defs`` and ``unevaluated…``."""
+    # Whether ``true`` and ``false`` are schemas.
     booleans: bool = True
-    """Whether ``true`` and ``false`` are schemas."""
 
 
 DRAFT_4: Final = Draft(
@@ -73,9 +73,10 @@ DRAFT_2020_12: Final = Draft(
 )
 _BY_URI: Final = {draft.uri: draft for draft in (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12)}
 
+# What the meta-schemas demand of values beside their types, and Confluent's parsers do not.
 _UNMINDED: Final = frozenset({"minItems", "uniqueItems", "minimum", "exclusiveMinimum", "format", "pattern"})
-"""What the meta-schemas demand of values beside their types, and Confluent's parsers do not."""
 
+# Keywords that Confluent's parsers leave alone.
 _NOTES: Final = frozenset(
     {
         "$comment", "$vocabulary", "contentEncoding", "contentMediaType", "contentSchema",
@@ -83,20 +84,19 @@ _NOTES: Final = frozenset(
         "deprecated", "examples", "readOnly", "writeOnly",
     }
 )  # fmt: skip
-"""Keywords that Confluent's parsers leave alone."""
 
+# Characters of a value whose verdict is remembered.
 _KEPT_MAX: Final = 100
-"""Characters of a value whose verdict is remembered."""
 
 _TEXTS: Final = frozenset({"$id", "$ref", "$schema", "description", "format", "id", "pattern", "title"})
 
 
+# The meta-schemas' contents, by identity.
 META_SCHEMAS: Final = {id(REGISTRY.contents(draft.meta)): draft for draft in _BY_URI.values()}
-"""The meta-schemas' contents, by identity."""
 
 
 def draft_of(schema: Json) -> Draft:
-    """The draft that ``$schema`` names, by http or https, with or without ``#``; else draft 07."""
+    """Return the draft that ``$schema`` names, by http or https, with or without ``#``; else draft 07."""
     named = schema.get("$schema") if type(schema) is dict else None
     if type(named) is not str:
         return DRAFT_7
@@ -126,7 +126,7 @@ def check(schema: Json, draft: Draft) -> None:
 
 
 def _is_plain(name: str, value: Json) -> bool:
-    """Whether the value is right beyond doubt, so that the library need not be asked."""
+    """Return true if the value is right beyond doubt, so that the library need not be asked."""
     if name == "properties":
         return type(value) is dict and all(type(each) is dict for each in value.values())
     if name == "required":
@@ -153,7 +153,7 @@ def _error(draft: Draft, name: str, value: Json) -> str | None:
 
 
 def _cut(value: Json, depth: int) -> Json:
-    """The value without what lies deeper than a keyword's own value goes."""
+    """Return the value without what lies deeper than a keyword's own value goes."""
     if type(value) is dict:
         return {name: _cut(each, depth - 1) for name, each in value.items()} if depth >= 0 else {}
     if type(value) is list:

@@ -16,6 +16,7 @@ from .found import Told
 from .model import MISSING, Node
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf", "type", "$ref")
+# The keywords that changes of a schema as a whole are about.
 _KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "ID_CHANGED": ("$id", "id"),
     "TITLE_CHANGED": ("title",),
@@ -26,14 +27,13 @@ _KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "COMBINED_TYPE_CHANGED": _CRITERIA,
     "COMBINED_TYPE_EXTENDED": _CRITERIA,
 }
-"""The keywords that changes of a schema as a whole are about."""
 _HOLDERS: Final = {
     "properties": ("properties",),
     "dependencies": ("dependencies", "dependentRequired", "dependentSchemas"),
     "items": ("prefixItems", "items"),
 }
+# What later drafts say by another keyword.
 _INSTEAD: Final = {"additionalItems": ("items",), "minContains": ("contains",)}
-"""What later drafts say by another keyword."""
 _BOTH_SCHEMAS: Final = Told("TYPE_CHANGED", "#/", False, ())
 
 
@@ -53,7 +53,7 @@ def changes(
     *,
     lines: bool,
 ) -> list[Change]:
-    """All changes. Raises :class:`~.contract.Exhausted`."""
+    """Return all changes. Raises :class:`~.contract.Exhausted`."""
     found = compare(writer.node, reader.node, budget, policy)
     everything = found.told(budget)
     if not found.compatible and all(each.harmless for each in everything):

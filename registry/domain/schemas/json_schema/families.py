@@ -46,7 +46,7 @@ def of(draft: Draft) -> dict[str, frozenset[str]]:
 
 
 def string(schema: dict[str, Json]) -> String:
-    """A text's limits."""
+    """Return a text's limits."""
     node = String()
     node.max_length, node.min_length = schema.get("maxLength"), schema.get("minLength")
     node.pattern = schema.get("pattern")

@@ -39,6 +39,7 @@ def _or_lenient(fix: Fix) -> Fix:
     return Fix(fix.backward + _LENIENT, fix.forward + _LENIENT)
 
 
+# For every kind of change that does harm.
 FIXES: Final[dict[str, Fix]] = {
     **dict.fromkeys(
         (
@@ -156,4 +157,3 @@ FIXES: Final[dict[str, Fix]] = {
         "let `not` exclude no less than in the old schema: {old}",
     ),
 }  # fmt: skip
-"""For every kind of change that does harm."""

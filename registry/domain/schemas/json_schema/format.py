@@ -37,8 +37,8 @@ class JsonSchema:
     def __init__(self, value: Json, dependencies: Sequence[Dependency]) -> None:
         self.value: Final = value
         self._dependencies = dependencies
+        # The text as Jackson prints it again: compact, members in the order they had.
         self.canonical: Final = printed(value)
-        """The text as Jackson prints it again: compact, members in the order they had."""
         self._normalized: str | None = None
         self._node: Node | None = None
 
@@ -73,7 +73,7 @@ class JsonSchema:
         return self.canonical
 
     def field_names(self) -> frozenset[str]:
-        """The properties listed at the top."""
+        """Return the properties listed at the top."""
         properties = self.value.get("properties") if type(self.value) is dict else None
         return frozenset(properties if type(properties) is dict else ())
 
@@ -92,7 +92,7 @@ class JsonSchema:
         return tags.tagged(self.value)
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """The canonical text, with the tags as the last keyword where there were none."""
+        """Return the canonical text, with the tags as the last keyword where there were none."""
         value = read(self.canonical)
         tags.change(value, changes(add, remove, also))
         return printed(value)
@@ -144,7 +144,7 @@ class JsonFormat(Comparing[JsonSchema]):
         *,
         lines: bool,
     ) -> list[Change]:
-        """All changes that Confluent knows of."""
+        """Return all changes that Confluent knows of."""
         from . import explaining  # noqa: PLC0415
 
         old, new = (explaining.Side(each.node(), each.value) for each in (writer, reader))

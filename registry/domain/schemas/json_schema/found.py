@@ -10,11 +10,11 @@ from registry.domain.schemas.contract import Budget
 from .changes import HARMLESS
 from .model import Node
 
+# Told at most: schemas that share parts can differ in exponentially many places.
 MAX_CHANGES: Final = 1000
-"""Told at most: schemas that share parts can differ in exponentially many places."""
 
+# Of all paths told together.
 MAX_CHARACTERS: Final = 1_000_000
-"""Of all paths told together."""
 
 Pair = tuple[Node | None, Node | None]
 
@@ -23,12 +23,12 @@ class Told(NamedTuple):
     """One change, and the pair it was found between."""
 
     change: str
+    # From the top, such as ``#/properties/a``.
     path: str
-    """From the top, such as ``#/properties/a``."""
     harmless: bool
+    # The pair of nodes that it lies in with the path below it, and likewise those that this pair lies in, the
+    # nearest first.
     pairs: tuple[tuple[Pair, str], ...]
-    """The pair of nodes that it lies in with the path below it, and likewise those that this pair lies in,
-    the nearest first."""
 
 
 class Found:
@@ -45,8 +45,8 @@ class Found:
     ) -> None:
         """``harmless``: kinds of change that do no harm; ``pair``: the old and the new node."""
         self.parts: list[tuple[str, str | Found]] = []
+        # Whether all are harmless.
         self.compatible = compatible
-        """Whether all are harmless."""
         self.pair = pair
         self._harmless = harmless
 
@@ -73,7 +73,7 @@ class Found:
         return [(each.change, each.path) for each in self.told(budget, harmless=harmless)]
 
     def told(self, budget: Budget, *, harmless: bool = True) -> list[Told]:
-        """The same, each with where it was found."""
+        """Return the same, each with where it was found."""
         told: list[Told] = []
         characters = 0
         # Places are linked from below, so that a path is only written out where something is told of it.
@@ -98,8 +98,8 @@ class Found:
         return told
 
 
+# How far up a part is sought that a branch or a truth value does not show by itself.
 _PAIRS_MAX: Final = 4
-"""How far up a part is sought that a branch or a truth value does not show by itself."""
 
 
 class _Place:
@@ -113,7 +113,7 @@ class _Place:
         self.pair = pair
 
     def path(self, last: str) -> str:
-        """The path of what lies at ``last`` below here."""
+        """Return the path of what lies at ``last`` below here."""
         steps = [last] if last else []
         place: _Place | None = self
         while place is not None:

@@ -49,7 +49,7 @@ class _Loader:
         return top
 
     def _node(self, schema: Json, place: Place, *, entered: bool = False) -> Node:
-        """The node of a schema, whose contents may still have to be filled in.
+        """Return the node of a schema, whose contents may still have to be filled in.
 
         ``entered``: ``place`` is that of its contents, an id of its own is counted in.
         """

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from registry.domain.schemas.json_scanner import Json
 
+# In the place of a default that is not there.
 MISSING: Final[Any] = object()
-"""In the place of a default that is not there."""
 
 
 class Node:
@@ -21,17 +21,17 @@ class Node:
     __slots__ = ("default", "description", "id", "is_bytes", "kind", "raw", "title")
 
     def __init__(self, kind: str) -> None:
+        # ``string``, ``number``, ``boolean``, ``null``, ``object``, ``array``, ``enum``, ``const``, ``not``,
+        # ``conditional``, ``combined``, ``reference``, ``empty`` (``true`` too) or ``false``.
         self.kind: Final = kind
-        """``string``, ``number``, ``boolean``, ``null``, ``object``, ``array``, ``enum``, ``const``, ``not``,
-        ``conditional``, ``combined``, ``reference``, ``empty`` (``true`` too) or ``false``."""
         self.id: Json = None
         self.title: Json = None
         self.description: Json = None
         self.default: Json = MISSING
+        # Whether it stands for bytes in Kafka Connect (``connect.type``).
         self.is_bytes = False
-        """Whether it stands for bytes in Kafka Connect (``connect.type``)."""
+        # The JSON that it was read from.
         self.raw: Json = MISSING
-        """The JSON that it was read from."""
 
 
 class String(Node):
@@ -90,8 +90,8 @@ class Combined(Node):
         super().__init__("combined")
         self.criterion: Final = criterion
         self.branches: list[Node] = []
+        # For each branch what it shares with the branches that say the same.
         self.keys: list[Any] = []
-        """For each branch what it shares with the branches that say the same."""
 
 
 class Reference(Node):
@@ -101,8 +101,8 @@ class Reference(Node):
 
     def __init__(self) -> None:
         super().__init__("reference")
+        # As it is written.
         self.name = ""
-        """As it is written."""
         self.target: Node
 
 
@@ -138,10 +138,10 @@ class Array(Node):
 
     def __init__(self) -> None:
         super().__init__("array")
+        # What every item is.
         self.all_items: Node | None = None
-        """What every item is."""
+        # What the first items are, one by one.
         self.items: list[Node] = []
-        """What the first items are, one by one."""
         self.permits_additional = True
         self.additional: Node | None = None
         self.unevaluated: Node | None = None

@@ -91,7 +91,7 @@ def _addition(new: Object, name: str) -> str:
 
 
 def _is_open(node: Object) -> bool:
-    """Whether a property may be named and look as it likes."""
+    """Return true if a property may be named and look as it likes."""
     return (
         node.permits_additional
         and node.additional is None

@@ -17,7 +17,7 @@ class Sameness:
         self._of: dict[int, int] = {}
 
     def key(self, value: Json) -> Any:
-        """A number for an array or an object, else a pair; members may stand in any order."""
+        """Return a number for an array or an object, else a pair; members may stand in any order."""
         todo = [value]
         while todo:
             piece = todo[-1]

@@ -19,8 +19,8 @@ from registry.domain.schemas.json_scanner import MAX_NUMBER, WORDS, Json, Scanne
 from registry.domain.schemas.json_text import printed as printed_slowly
 from registry.domain.schemas.trampoline import Walk, run
 
+# Arrays and objects inside one another; a level of a schema takes two.
 MAX_DEPTH: Final = 20_000
-"""Arrays and objects inside one another; a level of a schema takes two."""
 
 _MAX_POWER: Final = 2**31 - 1
 _BLANKS: Final = " \t\r\n"
@@ -34,7 +34,7 @@ _INFINITE: Final = {
 
 
 def read(text: str) -> Json:
-    """The JSON value of a text. Raises :class:`InvalidSchema`."""
+    """Return the JSON value of a text. Raises :class:`InvalidSchema`."""
     try:
         value = _decoder.decode(text)
     except RecursionError:
@@ -98,7 +98,7 @@ _encoder: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 def printed(value: Json) -> str:
-    """The value as compact JSON."""
+    """Return the value as compact JSON."""
     try:
         out = _encoder.encode(value)
     except RecursionError:
@@ -114,7 +114,7 @@ def _upper(match: re.Match[bytes]) -> bytes:
 
 
 def ordered(value: Json) -> Json:
-    """The value with the members of all objects sorted by name, as Java sorts strings."""
+    """Return the value with the members of all objects sorted by name, as Java sorts strings."""
     return run(_ordered(value))
 
 
@@ -144,7 +144,7 @@ def same_value(one: Json, other: Json) -> bool:
 
 
 def value_key(value: Json) -> str:
-    """A text that two values share exactly when they are the same."""
+    """Return a text that two values share exactly when they are the same."""
     return printed_slowly(run(_plain(value)))
 
 

@@ -89,17 +89,17 @@ _TEXTS: Final = {
     "confluent/type/variant.proto": VARIANT,
 }
 
+# By import path.
 FILES: Final[dict[str, File]] = {path: file_of(proto) for path, proto in _GOOGLE.items()} | {
     path: parse(text) for path, text in _TEXTS.items()
 }
-"""By import path."""
 
 _NAMES: Final = Names(parse(""), FILES.items(), bundled=False)
 
+# The same as descriptors, each after those that it imports.
 PROTOS: Final[dict[str, descriptor_pb2.FileDescriptorProto]] = _GOOGLE | {
     path: bare_descriptor(FILES[path], _NAMES, path) for path in _TEXTS
 }
-"""The same as descriptors, each after those that it imports."""
 
 TYPES: Final[dict[str, Declared]] = _NAMES.types
 EXTENSIONS: Final[dict[str, Extension]] = _NAMES.extensions

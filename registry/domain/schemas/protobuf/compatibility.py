@@ -14,9 +14,10 @@ from registry.domain.schemas.contract import Budget, Difference
 from .model import SCALARS, Constant, EnumType, Field, FieldType, File, MapType, Message, OneOf
 from .names import Declared, Names, inside
 
+# A file and all that it can name.
 Sides = tuple[File, Names]
-"""A file and all that it can name."""
 
+# The changes that make old data unreadable, in Confluent's words; all others are compatible.
 _SENTENCES: Final[Mapping[str, str]] = {
     "PACKAGE_CHANGED": "The package at {path} in the {reader} schema does not match the package in the"
     " {writer} schema",
@@ -40,8 +41,8 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "FIELD_MOVED_TO_EXISTING_ONEOF": "A field in the oneof at path {path} in the {reader} schema is outside"
     " an existing oneof in the {writer} schema",
 }
-"""The changes that make old data unreadable, in Confluent's words; all others are compatible."""
 
+# Scalars that share an encoding can take each other's place; so can an enum and a general number.
 _GROUPS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool"), "general"),
     **dict.fromkeys(("sint32", "sint64"), "signed"),
@@ -51,7 +52,6 @@ _GROUPS: Final[Mapping[str, str]] = {
     "float": "float",
     "double": "double",
 }
-"""Scalars that share an encoding can take each other's place; so can an enum and a general number."""
 
 
 Said = File | Message | EnumType | Constant | OneOf | Field
@@ -79,14 +79,14 @@ class Change(NamedTuple):
 
 
 def changes(old: Sides, new: Sides, budget: Budget) -> list[Change]:
-    """All changes from ``old`` to ``new``, compatible ones too."""
+    """Return all changes from ``old`` to ``new``, compatible ones too."""
     return _Comparison(old[1], new[1], budget).of_files(old[0], new[0])
 
 
 def differences(
     writer: Sides, reader: Sides, reader_is: Literal["new", "old"], budget: Budget
 ) -> list[Difference]:
-    """The incompatible changes from what was written to what reads it."""
+    """Return the incompatible changes from what was written to what reads it."""
     return [
         Difference(each.type, each.path, message(each, reader_is))
         for each in changes(writer, reader, budget)
@@ -95,7 +95,7 @@ def differences(
 
 
 def message(change: Change, reader_is: Literal["new", "old"]) -> str:
-    """An incompatible change in Confluent's words."""
+    """Return an incompatible change in Confluent's words."""
     writer_is = "old" if reader_is == "new" else "new"
     path = f"'{change.path}'"
     sentence = _SENTENCES[change.type].format(path=path, reader=reader_is, writer=writer_is)
@@ -108,8 +108,8 @@ class _At(NamedTuple):
     path: tuple[str, ...]
     old: str
     new: str
+    # Those whose types are compared.
     fields: tuple[Item, Item] | None = None
-    """Those whose types are compared."""
 
     def inside(self, name: str) -> _At:
         return _At((*self.path, name), inside(self.old, name), inside(self.new, name))
@@ -125,8 +125,8 @@ class _Pair(NamedTuple):
     new: Declared
 
 
+# Adds changes; is told of each pair whether the new definition reads what the old one wrote.
 _Work = Generator[_Pair, bool, None]
-"""Adds changes; is told of each pair whether the new definition reads what the old one wrote."""
 
 
 class _Kind(NamedTuple):

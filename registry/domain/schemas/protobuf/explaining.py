@@ -31,7 +31,7 @@ def explained(
     *,
     lines: bool,
 ) -> list[contract.Change]:
-    """All changes. Raises :class:`~.contract.Exhausted`."""
+    """Return all changes. Raises :class:`~.contract.Exhausted`."""
     found = changes((writer.file, writer.names), (reader.file, reader.names), budget)
     sides = (_Shown(writer, lines=lines), _Shown(reader, lines=lines))
     return [_explained(each, reader_is, *sides) for each in found]

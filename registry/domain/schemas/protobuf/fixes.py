@@ -13,6 +13,7 @@ def _either(text: str) -> Fix:
 
 _NEW_NUMBER: Final = "keep `{old}`, or keep its number reserved and give the new field a number of its own"
 
+# For every kind of change that does harm.
 FIXES: Final[dict[str, Fix]] = {
     "PACKAGE_CHANGED": _either("keep the package as it is in the old schema: `{old}`"),
     "MESSAGE_REMOVED": Fix(
@@ -38,4 +39,3 @@ FIXES: Final[dict[str, Fix]] = {
         "keep in the oneof `{name}` the fields that the old schema has in it",
     ),
 }
-"""For every kind of change that does harm."""

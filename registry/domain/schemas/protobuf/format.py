@@ -67,7 +67,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         *,
         lines: bool,
     ) -> list[Change]:
-        """All changes that Confluent knows of."""
+        """Return all changes that Confluent knows of."""
         from .explaining import explained  # noqa: PLC0415 (as above)
 
         return explained(writer, reader, reader_is, budget, lines=lines)

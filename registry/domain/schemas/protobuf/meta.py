@@ -74,8 +74,8 @@ message Variant {
 """
 _NUMBER: Final = 1088
 _BYTES: Final = 2
+# How field 1088 begins on the wire.
 _TAG: Final = b"\x82\x44"
-"""How field 1088 begins on the wire."""
 _VALUE_FIRST: Final = frozenset({"precision", "scale"})
 
 

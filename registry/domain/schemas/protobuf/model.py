@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+# The highest number of a field, which a range calls ``max``.
 TAG_MAX: Final = 536_870_911
-"""The highest number of a field, which a range calls ``max``."""
 
+# Types that name no declaration.
 SCALARS: Final = frozenset(
     {"double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64"}
     | {"fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes"}
 )
-"""Types that name no declaration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class Option:
 
     name: str
     value: Value
+    # Whether the name stood in parentheses.
     custom: bool = False
-    """Whether the name stood in parentheses."""
 
 
+# A string, a word, a nested option, a message in braces, or a list.
 Value: TypeAlias = str | Word | Option | Mapping[str, "Value"] | tuple["Value", ...]
-"""A string, a word, a nested option, a message in braces, or a list."""
 
+# What is reserved or open for extensions: a name, one number, or a range with both ends.
 Span: TypeAlias = str | int | tuple[int, int]
-"""What is reserved or open for extensions: a name, one number, or a range with both ends."""
 
 
 class MapType(NamedTuple):
@@ -64,8 +64,8 @@ FieldType: TypeAlias = str | MapType
 class Field(NamedTuple):
     """A field of a message, of a oneof or of an extension."""
 
+    # ``required``, ``optional``, ``repeated`` or nothing.
     label: str
-    """``required``, ``optional``, ``repeated`` or nothing."""
     type: FieldType
     name: str
     tag: int
@@ -130,13 +130,13 @@ class Message(NamedTuple):
     options: tuple[Option, ...]
 
     def all_fields(self) -> Iterator[Field]:
-        """The fields of the message itself, then those of its oneofs."""
+        """Yield the fields of the message itself, then those of its oneofs."""
         yield from self.fields
         for oneof in self.oneofs:
             yield from oneof.fields
 
     def all_groups(self) -> Iterator[Group]:
-        """The groups of the message itself, then those of its oneofs."""
+        """Yield the groups of the message itself, then those of its oneofs."""
         yield from self.groups
         for oneof in self.oneofs:
             yield from oneof.groups
@@ -183,5 +183,5 @@ class File(NamedTuple):
     services: tuple[Service, ...]
 
     def messages(self) -> Iterator[Message]:
-        """The messages at the top."""
+        """Return the messages at the top."""
         return (each for each in self.types if isinstance(each, Message))

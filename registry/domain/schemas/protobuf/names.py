@@ -20,8 +20,8 @@ class Declared(NamedTuple):
     full_name: str
     package: str
     type: Message | EnumType
+    # The import that brings it; empty for what the schema itself declares.
     path: str
-    """The import that brings it; empty for what the schema itself declares."""
 
     @property
     def local_name(self) -> str:
@@ -63,11 +63,11 @@ class Names:
         return next((each for each in map(self._type, _candidates(name, scope)) if each), None)
 
     def extension(self, name: str, scope: str) -> str | None:
-        """The full name of the extension field that an option in ``scope`` is called after."""
+        """Return the full name of the extension field that an option in ``scope`` is called after."""
         return next((each for each in _candidates(name, scope) if self.extension_called(each)), None)
 
     def extension_called(self, full_name: str) -> Extension | None:
-        """The extension of this name."""
+        """Return the extension of this name."""
         found = self.extensions.get(full_name)
         if found is None and full_name.startswith(self._bundled):
             from .bundled import EXTENSIONS  # noqa: PLC0415 (protobuf is loaded when its types are asked for)
@@ -121,7 +121,7 @@ def _candidates(name: str, scope: str) -> Iterator[str]:
 
 
 def inside(scope: str, name: str) -> str:
-    """The full name of what is declared in a scope."""
+    """Return the full name of what is declared in a scope."""
     return f"{scope}.{name}" if scope else name
 
 
@@ -137,7 +137,7 @@ def declarations(file: File) -> Iterator[tuple[str, Message | EnumType]]:
 
 
 def extends(file: File) -> Iterator[tuple[str, Extend]]:
-    """The ``extend`` statements of a file with their scopes."""
+    """Yield the ``extend`` statements of a file with their scopes."""
     yield from ((file.package, each) for each in file.extends)
     for name, declared in declarations(file):
         if isinstance(declared, Message):
@@ -145,6 +145,6 @@ def extends(file: File) -> Iterator[tuple[str, Extend]]:
 
 
 def extension_fields(file: File) -> Iterator[tuple[str, Field]]:
-    """The extension fields of a file by full name."""
+    """Yield the extension fields of a file by full name."""
     for scope, extend in extends(file):
         yield from ((inside(scope, field.name), field) for field in extend.fields)

@@ -10,14 +10,14 @@ from typing import Final
 
 _INTEGER: Final = re.compile(r"(-?)(0[xX][0-9A-Fa-f]+|[0-9]+)")
 _DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+# Digits; what is longer, or would become so, is left as it is.
 _LENGTH_MAX: Final = 400
-"""Digits; what is longer, or would become so, is left as it is."""
 _PLACES: Final = Decimal("0.001")
 _EXACT: Final = Context(prec=2 * _LENGTH_MAX)
 
 
 def normal(text: str) -> str:
-    """``text`` without grouping and with three decimals at most; what is no number stays.
+    """Return ``text`` without grouping and with three decimals at most; what is no number stays.
 
     Java reads a number with few decimals as a float, so of a large one only the first digits remain.
     """

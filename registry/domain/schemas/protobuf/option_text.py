@@ -33,12 +33,12 @@ _TEXT_MAX: Final = 16 * 1024 * 1024
 
 
 def quoted(text: str) -> str:
-    """A string in quotes; characters without an escape of their own stand as they are."""
+    """Return a string in quotes; characters without an escape of their own stand as they are."""
     return '"' + _ESCAPED.sub(lambda found: _ESCAPES[found.group()], text) + '"'
 
 
 def indented(text: str) -> str:
-    """Each line, empty ones too, two blanks further to the right. Raises :class:`InvalidSchema`.
+    """Return each line, empty ones too, two blanks further to the right. Raises :class:`InvalidSchema`.
 
     Short lines that are nested deep could grow a hundredfold, so there is an end to it.
     """
@@ -55,7 +55,7 @@ class OptionText:
         self._ignore_custom = ignore_custom
 
     def chosen(self, options: Sequence[Option], scope: str) -> Sequence[Option]:
-        """The options that are printed, in their order."""
+        """Return the options that are printed, in their order."""
         if not options:
             return options
         if self._ignore_custom:
@@ -149,7 +149,7 @@ def _merged(same: Sequence[Option]) -> Option:
 
 
 def _united(values: Iterable[Value]) -> Value:
-    """Each value once; their texts are compared, because they can be many."""
+    """Return each value once; their texts are compared, because they can be many."""
     listed = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     return tuple({repr(one): one for one in listed}.values())
 

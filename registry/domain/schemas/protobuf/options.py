@@ -7,8 +7,8 @@ from typing import Final
 from .model import Option, Value, Word
 from .source import Source
 
+# Nested values; protobuf reads no deeper messages either.
 _DEPTH_MAX: Final = 100
-"""Nested values; protobuf reads no deeper messages either."""
 
 
 def in_brackets(source: Source) -> tuple[Option, ...]:

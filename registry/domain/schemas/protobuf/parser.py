@@ -29,14 +29,14 @@ from .options import in_brackets, statement
 from .source import Source
 
 _T = TypeVar("_T", Message, EnumType, Message | EnumType, Service)
+# Nested messages. Protobuf itself reads a descriptor no deeper; its compiler stops at 32.
 DEPTH_MAX: Final = 100
-"""Nested messages. Protobuf itself reads a descriptor no deeper; its compiler stops at 32."""
 _LABELS: Final = frozenset({"required", "optional", "repeated"})
 _SYNTAXES: Final = frozenset({"proto2", "proto3"})
 
 
 def parse(text: str) -> File:
-    """The file that ``text`` declares. Raises :class:`InvalidSchema` with line and column."""
+    """Return the file that ``text`` declares. Raises :class:`InvalidSchema` with line and column."""
     return _Parser(Source(text)).file()
 
 
@@ -273,7 +273,7 @@ class _Parser:
                 raise source.error("expected ',' or ';'")
 
     def _extensions(self) -> tuple[Span, ...]:
-        """The ranges; what their options declare is checked by nobody and is left out."""
+        """Return the ranges; what their options declare is checked by nobody and is left out."""
         source = self._source
         spans: list[Span] = []
         while True:

@@ -16,8 +16,8 @@ from .names import Names
 from .to_descriptor import descriptor
 from .understood import Understanding
 
+# What Confluent calls the file itself.
 _OWN: Final = "default"
-"""What Confluent calls the file itself."""
 _NOTHING: Final = File("", "", (), (), (), (), (), ())
 
 
@@ -31,7 +31,7 @@ class Pools:
         self._known = {*PROTOS, *(path for path, _ in self._dependencies)}
 
     def descriptor(self) -> FileDescriptorProto:
-        """The descriptor of the file itself, options included. Raises :class:`InvalidSchema`."""
+        """Return the descriptor of the file itself, options included. Raises :class:`InvalidSchema`."""
         understanding = Understanding(self._names, self._pool_or_none)
         return descriptor(self._file, self._names, _OWN, understanding, self._known)
 

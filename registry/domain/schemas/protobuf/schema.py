@@ -102,7 +102,7 @@ class ProtobufSchema:
         Validation(self.file, self.names, self._dependencies).check()
 
     def field_names(self) -> frozenset[str]:
-        """The fields of the first message."""
+        """Return the fields of the first message."""
         first = next(self.file.messages(), None)
         return frozenset([field.name for field in first.all_fields()] if first else ())
 
@@ -111,7 +111,7 @@ class ProtobufSchema:
         return tags.tagged(self.file)
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """The canonical text, with the tags in Confluent's options."""
+        """Return the canonical text, with the tags in Confluent's options."""
         return canonical_text(tags.change(self.file, changes(add, remove, also)))
 
 

@@ -54,14 +54,14 @@ class Source:
         self._at = 0
 
     def peek(self) -> str:
-        """The next character, which stays; empty at the end."""
+        """Return the next character, which stays; empty at the end."""
         token = self._tokens[self._at]
         if token[:1] == "/":
             raise self.error("unterminated comment" if token[1:2] == "*" else "unexpected '/'")
         return token[:1]
 
     def take(self, mark: str) -> bool:
-        """Whether the next character is ``mark``; if so, it is behind now."""
+        """Return true if the next character is ``mark``; if so, it is behind now."""
         if self._tokens[self._at] != mark:
             return False
         self._at += 1
@@ -82,14 +82,14 @@ class Source:
         return token
 
     def name(self) -> str:
-        """A word that does not start with a digit."""
+        """Return a word that does not start with a digit."""
         word = self.word()
         if word[0].isdigit():
             raise self.error("field and constant names cannot start with a digit")
         return word
 
     def integer(self) -> int:
-        """A number of 32 bits, decimal or hexadecimal."""
+        """Return a number of 32 bits, decimal or hexadecimal."""
         word = self.word()
         value = int32(word)
         if value is not None:
@@ -97,7 +97,7 @@ class Source:
         raise self.error(f"expected an integer but was {word}")
 
     def type(self, word: str | None = None) -> str | MapType:
-        """The type of a field, whose first word may have been read already."""
+        """Return the type of a field, whose first word may have been read already."""
         word = self.word() if word is None else word
         if word != "map":
             return word
@@ -109,7 +109,7 @@ class Source:
         return MapType(key, value)
 
     def string(self) -> str:
-        """A quoted string; several in a row are one."""
+        """Return a quoted string; several in a row are one."""
         parts: list[str] = []
         while self.peek() in _QUOTES:
             token = self._tokens[self._at]
@@ -133,7 +133,7 @@ class Source:
         return chr(int(hexadecimal, 16))
 
     def unexpected(self, wanted: str) -> InvalidSchema:
-        """The refusal of what comes next."""
+        """Return the refusal of what comes next."""
         found = self.peek()
         return self.error(f"{wanted} but was '{found}'" if found else "unexpected end of file")
 

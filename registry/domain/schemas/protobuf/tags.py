@@ -45,12 +45,12 @@ def change(file: File, wanted: tags.Changes) -> File:
 class _Placed(NamedTuple):
     path: str
     message: Message
+    # Where the message around it stands; -1: there is none.
     outer: int
-    """Where the message around it stands; -1: there is none."""
 
 
 def _placed(file: File) -> Iterator[_Placed]:
-    """All messages in the order of the text, each behind the one around it."""
+    """Yield all messages in the order of the text, each behind the one around it."""
     waiting = [_Placed(each.name, each, -1) for each in reversed(list(file.messages()))]
     at = 0
     while waiting:
@@ -67,7 +67,7 @@ def _rebuilt(
     records: Mapping[int, tags.Change],
     fields: Mapping[int, Mapping[str, tags.Change]],
 ) -> File:
-    """The file with the changes to the messages at these places, and to their fields by name."""
+    """Return the file with the changes to the messages at these places, and to their fields by name."""
     inner: dict[int, list[Message]] = {}
     for at in range(len(placed) - 1, -1, -1):  # what lies within a message comes before it
         message = placed[at].message
@@ -126,7 +126,7 @@ def _tags(options: Sequence[Option], kind: str) -> list[str]:
 
 
 def _with_tags(options: Sequence[Option], kind: str, wanted: tags.Change) -> tuple[Option, ...]:
-    """The options with all that the meta option says in one, at the place of the first."""
+    """Return the options with all that the meta option says in one, at the place of the first."""
     said: dict[str, Value] = {}
     for option in options:
         if _is_meta(option, kind):

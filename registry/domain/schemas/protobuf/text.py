@@ -40,17 +40,17 @@ _by_tag: Final = attrgetter("tag")
 
 
 def canonical_text(file: File) -> str:
-    """The text that is stored."""
+    """Return the text that is stored."""
     return _Text(None, ignore_extensions=False).file(file)
 
 
 def text_without_extensions(file: File) -> str:
-    """The canonical text without custom options (but Confluent's), ``extensions`` and ``extend``."""
+    """Return the canonical text without custom options (but Confluent's), ``extensions`` and ``extend``."""
     return _Text(None, ignore_extensions=True).file(file)
 
 
 def normal_text(file: File, names: Names) -> str:
-    """The normal form. Raises :class:`InvalidSchema` where a type is not known."""
+    """Return the normal form. Raises :class:`InvalidSchema` where a type is not known."""
     return _Text(names, ignore_extensions=False).file(file)
 
 

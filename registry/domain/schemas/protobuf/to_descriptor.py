@@ -37,8 +37,8 @@ from .model import (
 )
 from .names import Names, inside
 
+# Puts options, found in a scope, into a message of options.
 SetOptions = Callable[[AnyMessage, Sequence[Option], str], None]
-"""Puts options, found in a scope, into a message of options."""
 
 _LABELS: Final = {
     "": FieldDescriptorProto.LABEL_OPTIONAL,
@@ -51,7 +51,7 @@ _INTEGERS: Final = frozenset(name for name in SCALARS if "int" in name or "fixed
 
 
 def bare_descriptor(file: File, names: Names, path: str) -> FileDescriptorProto:
-    """The descriptor without any options but those that make up its structure."""
+    """Return the descriptor without any options but those that make up its structure."""
     return descriptor(file, names, path, _set_nothing)
 
 
@@ -62,7 +62,7 @@ def descriptor(
     set_options: SetOptions,
     known: Collection[str] | None = None,
 ) -> FileDescriptorProto:
-    """The descriptor of a file that is called ``path``. Raises :class:`InvalidSchema`.
+    """Return the descriptor of a file that is called ``path``. Raises :class:`InvalidSchema`.
 
     ``known``: the imports that there are; others are left out, and what is used without an import is added.
     """
@@ -267,7 +267,7 @@ def _ends(span: Span) -> tuple[int, int]:
 
 
 def _entry_name(name: str) -> str:
-    """The compiler's name for the message that stands for a map's entries."""
+    """Return the compiler's name for the message that stands for a map's entries."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 

@@ -14,8 +14,8 @@ from .model import Option, Value, Word
 from .names import Names
 
 _IN_STRINGS: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\000"}
+# Options that are set where the structure is.
 _STRUCTURE: Final = frozenset({"map_entry"})
-"""Options that are set where the structure is."""
 
 
 class Understanding:
@@ -46,7 +46,7 @@ class Understanding:
             options.MergeFromString(extended.SerializePartialToString(deterministic=True))
 
     def _extended(self, options: AnyMessage) -> AnyMessage | None:
-        """An empty message of the same kind, to which the extensions are known."""
+        """Return an empty message of the same kind, to which the extensions are known."""
         if not self._asked:
             self._pool, self._asked = self._find_pool(), True
         try:
