@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Copy all versions of a registry that speaks Confluent's API into an empty Registrar. Ids, versions, references
-# and soft deletions stay; nothing is written to the source, which must not be written to meanwhile.
+# Copy all versions of a registry that speaks Confluent's API into an empty Registrar. It keeps ids, versions,
+# references and soft deletions. It only reads the source, to which nothing else may write meanwhile.
 #
 #     deploy/copy.sh SOURCE_URL TARGET_URL        (needs curl 7.76 or newer, jq 1.6 or newer)
 #
-# If it fails, empty the target and start over: it stays in mode IMPORT until all is there.
+# If it fails, empty the target and start over: it stays in mode IMPORT until everything is copied.
 set -euo pipefail
 [ $# -eq 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 source=${1%/} target=${2%/}
@@ -22,8 +22,8 @@ send() { # METHOD PATH [BODY or @FILE]
 
 uri() { jq -rn --arg text "$1" '$text | @uri'; }
 
-# One line of JSON for each version at URL, soft-deleted ones too ("gone"). By their ids, because what is referred
-# to was there first.
+# One line of JSON for each version at URL, soft-deleted ones too ("gone"). In the order of ids, because
+# referenced schemas have lower ones.
 list() {
     local url=$1 subjects subject path live versions version entry
     subjects=$(get "$url/subjects?deleted=true&subjectPrefix=:*:" | jq -r '.[]')
@@ -57,11 +57,11 @@ while IFS= read -r each; do
     jq 'del(.gone, .subject) | with_entries(select(.value != null))' <<<"$each" >"$work/body"
     send POST "/subjects/$(uri "$(jq -r .subject <<<"$each")")/versions" "@$work/body"
 done <"$work/versions"
-# Backwards, because what is referred to is deleted after what refers to it.
+# In reverse, because a schema can only be deleted when nothing refers to it.
 jq -r 'select(.gone) | "/subjects/\(.subject | @uri)/versions/\(.version)"' "$work/versions" | tac >"$work/gone"
 while IFS= read -r path; do send DELETE "$path"; done <"$work/gone"
 
-# Levels: the top level's, and of each subject the one that differs from it.
+# Levels: the global one, and those of subjects that differ from it.
 level() { curl -sS "$1" | jq -r '.compatibilityLevel // empty'; }
 top=$(level "$source/config")
 [ -z "$top" ] || send PUT /config "{\"compatibility\": \"$top\"}"
@@ -71,7 +71,7 @@ while IFS= read -r subject; do
     [ -z "$own" ] || [ "$own" = "$top" ] || send PUT "/config/$subject" "{\"compatibility\": \"$own\"}"
 done <"$work/subjects"
 
-# Texts are printed again as Confluent does it, which may look otherwise than in the source; all else is the same.
+# Texts are printed as Confluent does, so they may look different from the source; everything else is compared.
 list "$target" >"$work/copied"
 diff <(jq -c 'del(.schema)' "$work/versions") <(jq -c 'del(.schema)' "$work/copied") >&2 ||
     { echo "$target differs from $source: see above" >&2; exit 1; }
