@@ -4,7 +4,7 @@
 
 Hand-over: clients write through all nodes without pause while the primary is stopped, killed or frozen; the
 longest time without an acknowledged write counts, and what failed. Everything shares the machine's cores: the
-broker, the nodes with one reader each, and the load. Beside each figure stands what one node of Confluent's
+broker, the nodes with one reader each, and the load. Next to each figure stands what one node of Confluent's
 Schema Registry 8.3.1 did on a machine of two cores, and for registering the yardstick of the same run: bare
 appends of one record each to the same broker, one after another. Needs wrk.
 """
@@ -180,9 +180,9 @@ def hand_overs(cluster: Cluster, rounds: int) -> None:
         "frozen": (lambda node: node.freeze(), lambda node: node.thaw(), "goal: session of 6 s + 1 s, none"),
     }
     print("\nHand-over, the primary is")
-    for kind, (end, mend, beside) in kinds.items():
+    for kind, (end, mend, note) in kinds.items():
         for round_ in range(rounds):
-            print(f"  {kind:8} {hand_over(cluster, f'{kind}{round_}', end, mend)}   ({beside})", flush=True)
+            print(f"  {kind:8} {hand_over(cluster, f'{kind}{round_}', end, mend)}   ({note})", flush=True)
 
 
 class Load:
@@ -233,16 +233,16 @@ def appends(servers: str) -> float:
 def rates(
     rows: Mapping[str, tuple[Callable[[], Measured], str]], given: argparse.Namespace
 ) -> dict[str, float]:
-    """Take each row in turn and print the medians; each has the name of Confluent's figure beside it."""
+    """Take each row in turn and print the medians; each names Confluent's figure to compare it with."""
     found: dict[str, list[Measured]] = {name: [] for name in rows}
     for _ in range(given.rounds):
         for name, (take, _) in rows.items():
             found[name].append(take())
     print(f"Requests/s, median of {given.rounds} rounds of {given.seconds} s; schemas of 30 fields")
     medians = {name: statistics.median(each.per_s for each in runs) for name, runs in found.items()}
-    for name, (_, beside) in rows.items():
+    for name, (_, compared) in rows.items():
         errors = sum(each.errors for each in found[name])
-        ratio = medians[name] / CONFLUENT[beside]
+        ratio = medians[name] / CONFLUENT[compared]
         print(f"  {name:35}{medians[name]:9.0f}   {ratio:5.1f} times Confluent {errors} errors", flush=True)
     return medians
 
@@ -308,7 +308,7 @@ def start(folder: Path, records: int) -> None:
             calm(0.1)
         took = time.monotonic() - began
         print(
-            f"\nStart over {records} records with an empty store: {took:.1f} s, at most {peak} MB beside "
+            f"\nStart over {records} records with an empty store: {took:.1f} s, at most {peak} MB next to "
             "mapped pages, all processes (Confluent 35 s, 3108 MB; goal 35 s, 200 MB)"
         )
         node.stop()

@@ -204,7 +204,7 @@ async def others(port: int, seconds: float) -> dict[str, Measured]:
 
 
 async def heavy(port: int, seconds: float) -> None:
-    """Others, alone and beside four clients whose comparisons take all they may."""
+    """Other requests, alone and with four clients whose comparisons take all the time they may."""
     client = Client(port)
     await client.send("POST", "/subjects/endless/versions", body("JSON", endless("string")))
     alone = await others(port, seconds)
@@ -218,13 +218,13 @@ async def heavy(port: int, seconds: float) -> None:
 
     targets = ("/subjects/endless/versions", "/compatibility/subjects/endless/versions/latest")
     tasks = [asyncio.create_task(one(target)) for target in targets * 2]
-    beside = await others(port, max(seconds, 3 * BUDGET_S))
+    loaded = await others(port, max(seconds, 3 * BUDGET_S))
     for task in tasks:
         task.cancel()
     ended = {each: outcomes.count(each) for each in sorted(set(outcomes))}
     print(f"comparisons by the status of their answers: {ended}")
     for what in alone:
-        print(f"{what:6} alone   {alone[what]}\n{what:6} beside  {beside[what]}")
+        print(f"{what:6} alone   {alone[what]}\n{what:6} loaded  {loaded[what]}")
 
 
 async def run(port: int, seconds: float) -> None:

@@ -8,8 +8,8 @@ Three things grow, each by itself: the schemas, one in each subject; the subject
 one subject. Each point is a log that is written directly, and a node of its own over it, with one reader.
 Requests come one after another over one connection, the kinds in turns; p50 and p99 of each kind are printed,
 and how many times as long as those that do the least (by id) they take, because what else the machine does
-changes both. Then come lists beside a bystander (bench/lists.py), and builds of snapshots. Versions of one
-subject are measured by bench/versions.py.
+changes both. Then come lists and what they cost a bystander (bench/lists.py), and builds of snapshots.
+Versions of one subject are measured by bench/versions.py.
 
 What grows faster than its work is named in the last lines, and the exit code is 1. The work of a request for
 one thing or one page is constant, and so is what the bystander waits; that of whole lists, starts from the
@@ -55,7 +55,7 @@ UNDISTURBED_S = 0.02
 EACH = re.compile(
     r"in all$|^start, log alone|^build|^first registration|^FULL_TRANSITIVE|^check against all|delete$"
 )
-BESIDE = re.compile(r"bystander|beside")
+DISTURBED = re.compile(r"bystander|during")
 # Of each kind of request, however long they take.
 LEAST = 3
 WAIT_S = 1800.0
@@ -189,7 +189,7 @@ def defects(axis: str, points: Points) -> Iterator[str]:
         if not name.startswith(("start", "build", "list")):
             # Others use the machine: what does the least tells how much.
             grown = min(grown, grown * least.get("by id", 1) / most.get("by id", 1))
-        if BESIDE.search(name) and most[name] < UNDISTURBED_S:
+        if DISTURBED.search(name) and most[name] < UNDISTURBED_S:
             continue
         if grown > allowed:
             yield f"{axis}: {name}, from {least[name] * 1000:.2f} to {most[name] * 1000:.2f} ms"

@@ -84,7 +84,7 @@ async def send_without_end(port: int, number: int, outcomes: list[tuple[str, int
 
 
 async def measure(primary: Node, seconds: float) -> None:
-    """Print what others feel alone and beside, and how the primary was meanwhile."""
+    """Print how long other requests take, alone and under load, and how the primary was meanwhile."""
     port, outcomes = primary.port, list[tuple[str, int]]()
     client = Client(port)
     for kind, (first, _) in HEAVY.items():
@@ -93,14 +93,14 @@ async def measure(primary: Node, seconds: float) -> None:
     await others(port, 1)  # so that nothing is done for the first time
     alone, before = await others(port, seconds), figures(primary)
     sending = [asyncio.create_task(send_without_end(port, n, outcomes)) for n in range(4)]
-    beside, after = await others(port, max(40.0, seconds)), figures(primary)
+    loaded, after = await others(port, max(40.0, seconds)), figures(primary)
     for task in sending:
         task.cancel()
     for what in alone:
-        print(f"{what:6} alone   {alone[what]}\n{what:6} beside  {beside[what]}")
+        print(f"{what:6} alone   {alone[what]}\n{what:6} loaded  {loaded[what]}")
     print("answers of comparisons:", {each: outcomes.count(each) for each in sorted(set(outcomes))})
     for name, value in after.items():
-        print(f"{name}: {before.get(name, 0.0):.3f} before, {value:.3f} beside")
+        print(f"{name}: {before.get(name, 0.0):.3f} before, {value:.3f} under load")
     print(f"role: {primary.role}", flush=True)
 
 

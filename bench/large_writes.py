@@ -135,21 +135,21 @@ def told(name: str, took: list[float], answers: Counter[str]) -> str:
 
 
 def trial(port: int, given: argparse.Namespace) -> None:
-    """Calm first, then beside the large writes."""
+    """First without, then with the large writes."""
     first = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     first.request("POST", "/subjects/first/versions", json.dumps({"schema": '"int"'}), TYPE)
     print(first.getresponse().read().decode())
     writing, reading = Bystander(port, "POST", "calm"), Bystander(port, "GET", "calm")
     time.sleep(3)
-    print(told("writes, nothing beside", *writing.end()))
-    print(told("reads, nothing beside", *reading.end()), flush=True)
+    print(told("writes alone", *writing.end()))
+    print(told("reads alone", *reading.end()), flush=True)
     said, theirs = multiprocessing.Pipe()
     sender = multiprocessing.Process(target=send, args=(port, given.large, given.bytes, given.fields, theirs))
     sender.start()
-    writing, reading = Bystander(port, "POST", "beside"), Bystander(port, "GET", "beside")
+    writing, reading = Bystander(port, "POST", "loaded"), Bystander(port, "GET", "loaded")
     answers, seconds = said.recv()
-    print(told("writes beside large ones", *writing.end()))
-    print(told("reads beside large ones", *reading.end()))
+    print(told("writes with large ones", *writing.end()))
+    print(told("reads with large ones", *reading.end()))
     print(f"  {given.large} large writes of {given.bytes} bytes in {seconds:.1f} s: {answers}", flush=True)
     sender.join()
 

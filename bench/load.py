@@ -1,4 +1,4 @@
-"""Load on a running registry, beside three yardsticks in the same run; prints ratios.
+"""Load on a running registry, with three yardsticks in the same run; prints ratios.
 
     python bench/load.py [--schemas 100000] [--seconds 4] [--rounds 3] [--readers 2] [--folder /tmp]
 

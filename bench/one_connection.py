@@ -1,4 +1,4 @@
-"""New schemas over one connection, beside bare appends of the same size in the same run.
+"""New schemas over one connection, compared with bare appends of the same size in the same run.
 
     python bench/one_connection.py [--seconds 2] [--rounds 5] [--folder /tmp]
 

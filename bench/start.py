@@ -7,7 +7,7 @@ the process to a 200 of /health/ready; nothing is cached but what the system kee
 all processes of the node together, as the largest sample. Then snapshots are built: the whole log, and the
 largest one again upon itself after 10,000 further records. Prints a table and draws a chart.
 
-Beside the figures stand published ones, read off a chart (±1 s), and those of two other registries, which
+Next to the figures stand published ones, read off a chart (±1 s), and those of two other registries, which
 were measured on a machine of this kind.
 """
 
@@ -239,7 +239,7 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
 
 
 def chart(rows: list[Row], file: Path) -> None:
-    """Draw what was measured beside what was published."""
+    """Draw what was measured and what was published."""
     ours = [
         Series("log alone", [(row.schemas, row.replay.seconds) for row in rows], "#1f77b4"),
         Series("with a snapshot", [(row.schemas, row.load.seconds) for row in rows], "#2ca02c"),
@@ -280,7 +280,7 @@ def main() -> None:
             broker.stop()
         shutil.rmtree(folder)
     chart(rows, options.chart)
-    print(f"drawn in {options.chart}; published beside it:")
+    print(f"drawn in {options.chart}; published figures to compare with:")
     for name, points in PUBLISHED.items():
         print(f"  {name}: " + ", ".join(f"{schemas:,} in {seconds:.0f} s" for schemas, seconds in points))
 

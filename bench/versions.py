@@ -140,7 +140,7 @@ class Bench:
         median = statistics.median([request() for _ in range(times)])
         return median, (cpu_ms(self._pid) - before) / times
 
-    def beside(self, kind: Kind, work: Callable[[], object]) -> tuple[float, float]:
+    def during(self, kind: Kind, work: Callable[[], object]) -> tuple[float, float]:
         """Return what a bystander waits at the 99th percentile and at most."""
         with Bystander(self._address, kind) as bystander:
             work()
@@ -182,12 +182,12 @@ class Bench:
         found["check against all, first"] = self.timed("POST", check, body)
         found["check against all, again"], _ = self.several(lambda: self.timed("POST", check, body))
         for kind in ("reads", "writes"):
-            name = f"{kind} beside FULL_TRANSITIVE"
-            found[f"{name}, p99"], found[f"{name}, most"] = self.beside(
+            name = f"{kind} during FULL_TRANSITIVE"
+            found[f"{name}, p99"], found[f"{name}, most"] = self.during(
                 kind, lambda: [self.register(subject) for _ in range(TRANSITIVE)]
             )
-        name = "reads beside checks against all"
-        found[f"{name}, p99"], found[f"{name}, most"] = self.beside(
+        name = "reads during checks against all"
+        found[f"{name}, p99"], found[f"{name}, most"] = self.during(
             "reads", lambda: [self.timed("POST", check, self._new()) for _ in range(TRANSITIVE)]
         )
         return found
