@@ -94,6 +94,10 @@ class Group:
 
 def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S) -> int:
     """Run the groups at the same time and return 0 if all tests passed."""
+    # Started in the background by a shell, this process ignores SIGINT, and so would the groups. A time limit
+    # around the tests ends them with SIGTERM; the hanging test is to be named then, too.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.default_int_handler)
     running = [Group(name, arguments) for name, arguments in groups.items()]
     try:
         with selectors.DefaultSelector() as selector:
@@ -119,6 +123,4 @@ def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S) -> int:
 if __name__ == "__main__":
     if sys.argv[1:]:
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
-    # A time limit around the tests ends them with SIGTERM; the hanging test is to be named then, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(GROUPS))

@@ -62,5 +62,8 @@ def test_an_interrupted_run_names_the_test_that_ran(tmp_path: Path) -> None:
         until(lambda: WAITING in output.read_text(), 60, "the test to run")
     finally:
         run.send_signal(signal.SIGINT)
-    assert run.wait() == 1
+    try:
+        assert run.wait(60) == 1
+    finally:
+        run.kill()
     assert "interrupted while running: " in output.read_text().partition("one: exit status")[0]
