@@ -138,6 +138,7 @@ def test_a_rolling_restart_fails_no_read_and_no_write(rig: Rig, partition: Path)
 
 
 def test_rounds_of_chance(rig: Rig, partition: Path, soak: Soak, fault_round: int) -> None:
+    """Random faults, drawn from a printed seed, lose no acknowledged write and use no id twice."""
     seed = soak.seed + fault_round
     print(f"--fault-seed {seed} --fault-rounds 1: ", end="", flush=True)
     with run(rig, seed, partition) as made:

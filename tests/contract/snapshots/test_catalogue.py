@@ -283,6 +283,7 @@ LATE = NOW + SILENT_MS + 1
     ],
 )  # fmt: skip
 def test_what_may_follow(stands: Entry | None, new: Entry, does: bool) -> None:
+    """A catalogue record counts only if it is a legal step from the entry before it."""
     assert follows(stands, new) is does
 
 

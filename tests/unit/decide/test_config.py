@@ -49,6 +49,7 @@ def test_the_top_level_has_no_subject(small: SmallRegistry) -> None:
     ],
 )  # fmt: skip
 def test_a_put_merges(small: SmallRegistry, patch: dict[str, Any], merged: dict[str, Any]) -> None:
+    """A PUT changes the members that it names and keeps the others."""
     small.config("s", normalize=True, compatibilityLevel="FULL", compatibilityGroup="g")
     assert small.config("s", **patch) == merged
     assert small.config("s") == merged

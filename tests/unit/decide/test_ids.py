@@ -143,6 +143,7 @@ def test_ranges_can_be_put_back(small: SmallRegistry) -> None:
 
 
 def test_used_up(small: SmallRegistry) -> None:
+    """When the ids of a context have run out, none is granted."""
     small.append(records.reservation_key("."), values.reservation_value(ID_MAX))
     with pytest.raises(RegistryError, match="used up") as refused:
         Ids().grant(small.view, ".")

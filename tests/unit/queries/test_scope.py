@@ -86,6 +86,7 @@ def test_six_members_fall_back_to_the_top_level_even_from_another_context(
 
 
 def test_own_members_stay(small: SmallRegistry) -> None:
+    """Members that a subject's own config sets are not taken from the scopes above."""
     small.config(TOP, normalize=True, compatibilityGroup="top")
     small.config("s", normalize=False)
     config = scope.config_in_scope(small.view, Subject.parse("s"), Defaults())

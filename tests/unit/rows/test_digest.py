@@ -33,6 +33,7 @@ def test_it_depends_on_the_rows_alone(
 
 @given(tables)
 def test_parts_add_up(table: dict[bytes, bytes]) -> None:
+    """The digest of a table is the sum of the digests of any parts of it."""
     rows = list(table.items())
     parts = [digest.of_rows(rows[:2]), digest.of_rows(rows[2:])]
     assert digest.united(parts) == digest.of_rows(rows) == digest.united(reversed(parts))

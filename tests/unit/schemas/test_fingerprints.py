@@ -49,6 +49,7 @@ def shuffled(rng: random.Random, value: Any) -> Any:
 
 @pytest.mark.parametrize("schema_type", FILES)
 def test_over_the_corpus(schema_type: str) -> None:
+    """Two schemas of the corpus have equal fingerprints only if they are equivalent."""
     schemas = parsed(schema_type)
     prints = [each.fingerprints() for each in schemas]
     rng = random.Random(1)

@@ -38,6 +38,7 @@ def test_a_double_reads_back(value):
     ],
 )
 def test_odd_doubles(value, text):
+    """Doubles are printed as Java prints them, at the edges of their range too."""
     assert double(value) == text
 
 
