@@ -23,13 +23,34 @@ _LOCK = "parent.lock"
 def runtime_folder() -> Iterator[Path]:
     """Yield a new folder that only this user can enter; remove it afterwards. Raises :class:`OSError`."""
     _remove_abandoned(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = hold(folder / _LOCK)
+    folder, lock = _new_folder()
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def _new_folder() -> tuple[Path, int]:
+    """Return a new folder and the descriptor of its lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        # Until the lock is held, another parent that starts takes this folder for an abandoned one.
+        try:
+            lock = hold(folder / _LOCK)
+        except (Held, FileNotFoundError):
+            continue
+        if _is_open(folder / _LOCK, lock):
+            return folder, lock
+        os.close(lock)
+
+
+def _is_open(file: Path, fd: int) -> bool:
+    """Check that ``fd`` is of the file that has this path now."""
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def _remove_abandoned(parent: Path) -> None:
