@@ -273,6 +273,9 @@ class Connection(asyncio.Protocol):
             return self.output.read_since() >= least
         if self._reader.parser.stage is Stage.BODY:
             before, self._body_mark = self._body_mark, self._reader.parser.body_bytes
+            if self._inflow.holds_up_others:
+                # Else a few clients that send next to nothing would keep all others from sending at all.
+                least = max(least, self._reader.parser.body_bytes_max / 2)
             return self._body_mark - before >= least
         return False
 

@@ -38,6 +38,11 @@ class Inflow:
         """True while a body has not been admitted."""
         return self._intake.waits(self)
 
+    @property
+    def holds_up_others(self) -> bool:
+        """True while other bodies wait for the room that this one has."""
+        return self._intake.holds_up(self)
+
     def received(self, size: int) -> None:
         """Let others have their turn after ``size`` bytes of an admitted body."""
         if self._reader.admitted and not self._turn_due:

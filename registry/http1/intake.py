@@ -47,6 +47,10 @@ class Intake:
         """Check that the body of ``sender`` is not admitted yet."""
         return bool(self._admitted) and (sender in self._waiting[True] or sender in self._waiting[False])
 
+    def holds_up(self, sender: Sender) -> bool:
+        """Check that bodies of other clients wait while that of ``sender`` has room."""
+        return sender in self._admitted and any(self._waiting.values())
+
     def release(self, sender: Sender) -> None:
         """Forget the body of ``sender``, if there is one, and admit those for which there is room now."""
         if not self._admitted:

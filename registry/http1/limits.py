@@ -34,7 +34,8 @@ class Limits:
     body_timeout_s: float = 30.0
     """For a body to arrive after its headers (408), and for an answer to be read.
 
-    A client that sent or read ``rate_bytes_min`` a second in that time gets as much time again.
+    A client that sent or read ``rate_bytes_min`` a second in that time gets as much time again. A client
+    whose body takes the room that others wait for must have sent half of it.
     """
     rate_bytes_min: int = 1024
     """Least rate of a slow client, in bytes a second over ``body_timeout_s``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from typing import Any
 
 import pytest
@@ -104,6 +105,36 @@ def test_who_waits_too_long_for_room_is_refused(run: Run) -> None:
             assert not third._inflow.waits_for_room
             app.go.release()
             app.go.release()
+
+    run(main())
+
+
+@loops
+def test_a_body_that_arrives_slowly_gets_no_more_time_when_others_wait_for_its_room(run: Run) -> None:
+    async def main() -> None:
+        app = Held()
+        limits = dataclasses.replace(LIMITS, rate_bytes_min=1, body_timeout_s=30.0)
+        async with serving(app, limits) as server, contextlib.AsyncExitStack() as stack:
+            fast = await stack.enter_async_context(asking(server, post(BODY)))
+            await until_async(lambda: len(app.began) == 1, "one to be served")
+            before = set(server._connections)
+            slow, writer = await stack.enter_async_context(asking(server, post(BODY, sent=100_000)))
+            await until_async(lambda: server.intake.size == 2 * len(BODY), "no room")
+            (connection,) = server._connections - before
+            await until_async(lambda: connection._reader.parser.body_bytes == 100_000, "a part")
+            connection.overdue()
+            assert connection.deadline > server.now, "nobody waits"
+            last, _ = await stack.enter_async_context(asking(server, post(BODY)))
+            await until_async(lambda: connection._inflow.holds_up_others, "another to wait")
+            writer.write(BODY[:100_000])
+            await until_async(lambda: connection._reader.parser.body_bytes == 200_000, "another part")
+            connection.overdue()
+            assert (await head(slow)).startswith(b"HTTP/1.1 408")
+            await until_async(lambda: len(app.began) == 2, "the last one to be served")
+            app.go.release()
+            app.go.release()
+            for reader in (fast[0], last):
+                assert (await head(reader)).startswith(b"HTTP/1.1 200")
 
     run(main())
 
