@@ -10,6 +10,7 @@ import orjson
 
 from registry.domain.lookup import duplicates
 from registry.domain.lookup.duplicates import Content, Group, Scope
+from registry.domain.parsing.querying import Querying
 from registry.domain.rows.layout import View
 from registry.domain.schemas import InvalidSchema
 
@@ -41,14 +42,14 @@ class Duplicates:
         self._known = _Known()
         self._searches: dict[Scope, _Search] = {}
 
-    def list_duplicates(self, call: Call, view: View) -> Answer:
+    def list_duplicates(self, call: Call, view: View) -> Querying[Answer]:
         """``GET /schemas/duplicates``."""
         scope = Scope(call.args["subjectPrefix"], call.args["deleted"])
         begin = offset(call.args)
         part = slice(begin, begin + limit(call.args, GROUPS_MAX))
         search = self._search(scope, anew=part.start == 0)
         if not search.complete:
-            search.proceed(call, view)
+            yield from search.proceed(call, view)
         told = (
             duplicates.group_entity(view, scope, each) for each in self._known.groups(search.number, part)
         )
@@ -87,12 +88,12 @@ class _Search:
         self._end = b""
         known.forget(self.number)
 
-    def proceed(self, call: Call, view: View) -> None:
-        """One piece further. Raises :class:`.TooMuchText` first, where schemas have to be read."""
+    def proceed(self, call: Call, view: View) -> Querying[None]:
+        """One piece further."""
         piece = duplicates.next_piece(
             view, self._scope, self._end, self._known, call.settings.duplicates_at_once
         )
-        self._known.learn(duplicates.forms(view, call.parser, piece.unknown))
+        self._known.learn((yield from duplicates.forms(view, piece.unknown)))
         self._known.put(self.number, piece.held)
         self.examined += piece.rows
         self.complete = piece.end is None
@@ -170,13 +171,13 @@ class _Known:
             self._database.execute(f"DELETE FROM {table} WHERE search = ?", (search,))  # noqa: S608 (our own)
 
 
-def equal_to(call: Call, view: View, answer: Answer) -> Sequence[Header]:
+def equal_to(call: Call, view: View, answer: Answer) -> Querying[Sequence[Header]]:
     """``X-Registry-Equal-To`` on what a registration answers: an earlier version that says the same."""
     version = _VERSION.match(answer.body)
     if version is None or version[1] == b"1":
         return ()
     try:
-        found = duplicates.equal_to(view, call.parser, call.subject, int(version[1]))
+        found = yield from duplicates.equal_to(view, call.subject, int(version[1]))
     except InvalidSchema:
         return ()
     return () if found is None else ((b"x-registry-equal-to", b"%d" % found),)

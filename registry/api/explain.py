@@ -8,6 +8,7 @@ from registry.domain import errors as e
 from registry.domain.compatibility.explanation import Asked, explain
 from registry.domain.log_format.values import POLICIES
 from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying
 from registry.domain.rows.layout import View
 from registry.domain.schemas import STRICT
 
@@ -18,7 +19,7 @@ from .operations import BODY_ERRORS, Call, Operation
 from .parameters import CONTEXT
 
 
-def explain_two(call: Call, view: View) -> Answer:
+def explain_two(call: Call, view: View) -> Querying[Answer]:
     """``POST /compatibility/explain``."""
     source = document(call.body)
     schema_type = text(source.get("schemaType"), "schemaType")
@@ -27,7 +28,7 @@ def explain_two(call: Call, view: View) -> Answer:
     asked = Asked(
         schema_members(old, "old"), schema_members(new, "new"), Subject(context.context, ""), _policy(source)
     )
-    body = explain(view, call.parser, asked, plain=call.plain)
+    body = yield from explain(view, asked, plain=call.plain)
     return plain_answer(body) if call.plain else Answer(body)
 
 

@@ -11,7 +11,8 @@ from registry.domain import errors
 from registry.domain.commands import Command
 from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
-from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.querying import Querying
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.layout import View
 
@@ -31,8 +32,8 @@ class Call:
     """The query parameters of the operation, defaults filled in."""
     body: bytes
     settings: ApiSettings
-    parser: Parser
-    """Parses schemas and remembers some."""
+    # What is remembered of schemas.
+    memory: SchemaMemory
     subject: Subject = Subject(".", "")
     """The subject of the path, where it has one; its alias followed."""
     asked: Subject = Subject(".", "")
@@ -62,11 +63,13 @@ class Sought(Generic[_T]):
     """Rows that a handler has to find first, in a search as long as what is stored; it is made in slices."""
 
     search: Callable[[View], Search[_T]]
-    answer: Callable[[View, _T], Handled]
+    answer: Callable[[View, _T], Computed]
 
 
 Handled = Answer | Command | Listing[Any] | Sought[Any]
-RowHandler = Callable[[Call, View], Handled]
+# What is handled once queries about schemas are answered, if there are any.
+Computed = Handled | Querying[Handled]
+RowHandler = Callable[[Call, View], Computed]
 """Answers from rows, or says which list, search or command answers. It never waits."""
 NodeHandler = Callable[[Call, Backend], Awaitable[Answer]]
 """Answers with what only the backend knows."""
@@ -92,7 +95,7 @@ class Operation:
     place: str = ""
     """The path of what was made, up to its id, for ``Location``; empty for none."""
     errors: tuple[ErrorKind, ...] = ()
-    after: Callable[[Call, View, Answer], Sequence[Header]] | None = None
+    after: Callable[[Call, View, Answer], Querying[Sequence[Header]]] | None = None
     """Further headers for what a command has been answered, from the rows as they are then."""
     plain: bool = False
     """It answers in text for people too, where that is what the client accepts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,7 +27,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.model import Subject
-from registry.domain.parsing.parser import TooMuchText
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes
 from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import DictView
@@ -37,7 +38,7 @@ from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
 from .listing import Listing
-from .operations import Call, Fresh, Handled, Operation, Sought
+from .operations import Call, Computed, Fresh, Handled, Operation, Sought
 from .parameters import arguments
 from .worker_queries import WorkerQueries
 
@@ -124,7 +125,7 @@ class Resource:
             args=arguments(operation.parameters, scope[STATE]["target"].query),
             body=await self._body(receive) if operation.takes else b"",
             settings=self._settings,
-            parser=self._worker_queries.parser,
+            memory=self._worker_queries.memory,
             plain=plain,
             operation=operation.path,
         )
@@ -180,25 +181,25 @@ class Resource:
 
     async def _handled(self, operation: Operation, call: Call) -> Handled:
         large = len(call.body) > LARGE_BYTES
-        result = await self._done(partial(self._handle, operation, call), large=large)
+        rows = _no_rows if operation.fresh is Fresh.NEVER else self._backend.view
+        result = await self._done(partial(self._handle, operation, call), rows, large=large)
         while isinstance(result, Sought):
             found = await self._lists.found(result.search)
-            result = await self._done(partial(self._answered, result.answer, found))
+            result = await self._done(partial(_answered, result.answer, found), rows)
         return result
 
-    async def _done(self, work: Callable[[], Handled], *, large: bool = False) -> Handled:
-        return await self._worker_queries.do(work, self._settings.request_timeout_s, large=large)
+    async def _done(
+        self,
+        work: Callable[[View], Computed],
+        rows: Callable[[], AbstractContextManager[View]],
+        *,
+        large: bool = False,
+    ) -> Handled:
+        return await self._worker_queries.do(work, rows, self._settings.request_timeout_s, large=large)
 
-    def _answered(self, answer: Callable[[View, Any], Handled], found: Any) -> Handled:
-        with self._backend.view() as view:
-            return answer(view, found)
-
-    def _handle(self, operation: Operation, call: Call) -> Handled:
+    def _handle(self, operation: Operation, call: Call, view: View) -> Computed:
         assert operation.handler is not None
-        if operation.fresh is Fresh.NEVER:
-            return operation.handler(call, _NO_ROWS)
-        with self._backend.view() as view:
-            return operation.handler(self._with_subject(call, view), view)
+        return operation.handler(self._with_subject(call, view), view)
 
     def _with_subject(self, call: Call, view: View) -> Call:
         name = call.path.get("subject")
@@ -214,9 +215,12 @@ class Resource:
         if operation.after is None:
             return answer
         try:
-            with self._backend.view() as view, self._worker_queries.at_once():
-                more = operation.after(self._with_subject(call, view), view, answer)
-        except (RegistryError, TooMuchText):
+            with self._backend.view() as view:
+                steps = operation.after(self._with_subject(call, view), view, answer)
+                more = self._worker_queries.attempt(steps)
+        except RegistryError:
+            return answer
+        if isinstance(more, Unanswered):
             return answer
         return answer._replace(headers=(*answer.headers, *more))
 
@@ -254,6 +258,14 @@ class Resource:
     async def _body(self, receive: Receive) -> bytes:
         body = await _read(receive)
         return body if self._settings.keep_rule_sets else without_rule_sets(body)
+
+
+def _no_rows() -> AbstractContextManager[View]:
+    return nullcontext(_NO_ROWS)
+
+
+def _answered(answer: Callable[[View, Any], Computed], found: Any, view: View) -> Computed:
+    return answer(view, found)
 
 
 async def _read(receive: Receive) -> bytes:

@@ -13,6 +13,8 @@ from xxhash import xxh3_64_intdigest
 from registry.domain import errors as e
 from registry.domain.errors import SCHEMA_ID_NOT_FOUND
 from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.stored import formatted
 from registry.domain.queries import associations, by_subject, entities, lists, scope, versions
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.lists import Listed, PlacedVersion
@@ -89,11 +91,11 @@ def get_by_id(call: Call, view: View) -> Sought[Registered]:
     return Sought(_by_id(call, view), partial(_schema_string, call))
 
 
-def _schema_string(call: Call, view: View, found: Registered) -> Answer | Listing[str]:
-    row = call.parser.formatted(view, found, call.args["format"])
+def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer | Listing[str]]:
+    row = yield from formatted(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
-    tail = tags.tail_of(call, view, found)
+    tail = yield from tags.tail_of(call, view, found)
     if call.args["fetchMaxId"]:
         tail += b',"maxId":%d' % versions.id_max(view, found.subject.context)
     body = entities.schema_string(row, tail=tail)
@@ -108,8 +110,9 @@ def _schema_string(call: Call, view: View, found: Registered) -> Answer | Listin
 def get_text_by_id(call: Call, view: View) -> Sought[Registered]:
     """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
 
-    def text(view: View, found: Registered) -> Answer:
-        return _lasting(call, entities.text(call.parser.formatted(view, found, call.args["format"])).encode())
+    def text(view: View, found: Registered) -> Querying[Answer]:
+        row = yield from formatted(view, found, call.args["format"])
+        return _lasting(call, entities.text(row).encode())
 
     return Sought(_by_id(call, view), text)
 
@@ -130,10 +133,10 @@ def get_by_guid(call: Call, view: View) -> Sought[Registered | None]:
     if md5 is None:
         raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
 
-    def answer(view: View, found: Registered | None) -> Answer:
+    def answer(view: View, found: Registered | None) -> Querying[Answer]:
         if found is None:
             raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
-        row = call.parser.formatted(view, found, call.args["format"])
+        row = yield from formatted(view, found, call.args["format"])
         return _lasting(call, entities.schema_string(row, named=False))
 
     return Sought(partial(versions.by_guid, md5=md5), answer)

@@ -15,11 +15,15 @@ from registry.domain.decide.decision import check_subject
 from registry.domain.lookup import find
 from registry.domain.lookup.metadata import tidy_rules
 from registry.domain.model import Subject
+from registry.domain.parsing import querying
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
+from registry.domain.parsing.stored import formatted
 from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.blocks import Skip
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows.layout import View
 from registry.domain.schemas import FORMATS, InvalidSchema
 
 from . import tags
@@ -95,19 +99,22 @@ def get_version(call: Call, view: View) -> Sought[Registered]:
     return Sought(_version(call), partial(_version_entity, call))
 
 
-def _version_entity(call: Call, view: View, found: Registered) -> Answer:
-    row = _formatted(call, view, found)
+def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answer]:
+    row = yield from formatted(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
-    return Answer(entities.schema_entity(row, schema_tags=tags.tail_of(call, view, found)))
+    tail = yield from tags.tail_of(call, view, found)
+    return Answer(entities.schema_entity(row, schema_tags=tail))
 
 
 def get_version_text(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/versions/{version}/schema``: the bare text."""
-    return Sought(
-        _version(call),
-        lambda view, found: Answer(entities.text(_formatted(call, view, found)).encode()),
-    )
+
+    def text(view: View, found: Registered) -> Querying[Answer]:
+        row = yield from formatted(view, found, call.args["format"])
+        return Answer(entities.text(row).encode())
+
+    return Sought(_version(call), text)
 
 
 def delete_version(call: Call, view: View) -> Command:
@@ -119,9 +126,13 @@ def delete_version(call: Call, view: View) -> Command:
 def find_by_metadata(call: Call, view: View) -> Sought[Registered]:
     """``GET /subjects/{subject}/metadata``."""
     wanted, deleted = zip(call.args["key"], call.args["value"], strict=False), call.args["deleted"]
+
+    def entity(view: View, found: Registered) -> Querying[Answer]:
+        row = yield from formatted(view, found, call.args["format"])
+        return Answer(entities.schema_entity(row))
+
     return Sought(
-        lambda view: by_subject.version_with_metadata(view, call.subject, wanted, deleted=deleted),
-        lambda view, found: Answer(entities.schema_entity(_formatted(call, view, found))),
+        lambda view: by_subject.version_with_metadata(view, call.subject, wanted, deleted=deleted), entity
     )
 
 
@@ -148,18 +159,14 @@ def _version(call: Call) -> Callable[[View], Search[Registered]]:
     return lambda view: by_subject.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
 
 
-def _formatted(call: Call, view: View, found: Registered) -> VersionRow:
-    return call.parser.formatted(view, found, call.args["format"])
-
-
-def look_up(call: Call, view: View) -> Answer:
+def look_up(call: Call, view: View) -> Querying[Answer]:
     """``POST /subjects/{subject}``."""
     request = _request(call)
     settings, deleted = call.settings.defaults, call.args["deleted"]
-    return Answer(find.lookup(view, call.parser, request, settings, deleted=deleted))
+    return Answer((yield from find.lookup(view, call.memory, request, settings, deleted=deleted)))
 
 
-def register(call: Call, view: View) -> Answer | Command:
+def register(call: Call, view: View) -> Querying[Answer | Command]:
     """``POST /subjects/{subject}/versions``: answered here when the schema is registered already."""
     defaults = call.settings.defaults
     request = _request(call, force=call.args["force"])
@@ -167,10 +174,11 @@ def register(call: Call, view: View) -> Answer | Command:
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
     if request.changes_tags:
         return msgspec.structs.replace(request, subject=call.asked.qualified)
-    request = _parsed(call, request)
-    reply = find.already_registered(view, call.parser, request, defaults) if call.from_rows else None
-    if reply is not None:
-        return Answer(reply)
+    request = yield from _parsed(request)
+    if call.from_rows:
+        reply = yield from find.already_registered(view, call.memory, request, defaults)
+        if reply is not None:
+            return Answer(reply)
     return msgspec.structs.replace(request, subject=call.asked.qualified)
 
 
@@ -179,7 +187,7 @@ def _request(call: Call, **options: Any) -> Register:
     return schema_request(call.body, call.subject.qualified, **wanted)
 
 
-def _parsed(call: Call, request: Register) -> Register:
+def _parsed(request: Register) -> Querying[Register]:
     """The request with its canonical text, so that the primary need not parse it again.
 
     Left as it is where other schemas are needed for that, or where it is no valid new schema: then what to
@@ -189,7 +197,7 @@ def _parsed(call: Call, request: Register) -> Register:
     if request.references or not request.schema.strip() or schema_type not in FORMATS:
         return request
     try:
-        text = call.parser.parse(schema_type, request.schema, new=True).canonical
+        text = yield from querying.canonical(Source(schema_type, request.schema, new=True))
     except InvalidSchema:
         return request
     return msgspec.structs.replace(request, schema=text, canonical=True)

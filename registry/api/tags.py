@@ -10,6 +10,9 @@ from registry.domain.commands import TagVersion
 from registry.domain.decide.decision import check_subject
 from registry.domain.errors import INVALID_SCHEMA
 from registry.domain.lookup.metadata import tidy_rules
+from registry.domain.parsing import querying
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.layout import View
@@ -50,7 +53,7 @@ def tag_request(body: bytes) -> dict[str, Any]:
     }
 
 
-def tail_of(call: Call, view: View, found: Registered) -> bytes:
+def tail_of(call: Call, view: View, found: Registered) -> Querying[bytes]:
     """The member ``schemaTags`` that ``findTags`` asks for, with its comma; empty where there is none.
 
     It lists what carries any of the tags, ``*`` what carries any at all. Raises 42201.
@@ -59,7 +62,7 @@ def tail_of(call: Call, view: View, found: Registered) -> bytes:
     if not wanted:
         return b""
     try:
-        tagged = call.parser.stored(view, found).tags()
+        tagged = yield from querying.tags(source_of(view, found))
     except InvalidSchema as error:
         raise INVALID_SCHEMA(str(error)) from None
     listed = [

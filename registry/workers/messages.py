@@ -16,14 +16,14 @@ class WorkRequest(NamedTuple):
     ``wall_s``: how long all of it may take by the clock on the wall.
     """
 
-    question: SchemaQuery
+    query: SchemaQuery
     budget_s: float
     reading_s: float
     wall_s: float = 3600.0
 
 
 class Stuck(NamedTuple):
-    """Which part of a question, by its number, was compared in vain, and for how many seconds of work."""
+    """Which part of a query, by its number, was compared in vain, and for how many seconds of work."""
 
     part: int
     seconds: float
@@ -39,7 +39,7 @@ class WorkResult(NamedTuple):
     took_s: float
     late: bool = False
     partial: bool = False
-    """Of several questions only the first ones are answered: the others would have taken too long."""
+    """Of several queries only the first ones are answered: the others would have taken too long."""
     stuck: Stuck | None = None
     """Where comparing, and not reading, took too long."""
 

@@ -1,6 +1,6 @@
 """The side that asks. What is answered within moments does not wait for what takes as long as it may.
 
-A question begins in a lane where it may take :data:`QUICK_S`. What takes longer begins again in another one,
+A query begins in a lane where it may take :data:`QUICK_S`. What takes longer begins again in another one,
 whose processes let most others on the machine go before them. What took too long there is remembered for a
 while, because whoever is refused often tries again.
 """
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from registry.domain.errors import UNPROCESSABLE, RegistryError
-from registry.domain.parsing.parser import TooMuchText, characters_of
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import PAUSE, SchemaAnswer, SchemaQuery
 
 from .messages import WorkResult
@@ -48,14 +48,14 @@ TEXT_AT_ONCE_MAX = 16 * 1024
 STEPS_AT_ONCE_MAX = 2_000
 """Steps of comparing where it comes in for one request: some 10 ms."""
 QUICK_S = 0.5
-"""Seconds of reading and of comparing that a question may take before others go before it."""
+"""Seconds of reading and of comparing that a query may take before others go before it."""
 QUICK_NICE, LONG_NICE = 3, 8
 LONG_MAX = max(1, min(2, (os.cpu_count() or 1) // 2))
 IDLE_S = 60.0
 READING = 4.0
 """How many times as long as comparing schemas it may take to read them: it grows with their length only."""
 WALL = READING + 1
-"""How many times its budget a question may wait and be worked at by the clock on the wall."""
+"""How many times its budget a query may wait and be worked at by the clock on the wall."""
 WALL_LEAST_S = 30.0
 """The least of that, for small budgets: a process takes a while to start, and to have its turn."""
 LEAST_S = 0.001
@@ -93,14 +93,14 @@ class Pool:
 
     def ask(
         self,
-        too_much: TooMuchText,
+        lacking: Unanswered,
         done: Done,
         *,
         spent_s: float = 0.0,
         until: float | None = None,
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Have a question answered; ``done`` is called once, by any thread, perhaps before this returns.
+        """Have a query answered; ``done`` is called once, by any thread, perhaps before this returns.
 
         It gets 422 with the refusal where the request, which has spent ``spent_s`` already, takes longer than
         its budget; and 503 where too much waits, nobody can answer, or the machine does not come to it by
@@ -108,23 +108,23 @@ class Pool:
         any more when its turn comes is dropped, and not told.
         """
         left_s = self.budget_s - spent_s
-        at_once = self._at_once(too_much, left_s)
+        at_once = self._at_once(lacking, left_s)
         if at_once is not None:
             done(at_once)
             return
         latest = time.monotonic() + max(WALL_LEAST_S, WALL * self.budget_s)
         until = latest if until is None else min(until, latest)
-        characters = characters_of(too_much.question)
-        self._quick.take(Job(too_much, done, wanted, left_s, until, characters))
+        characters = lacking.query.characters
+        self._quick.take(Job(lacking, done, wanted, left_s, until, characters))
 
-    def _at_once(self, too_much: TooMuchText, left_s: float) -> Answered | RegistryError | None:
+    def _at_once(self, lacking: Unanswered, left_s: float) -> Answered | RegistryError | None:
         """What can be said without asking a process, if anything."""
-        if too_much.question == PAUSE:
+        if lacking.query == PAUSE:
             return Answered(SchemaAnswer(None), 0.0)
-        refused = UNPROCESSABLE(too_much.refusal)
+        refused = UNPROCESSABLE(lacking.refusal)
         if left_s < LEAST_S:
             return refused
-        before = self._too_long.find(too_much.question, left_s)
+        before = self._too_long.find(lacking.query, left_s)
         if before is None:
             return None
         return refused if before.known is None else Answered(before.known, left_s)
@@ -136,7 +136,7 @@ class Pool:
 
 
 class _Before(NamedTuple):
-    """What came of a question that took too long."""
+    """What came of a query that took too long."""
 
     known: SchemaAnswer | None
     """The answers to its first parts, where these were found by then."""
@@ -159,40 +159,40 @@ class _TooLong:
 
         That one may be asked alone the next time, because what the others say is known by then.
         """
-        question = job.too_much.question
+        query = job.lacking.query
         with self._lock:
-            self._keep(question, told.known, job.budget_s)
+            self._keep(query, told.known, job.budget_s)
             if told.stuck is not None:
-                self._keep(question.parts[told.stuck.part], None, told.stuck.seconds)
+                self._keep(query.parts[told.stuck.part], None, told.stuck.seconds)
 
-    def find(self, question: SchemaQuery, left_s: float) -> _Before | None:
+    def find(self, query: SchemaQuery, left_s: float) -> _Before | None:
         """What came of it before, where it is known to take longer than ``left_s``.
 
-        A question of which the first comparison takes longer than that gets no answer at all.
+        A query of which the first comparison takes longer than that gets no answer at all.
         """
-        first = next((each for each in question.parts if each.other is not None), question)
+        first = next((each for each in query.parts if each.other is not None), query)
         with self._lock:
-            found = (self._fresh(each) for each in (question, first))
+            found = (self._fresh(each) for each in (query, first))
             return next((each for each in found if each and each.longer_than_s >= left_s * AS_LONG), None)
 
-    def _fresh(self, question: SchemaQuery) -> _Before | None:
-        kept = self._kept.get(question)
+    def _fresh(self, query: SchemaQuery) -> _Before | None:
+        kept = self._kept.get(query)
         if kept is None or time.monotonic() < kept.until:
             return kept
-        self._drop(question)
+        self._drop(query)
         return None
 
-    def _keep(self, question: SchemaQuery, known: SchemaAnswer | None, longer_than_s: float) -> None:
-        characters = 1000 + characters_of(question) + (0 if known is None else known.characters)
+    def _keep(self, query: SchemaQuery, known: SchemaAnswer | None, longer_than_s: float) -> None:
+        characters = 1000 + query.characters + (0 if known is None else known.characters)
         if characters > TOO_LONG_CHARACTERS_MAX:
             return
-        self._drop(question)
-        self._kept[question] = _Before(known, longer_than_s, time.monotonic() + TOO_LONG_S, characters)
+        self._drop(query)
+        self._kept[query] = _Before(known, longer_than_s, time.monotonic() + TOO_LONG_S, characters)
         self._characters += characters
         while self._characters > TOO_LONG_CHARACTERS_MAX:
             self._drop(next(iter(self._kept)))
 
-    def _drop(self, question: SchemaQuery) -> None:
-        kept = self._kept.pop(question, None)
+    def _drop(self, query: SchemaQuery) -> None:
+        kept = self._kept.pop(query, None)
         if kept is not None:
             self._characters -= kept.characters

@@ -1,6 +1,6 @@
-"""The process beside: it answers one question after another, each within a time of its own.
+"""The process beside: it answers one query after another, each within a time of its own.
 
-It ends with its input. What a question may take is a time of this process' own work, so that a busy machine
+It ends with its input. What a query may take is a time of this process' own work, so that a busy machine
 costs no verdict; the clock on the wall only says when nobody waits for the answer any more.
 """
 
@@ -41,10 +41,10 @@ def main() -> None:
     """Answer until the input ends; the argument says by how much whatever else there is to do goes before."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
     _let_others_go_before(int(sys.argv[1]))
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    queries, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, READY)
     parser = Parser(_PARSER_BYTES)
-    while (message := receive(questions)) is not None:
+    while (message := receive(queries)) is not None:
         asked: WorkRequest = pickle.loads(message)  # noqa: S301 (from our own parent)
         told = answered(asked, parser)
         if told.known is None or told.partial:
@@ -72,7 +72,7 @@ def answered(asked: WorkRequest, parser: Parser) -> WorkResult:
 
 
 def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
-    parts, took_s = asked.question.parts, 0.0
+    parts, took_s = asked.query.parts, 0.0
     found: dict[SchemaQuery, SchemaAnswer] = {}
     pairs = [(number, each) for number, each in enumerate(parts) if each.other is not None]
     stuck: Stuck | None = None
@@ -96,15 +96,15 @@ def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
             first = SchemaAnswer([found[each] for each in parts[: stuck.part]])
             return WorkResult(first, asked.budget_s, partial=True, stuck=stuck)
         return WorkResult(None, took_s, stuck=stuck)
-    if asked.question.what == "several":
+    if asked.query.what == "several":
         return WorkResult(SchemaAnswer([found[each] for each in parts]), took_s)
-    return WorkResult(found[asked.question], took_s)
+    return WorkResult(found[asked.query], took_s)
 
 
-def _known(question: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
-    """Answer one question; an error that nobody expected is its answer too, and ends no process."""
+def _known(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
+    """Answer one query; an error that nobody expected is its answer too, and ends no process."""
     try:
-        return answer(question, read, budget)
+        return answer(query, read, budget)
     except MemoryError:
         raise
     except Exception:

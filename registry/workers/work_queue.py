@@ -1,6 +1,6 @@
-"""A queue of questions and the processes that answer them, started when needed and ended when idle.
+"""A queue of queries and the processes that answer them, started when needed and ended when idle.
 
-Each process has a thread here that gives it one question at a time, and kills it where it does not answer in
+Each process has a thread here that gives it one query at a time, and kills it where it does not answer in
 time, which is the only sure bound there is for work of which nobody knows how it goes on.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, RegistryError
-from registry.domain.parsing.parser import TooMuchText
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer
 from registry.processes.threads import begun
 
@@ -24,7 +24,7 @@ from .worker import Ended, Late, WorkerProcess
 WAITING_MAX = 1000
 """Questions that may wait: each is a client that waits, too."""
 WAITING_CHARACTERS_MAX = 64 * 1024 * 1024
-"""And how much there may be to read for them, unless it is one question."""
+"""And how much there may be to read for them, unless it is one query."""
 BUSY = "Too many large schemas are being parsed or compared"
 SLOW = "The machine is too busy to parse or compare such schemas in time"
 _BROKEN = "A process that was to read schemas has ended twice"
@@ -42,9 +42,9 @@ Done = Callable[[Answered | RegistryError], None]
 
 
 class Job(NamedTuple):
-    """A question on its way."""
+    """A query on its way."""
 
-    too_much: TooMuchText
+    lacking: Unanswered
     done: Done
     wanted: Callable[[], bool]
     budget_s: float
@@ -56,7 +56,7 @@ class Job(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a lane does for one question, in seconds of work."""
+    """What a lane does for one query, in seconds of work."""
 
     comparing_s: float
     reading_s: float
@@ -125,7 +125,7 @@ class WorkQueue:
     def _staff(self, waiting: int) -> bool:
         """Start a thread where so many jobs want one and may have it; whether there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
-            thread = begun("aside", self._serve, "for questions about schemas")
+            thread = begun("aside", self._serve, "for queries about schemas")
             if thread is not None:
                 self._threads.add(thread)
         return bool(self._threads)
@@ -150,7 +150,7 @@ class WorkQueue:
                 if job.wanted():
                     process = self._answer(process, job)
         except Exception:
-            _log.exception("a thread for questions about schemas has failed")
+            _log.exception("a thread for queries about schemas has failed")
         finally:
             self._leave()
             self._end(process)
@@ -177,7 +177,7 @@ class WorkQueue:
         """Answer a job; the process for the next one.
 
         A process that is gone is replaced once, because whatever ended it (memory that others want, say) need
-        have nothing to do with the question.
+        have nothing to do with the query.
         """
         for last in (False, True):
             left_s = job.until - time.monotonic()
@@ -186,7 +186,7 @@ class WorkQueue:
                 return process
             limits = self._limits
             asked = WorkRequest(
-                job.too_much.question, min(job.budget_s, limits.comparing_s), limits.reading_s, left_s
+                job.lacking.query, min(job.budget_s, limits.comparing_s), limits.reading_s, left_s
             )
             try:
                 process = process or self._started()
@@ -200,7 +200,7 @@ class WorkQueue:
                 given_up = last or isinstance(error, Late)
                 what = "given up" if given_up else "asked again"
                 unexpected = not isinstance(error, Late | Ended | OSError)
-                _log.warning("a question about schemas was %s: %s", what, error, exc_info=unexpected)
+                _log.warning("a query about schemas was %s: %s", what, error, exc_info=unexpected)
                 if given_up:
                     _tell(job, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
                     return None
@@ -211,7 +211,7 @@ class WorkQueue:
 
     def _done(self, job: Job, told: WorkResult) -> None:
         for failure in told.failures():
-            _log.error("a question about a schema failed, and its request gets 500: %s", failure)
+            _log.error("a query about a schema failed, and its request gets 500: %s", failure)
         too_long = told.known is None or told.partial
         if told.late:
             _tell(job, UNAVAILABLE(SLOW))
@@ -220,7 +220,7 @@ class WorkQueue:
         else:
             if too_long:
                 self._too_long(job, told)
-            refusal = UNPROCESSABLE(job.too_much.refusal)
+            refusal = UNPROCESSABLE(job.lacking.refusal)
             _tell(job, refusal if told.known is None else Answered(told.known, told.took_s))
 
     def _started(self) -> WorkerProcess:

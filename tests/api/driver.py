@@ -66,7 +66,9 @@ class ListBackend:
         self.follow()
         try:
             seen = plain_view(self.rows, self.cipher)
-            decision = decide(seen, command, self.ids, self.settings.defaults, self.parser)
+            decision = self.parser.run(
+                decide(seen, command, self.ids, self.settings.defaults, self.parser.memory)
+            )
             entries = recorded(decision.entries, self.rows, self.cipher)
         except RegistryError as error:
             return Refused(error.code, error.message)

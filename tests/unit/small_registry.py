@@ -27,6 +27,8 @@ from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.parsing.parser import Parser
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
+from registry.domain.schemas import Difference
+from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
 
 STRING, INT, LONG = '"string"', '"int"', '"long"'
 
@@ -44,6 +46,20 @@ def properties(**pairs: str) -> Metadata:
     return Metadata(properties={name.replace("__", ":"): value for name, value in pairs.items()})
 
 
+class CountingAvro(AvroFormat):
+    """Counts what it parses and compares."""
+
+    parses = comparisons = 0
+
+    def parse(self, *source: Any, **options: Any) -> AvroSchema:
+        self.parses += 1
+        return super().parse(*source, **options)
+
+    def differences(self, *schemas: Any, **options: Any) -> list[Difference]:
+        self.comparisons += 1
+        return super().differences(*schemas, **options)
+
+
 class SmallRegistry:
     def __init__(self, defaults: Defaults | None = None) -> None:
         self.view = DictView()
@@ -55,7 +71,7 @@ class SmallRegistry:
         """The records of the last command."""
 
     def submit(self, command: Command) -> Any:
-        decision = decide(self.view, command, self.ids, self.defaults, self.parser)
+        decision = self.parser.run(decide(self.view, command, self.ids, self.defaults, self.parser.memory))
         self.last = decision.entries
         for entry in decision.entries:
             self.append(entry.key, entry.value)
@@ -71,7 +87,7 @@ class SmallRegistry:
         """Code and message of a command that must be refused and change nothing."""
         rows, spans = dict(self.view.rows()), self.ids.saved()
         with pytest.raises(RegistryError) as refused:
-            decide(self.view, command, self.ids, self.defaults, self.parser)
+            self.parser.run(decide(self.view, command, self.ids, self.defaults, self.parser.memory))
         assert dict(self.view.rows()) == rows
         assert self.ids.saved() == spans
         return refused.value.code, refused.value.message
@@ -102,7 +118,11 @@ class SmallRegistry:
 
     def lookup(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> Any:
         request = Register(subject, schema, **members)
-        return orjson.loads(find.lookup(self.view, self.parser, request, self.defaults, deleted=deleted))
+        return orjson.loads(
+            self.parser.run(
+                find.lookup(self.view, self.parser.memory, request, self.defaults, deleted=deleted)
+            )
+        )
 
     def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
         """The code with which a lookup is refused."""

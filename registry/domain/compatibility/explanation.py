@@ -13,7 +13,9 @@ from registry.domain.errors import RegistryError
 from registry.domain.lookup import registration
 from registry.domain.lookup.registration import Content
 from registry.domain.model import Subject
-from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing import querying
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
 from registry.domain.rows.layout import View
 from registry.domain.schemas import Change, Exhausted, InvalidSchema
 
@@ -41,26 +43,23 @@ class Asked(NamedTuple):
     policy: str
 
 
-def explain(view: View, parser: Parser, asked: Asked, *, plain: bool) -> bytes:
+def explain(view: View, asked: Asked, *, plain: bool) -> Querying[bytes]:
     """The answer of ``POST /compatibility/explain``; ``plain``: for people, with lines.
 
     Raises 42201, with which of the two is no schema, and 422 for what takes too long.
     """
-    explained = _explained(view, parser, asked, lines=plain)
+    explained = yield from _explained(view, asked, lines=plain)
     return _text(explained) if plain else _json(explained)
 
 
-def _explained(view: View, parser: Parser, asked: Asked, *, lines: bool) -> Explained:
-    old = _read(view, parser, asked, asked.old, "old", new=False)
-    new = _read(view, parser, asked, asked.new, "new", new=True)
+def _explained(view: View, asked: Asked, *, lines: bool) -> Querying[Explained]:
+    old = yield from _read(view, asked, asked.old, "old", new=False)
+    new = yield from _read(view, asked, asked.new, "new", new=True)
     try:
-        found = _compared(parser, old, new, asked.policy, lines=lines)
+        found = yield from _compared(old.source, new.source, asked.policy, lines=lines)
     except InvalidSchema as error:
         text = f"Unexpected exception during compatibility check: {error}"
         found = {way: [results.unexpected(text)] for way in _WAYS}
-    except TooMuchText as too_much:
-        too_much.refusal = _TOO_LONG
-        raise
     except Exhausted:
         raise errors.UNPROCESSABLE(_TOO_LONG) from None
     levels = {
@@ -75,25 +74,23 @@ def _explained(view: View, parser: Parser, asked: Asked, *, lines: bool) -> Expl
     return Explained(levels, told)
 
 
-def _read(view: View, parser: Parser, asked: Asked, side: Register, name: str, *, new: bool) -> Content:
+def _read(view: View, asked: Asked, side: Register, name: str, *, new: bool) -> Querying[Content]:
     if not side.schema.strip():
         raise errors.INVALID_SCHEMA(f"{name}: Empty schema")
     try:
-        return registration.read(view, parser, asked.subject, side, new=new, normalize=False)
+        return (yield from registration.read(view, asked.subject, side, new=new, normalize=False))
     except RegistryError as error:
         raise RegistryError(error.code, f"{name}: {error.message}") from None
 
 
-def _compared(
-    parser: Parser, old: Content, new: Content, policy: str, *, lines: bool
-) -> dict[Reader, list[Change]]:
-    budget = parser.budget()
-    how: dict[str, Any] = {"budget": budget, "policy": policy, "lines": lines}
-    old_schema, new_schema = old.parsed(parser), new.parsed(parser)
-    return {
-        "old": list(parser.changes(old_schema, new_schema, reader_is="old", **how)),
-        "new": list(parser.changes(new_schema, old_schema, reader_is="new", **how)),
-    }
+def _compared(old: Source, new: Source, policy: str, *, lines: bool) -> Querying[dict[Reader, list[Change]]]:
+    how: dict[str, Any] = {"policy": policy, "lines": lines}
+    ways = [
+        querying.changes(old, new, reader_is="old", **how),
+        querying.changes(new, old, reader_is="new", **how),
+    ]
+    found = yield from querying.together(ways, _TOO_LONG)
+    return {way: list(changes) for way, changes in zip(_WAYS, found, strict=True)}
 
 
 def _json(explained: Explained) -> bytes:

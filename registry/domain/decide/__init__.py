@@ -21,7 +21,8 @@ from registry.domain.commands import (
     TagVersion,
 )
 from registry.domain.model import Subject
-from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.querying import Querying
 from registry.domain.queries.scope import Defaults, aliased
 from registry.domain.rows.layout import View
 
@@ -41,7 +42,9 @@ __all__ = ["Decision", "decide", "repeated"]
 _OfSubject = Register | TagVersion | DeleteVersion | DeleteSubject
 
 
-def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: Parser) -> Decision:
+def decide(
+    view: View, command: Command, ids: Ids, defaults: Defaults, memory: SchemaMemory
+) -> Querying[Decision]:
     """Return the records and the reply of ``command``.
 
     Raises ``RegistryError`` and leaves ``ids`` unchanged then. Otherwise ``ids`` advances with the
@@ -51,9 +54,10 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
         command = _of_subject(view, command)
     match command:
         case Register():
-            return register(view, command, ids, defaults, parser)
+            return (yield from register(view, command, ids, defaults, memory))
         case TagVersion():
-            return register(view, registration(view, parser, command), ids, defaults, parser, anew=True)
+            tagged = yield from registration(view, command)
+            return (yield from register(view, tagged, ids, defaults, memory, anew=True))
         case DeleteVersion():
             return delete_version(view, command)
         case DeleteSubject():
@@ -69,12 +73,12 @@ def decide(view: View, command: Command, ids: Ids, defaults: Defaults, parser: P
         case DeleteContext():
             return delete_context(view, command)
         case Associate() | Dissociate() | ChangeAssociations():
-            return decide_associations(view, command, ids, defaults, parser)
+            return (yield from decide_associations(view, command, ids, defaults, memory))
         case RequestSnapshot():
             return request_snapshot(view, command)
 
 
-def repeated(view: View, command: Command, brief: bytes, parser: Parser) -> bytes:
+def repeated(view: View, command: Command, brief: bytes) -> Querying[bytes]:
     """Return the reply to a command that was done before, when its decision had this ``brief``."""
     if isinstance(command, TagVersion):
         command = Register(command.subject, "")
@@ -82,7 +86,7 @@ def repeated(view: View, command: Command, brief: bytes, parser: Parser) -> byte
         return brief
     subject = aliased(view, Subject.parse(command.subject))
     of_subject = msgspec.structs.replace(command, subject=subject.qualified)
-    return registered_before(view, of_subject, brief, parser)
+    return (yield from registered_before(view, of_subject, brief))
 
 
 def _of_subject(view: View, command: _OfSubject) -> _OfSubject:

@@ -17,7 +17,8 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import ASSOCIATION_INVALID, ASSOCIATION_NOT_FOUND, INVALID_SCHEMA, RegistryError
 from registry.domain.log_format.records import AssociationKey
-from registry.domain.parsing.parser import Parser, TooMuchText, together
+from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import associations
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ONE_RESOURCE, Filter
@@ -40,12 +41,12 @@ def decide_associations(
     command: Associate | Dissociate | ChangeAssociations,
     ids: Ids,
     defaults: Defaults,
-    parser: Parser,
-) -> Decision:
+    memory: SchemaMemory,
+) -> Querying[Decision]:
     """Decide a command about associations; ``ids`` as in :func:`.decide`."""
-    draft, saved, stands = Draft(view, ids, defaults, parser), ids.saved(), False
+    draft, saved, stands = Draft(view, ids, defaults, memory), ids.saved(), False
     try:
-        decision = _decided(draft, command)
+        decision = yield from _decided(draft, command)
         stands = not command.dry_run
     finally:
         if not stands:
@@ -53,20 +54,23 @@ def decide_associations(
     return decision if stands else decision._replace(entries=[])
 
 
-def _decided(draft: Draft, command: Associate | Dissociate | ChangeAssociations) -> Decision:
+def _decided(draft: Draft, command: Associate | Dissociate | ChangeAssociations) -> Querying[Decision]:
     if isinstance(command, Dissociate):
         return _dissociate(draft, command)
-    reply = _associate(draft, command) if isinstance(command, Associate) else _change(draft, command)
+    if isinstance(command, Associate):
+        reply = yield from _associate(draft, command)
+    else:
+        reply = yield from _change(draft, command)
     return Decision(draft.entries, msgspec.json.encode(reply))
 
 
-def _associate(draft: Draft, command: Associate) -> dict[str, Any]:
+def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
     """Make or change the associations of a resource. Raises as :func:`.association_runs.put` does."""
     op = CREATE if command.create else UPSERT
     wanted = [msgspec.structs.replace(each, op=op) for each in command.request.associations]
     request = msgspec.structs.replace(command.request, associations=wanted)
     request = checked(request, command.context, draft.defaults.association_rules, dry_run=command.dry_run)
-    written = put(draft, request)
+    written = yield from put(draft, request)
     infos = [associations.info(step.association, step.schema) for step in written]
     return _response(request, [] if command.dry_run else infos)
 
@@ -81,51 +85,36 @@ def _dissociate(draft: Draft, command: Dissociate) -> Decision:
     return Decision(draft.entries, b"")
 
 
-def _change(draft: Draft, command: ChangeAssociations) -> dict[str, Any]:
+def _change(draft: Draft, command: ChangeAssociations) -> Querying[dict[str, Any]]:
     """Change the associations of several resources; raises 42212 if there are none.
 
     Each operation is decided by itself; one that is refused ends its request, and what was done before it
-    stands (Confluent 8.3.1). All requests are tried before a :class:`TooMuchText` is raised, so that one
-    round trip answers the questions of all.
+    stands (Confluent 8.3.1).
     """
     if not command.requests:
         raise ASSOCIATION_INVALID("requests", "cannot be null or empty")
-    results: list[dict[str, Any]] = []
-    asked: list[TooMuchText] = []
-    for request in command.requests:
-        try:
-            results.append(_result(draft, command, request))
-        except TooMuchText as too_much:
-            asked.append(too_much)
-    if asked:
-        raise together(asked)
-    return {"results": results}
+    return {"results": (yield from together(_result(draft, command, each) for each in command.requests))}
 
 
-def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest) -> dict[str, Any]:
+def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest) -> Querying[dict[str, Any]]:
     if request.error is not None:
         return _error(request.error.code, request.error.message)
     schemas: _Schemas = {}
-    asked: list[TooMuchText] = []
     try:
         rules = draft.defaults.association_rules
         request = checked(request, command.context, rules, dry_run=command.dry_run)
         if rules.batch_in_runs:
             check_types(request.associations)
-        for run in _runs(request.associations, rules):
-            part = msgspec.structs.replace(request, associations=run)
-            try:
-                schemas |= _run(draft, part, dry_run=command.dry_run)
-            except TooMuchText as too_much:
-                asked.append(too_much)
+        runs = [
+            _run(draft, msgspec.structs.replace(request, associations=run), dry_run=command.dry_run)
+            for run in _runs(request.associations, rules)
+        ]
+        for registered in (yield from together(runs)):
+            schemas |= registered
     except RegistryError as error:
-        if asked:
-            raise together(asked) from None
         # A schema that cannot be parsed has another code here than elsewhere (Confluent 8.3.1).
         code = ASSOCIATION_INVALID.code if error.code == INVALID_SCHEMA.code else error.code
         return _error(code, error.message)
-    if asked:
-        raise together(asked)
     if command.dry_run:
         return {"result": _response(request, [])}
     left = associations.of_resource_id(draft.view, request.resource_id or "")
@@ -143,14 +132,17 @@ def _runs(wanted: list[WantedAssociation], rules: AssociationRules) -> Iterator[
     return ([each] for each in wanted)
 
 
-def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> _Schemas:
+def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> Querying[_Schemas]:
     """Decide operations of one kind; return the schemas that they registered.
 
     In a dry run each sees what is stored, and nothing of those before it.
     """
     step, saved, stands = draft.step(), draft.ids.saved(), False
     try:
-        schemas = _removed(step, request) if request.associations[0].op == DELETE else _put(step, request)
+        if request.associations[0].op == DELETE:
+            schemas = _removed(step, request)
+        else:
+            schemas = yield from _put(step, request)
         stands = not dry_run
     finally:
         if not stands:
@@ -160,8 +152,8 @@ def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> _Schemas:
     return schemas
 
 
-def _put(step: Draft, request: ResourceRequest) -> _Schemas:
-    written = put(step, request)
+def _put(step: Draft, request: ResourceRequest) -> Querying[_Schemas]:
+    written = yield from put(step, request)
     _check_one_name(step, request)
     return {each.association.key: each.schema for each in written if each.schema is not None}
 

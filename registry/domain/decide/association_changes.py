@@ -10,6 +10,7 @@ from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.log_format import association_guids
 from registry.domain.lookup import find
 from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying
 from registry.domain.queries import associations
 from registry.domain.queries.associations import STRONG, WEAK, Association
 
@@ -27,13 +28,13 @@ from .association_requests import (
 from .draft import Draft
 
 
-def created(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> Step:
+def created(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> Querying[Step]:
     """Return the step that makes a new association. Raises 42212, 40907."""
     if wanted.op != CREATE:
         wanted = _upserted(draft, request, wanted)
     subject = Subject.parse(wanted.subject or "")
     if wanted.frozen and not imports(draft.view, subject):
-        check_can_freeze(draft, wanted, subject)
+        yield from check_can_freeze(draft, wanted, subject)
     association = Association(
         subject=subject.qualified,
         guid=wanted.guid,
@@ -78,12 +79,12 @@ def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation)
     return wanted
 
 
-def repeated(draft: Draft, wanted: WantedAssociation, old: Association) -> Step:
+def repeated(draft: Draft, wanted: WantedAssociation, old: Association) -> Querying[Step]:
     """Return the step of creating what is stored already; raises 40903 if that differs."""
     same = _equivalent(wanted, old)
     if same and wanted.schema is not None:
         subject = Subject.parse(old.subject)
-        found = find.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
+        found = yield from find.lookup_in(draft.view, draft.memory, subject, wanted.schema, draft.defaults)
         same = found is not None
     if not same:
         raise errors.RESOURCE_ASSOCIATED(wanted.association_type, old.resource_name)

@@ -9,6 +9,7 @@ from registry.domain.commands import WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.lookup import find
 from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying
 from registry.domain.queries import associations, versions
 from registry.domain.queries.associations import Association
 from registry.domain.queries.scope import READ_ONLY, TAKES_IDS, mode_in_scope
@@ -76,7 +77,7 @@ def check_unreferenced(view: View, step: Step) -> None:
         raise errors.SUBJECT_REFERENCED(step.association.subject)
 
 
-def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) -> None:
+def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) -> Querying[None]:
     """Refuse to create a frozen association unless its subject begins with the given schema (42212, 40907).
 
     Not asked in IMPORT mode.
@@ -91,7 +92,7 @@ def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) 
     elif latest is None:
         return
     elif not draft.defaults.association_rules.frozen_needs_empty_subject:
-        found = find.lookup_in(draft.view, draft.parser, subject, wanted.schema, draft.defaults)
+        found = yield from find.lookup_in(draft.view, draft.memory, subject, wanted.schema, draft.defaults)
         if latest.version == 1 and found is not None:
             return
     detail = "cannot create a frozen association when schemas already exist in the subject"

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from registry.domain.commands import ResourceRequest, WantedAssociation
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import associations
 from registry.domain.queries.associations import Association
 from registry.domain.queries.scope import aliased
@@ -19,7 +20,7 @@ from .association_schemas import take_schema
 from .draft import Draft
 
 
-def put(draft: Draft, request: ResourceRequest) -> list[Step]:
+def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
     """Make or change associations; return the steps that wrote one. What is equivalent is not written again.
 
     Raises 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and what a registration raises.
@@ -27,7 +28,9 @@ def put(draft: Draft, request: ResourceRequest) -> list[Step]:
     wanted = [_led(draft.view, each) for each in request.associations]
     check_types(wanted)
     found = _stored(draft.view, request)
-    steps = [_step(draft, request, each, found.get(each.association_type)) for each in wanted]
+    steps = yield from together(
+        _step(draft, request, each, found.get(each.association_type)) for each in wanted
+    )
     rules = draft.defaults.association_rules
     if rules.one_lifecycle:
         _check_uniform(found, steps)
@@ -38,7 +41,7 @@ def put(draft: Draft, request: ResourceRequest) -> list[Step]:
         if rules.strong_excludes_references and step.writes:
             check_unreferenced(draft.view, step)
     for step in steps:
-        take_schema(draft, step)
+        yield from take_schema(draft, step)
     written = [step for step in steps if step.writes]
     draft.add(step.association.entry() for step in written)
     return written
@@ -68,11 +71,13 @@ def _stored(view: View, request: ResourceRequest) -> dict[str | None, Associatio
     return {each.association_type: each for each in found if each.resource_type == request.resource_type}
 
 
-def _step(draft: Draft, request: ResourceRequest, wanted: WantedAssociation, old: Association | None) -> Step:
+def _step(
+    draft: Draft, request: ResourceRequest, wanted: WantedAssociation, old: Association | None
+) -> Querying[Step]:
     if old is None:
-        return created(draft, request, wanted)
+        return (yield from created(draft, request, wanted))
     if wanted.op == CREATE:
-        return repeated(draft, wanted, old)
+        return (yield from repeated(draft, wanted, old))
     return changed(draft, request, wanted, old)
 
 

@@ -13,6 +13,7 @@ from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.lookup import registration
 from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying
 
 from .association_checks import Step, imports
 from .draft import Draft
@@ -22,22 +23,22 @@ from .register import register
 _SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "schema", "ruleSet")
 
 
-def take_schema(draft: Draft, step: Step) -> None:
+def take_schema(draft: Draft, step: Step) -> Querying[None]:
     """Register the schema that comes with an association; in IMPORT mode only parse it."""
     schema = step.wanted.schema
     if schema is None:
         return
     if not imports(draft.view, step.subject):
-        step.schema = _registered(draft, step.subject, schema)
+        step.schema = yield from _registered(draft, step.subject, schema)
     elif schema.schema.strip():
-        registration.read(draft.view, draft.parser, step.subject, schema, new=False, normalize=False)
+        yield from registration.read(draft.view, step.subject, schema, new=False, normalize=False)
 
 
-def _registered(draft: Draft, subject: Subject, schema: Register) -> bytes:
+def _registered(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
     """Register a schema, or find it; return it as ``Schema``."""
     command = replace(schema, subject=subject.qualified)
     try:
-        decision = register(draft.view, command, draft.ids, draft.defaults, draft.parser)
+        decision = yield from register(draft.view, command, draft.ids, draft.defaults, draft.memory)
     except RegistryError as error:
         raise _messages_alone(error, subject) from None
     draft.add(decision.entries)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Entry, Record
-from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
@@ -20,13 +20,15 @@ _LATER = 2**62
 class Draft:
     """Records on their way into a decision, over the rows that they would give."""
 
-    def __init__(self, view: View, ids: Ids, defaults: Defaults, parser: Parser, *, start: int = 0) -> None:
+    def __init__(
+        self, view: View, ids: Ids, defaults: Defaults, memory: SchemaMemory, *, start: int = 0
+    ) -> None:
         """``start``: how many records were drafted before those of this draft."""
         self.view = OverlayView(view)
         self.entries: list[Entry] = []
         self.ids = ids
         self.defaults = defaults
-        self.parser = parser
+        self.memory = memory
         self._start = start
 
     def add(self, entries: Iterable[Entry]) -> None:
@@ -39,7 +41,7 @@ class Draft:
     def step(self) -> Draft:
         """Return a draft over this one, to be taken over or dropped."""
         drafted = self._start + len(self.entries)
-        return Draft(self.view, self.ids, self.defaults, self.parser, start=drafted)
+        return Draft(self.view, self.ids, self.defaults, self.memory, start=drafted)
 
     def take(self, step: Draft) -> None:
         """Take over what a step has drafted."""

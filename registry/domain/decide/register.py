@@ -26,8 +26,11 @@ from registry.domain.lookup.metadata import (
 )
 from registry.domain.lookup.registration import Content
 from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSet, Subject
-from registry.domain.parsing.parser import Parser
+from registry.domain.parsing import querying
+from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.references import referrers
+from registry.domain.parsing.stored import formatted
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     READ_ONLY,
@@ -51,8 +54,8 @@ from .tags import with_tags
 
 
 def register(
-    view: View, command: Register, ids: Ids, defaults: Defaults, parser: Parser, *, anew: bool = False
-) -> Decision:
+    view: View, command: Register, ids: Ids, defaults: Defaults, memory: SchemaMemory, *, anew: bool = False
+) -> Querying[Decision]:
     """Register a schema, or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order.
 
     ``anew``: it is not looked up first, as where tags change.
@@ -63,23 +66,23 @@ def register(
     subject = Subject.parse(command.subject)
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
     if command.changes_tags:
-        command, anew = with_tags(view, parser, subject, command), True
+        command, anew = (yield from with_tags(view, subject, command)), True
     config = config_in_scope(view, subject, defaults)
     mode, newest = mode_in_scope(view, subject), versions.newest(view, subject)
-    step = _Registration(view, parser, defaults, subject, command, config, mode, newest)
-    wanted, refusal = step.read()
-    reply = None if anew else step.shortcut(wanted)
+    step = _Registration(view, memory, defaults, subject, command, config, mode, newest)
+    wanted, refusal = yield from step.read()
+    reply = None if anew else (yield from step.shortcut(wanted))
     if reply is not None:
         return Decision([], reply)
     step.check_mode()
     if refusal is not None:
         raise refusal
-    content = step.completed(wanted)
+    content = yield from step.completed(wanted)
     sought = content is wanted and not config.adds and command.schema_id < 0 and not anew
-    return step.decide(content, ids, sought=sought)
+    return (yield from step.decide(content, ids, sought=sought))
 
 
-def registered_before(view: View, command: Register, brief: bytes, parser: Parser) -> bytes:
+def registered_before(view: View, command: Register, brief: bytes) -> Querying[bytes]:
     """Return the reply of a registration that was done: by now the version may be deleted or another's."""
     try:
         known = _decode(brief)
@@ -89,7 +92,7 @@ def registered_before(view: View, command: Register, brief: bytes, parser: Parse
     row = versions.get(view, subject, known.version)
     if row is None or row.schema_id != known.id:
         return brief
-    row = parser.formatted(view, Registered(subject, known.version, row), command.format)
+    row = yield from formatted(view, Registered(subject, known.version, row), command.format)
     return entities.registered(row, known.version)
 
 
@@ -109,7 +112,7 @@ class _Registration:
     """One registration on its way through the steps."""
 
     view: View
-    parser: Parser
+    memory: SchemaMemory
     defaults: Defaults
     subject: Subject
     command: Register
@@ -123,33 +126,34 @@ class _Registration:
         """Whether ids are brought, and nothing is validated or compared."""
         return self.mode in TAKES_IDS
 
-    def read(self) -> tuple[Content | None, RegistryError | None]:
+    def read(self) -> Querying[tuple[Content | None, RegistryError | None]]:
         """Return the content sent, ``None`` for a blank text; and why it is refused in any mode."""
         if not self.command.schema.strip():
             return None, None
         new = self.command.schema_id < 0 and not self.takes_ids
         strict = new and validates_new_schemas(self.config, self.defaults)
         try:
-            return self._read(new=strict, fields=validates_fields(self.config, self.defaults)), None
+            fields = validates_fields(self.config, self.defaults)
+            return (yield from self._read(new=strict, fields=fields)), None
         except RegistryError as error:
             if self.config.adds:  # no short cut, which alone reads the text before the mode is checked
                 return None, error
             if not strict:
                 raise
-            return self._read(new=False), error
+            return (yield from self._read(new=False)), error
 
-    def _read(self, *, new: bool, fields: bool = False) -> Content:
+    def _read(self, *, new: bool, fields: bool = False) -> Querying[Content]:
         normalize = not self.takes_ids and bool(self.command.normalize or self.config.normalize)
         fields = fields and not self.takes_ids
         return registration.read(
-            self.view, self.parser, self.subject, self.command, new=new, normalize=normalize, fields=fields
+            self.view, self.subject, self.command, new=new, normalize=normalize, fields=fields
         )
 
-    def shortcut(self, wanted: Content | None) -> bytes | None:
+    def shortcut(self, wanted: Content | None) -> Querying[bytes | None]:
         """Return the reply where it is there already, whatever the mode."""
         if wanted is None or self.config.adds or self.newest is None:
             return None
-        return find.shortcut(self.view, self.parser, self.subject, wanted, self.command)
+        return (yield from find.shortcut(self.view, self.memory, self.subject, wanted, self.command))
 
     def check_mode(self) -> None:
         """Refuse what the mode does not allow (42205)."""
@@ -161,7 +165,7 @@ class _Registration:
         if self.command.schema_id < 0 and self.takes_ids:
             raise not_permitted(subject, text, "read-write")
 
-    def completed(self, wanted: Content | None) -> Content:
+    def completed(self, wanted: Content | None) -> Querying[Content]:
         """Return the content with what it inherits from the latest version and the config; raises 42201."""
         known = self.newest is not None and not self.takes_ids
         latest = versions.latest(self.view, self.subject) if known else None
@@ -169,8 +173,8 @@ class _Registration:
             if latest is None:
                 raise errors.INVALID_SCHEMA("Empty schema")
             request = find.of_latest(self.command, latest)
-            wanted = registration.read(
-                self.view, self.parser, self.subject, request, new=False, normalize=False
+            wanted = yield from registration.read(
+                self.view, self.subject, request, new=False, normalize=False
             )
         if self.takes_ids:
             return wanted
@@ -186,23 +190,23 @@ class _Registration:
         """One above the highest, soft-deleted ones included."""
         return 1 if self.newest is None else self.newest.version + 1
 
-    def decide(self, content: Content, ids: Ids, *, sought: bool) -> Decision:
+    def decide(self, content: Content, ids: Ids, *, sought: bool) -> Querying[Decision]:
         """The records of a version, or none if it exists. ``sought``: the fast path did not find it."""
         if self.defaults.association_rules.strong_excludes_references:
             check_not_strong(self.view, self.subject, content.references)
         own = find.of_same_content(self.view, self.subject, content) if self.newest is not None else []
         schema_id = self._id_of_content(content, own)
-        found = None if sought else self._found(content, own, schema_id)
+        found = None if sought else (yield from self._found(content, own, schema_id))
         if found is not None:
-            row = self.parser.formatted(self.view, found, self.command.format)
+            row = yield from formatted(self.view, found, self.command.format)
             return Decision([], entities.registered(row, found.version))
-        self._check_compatible(content)
+        yield from self._check_compatible(content)
         version = self._version()
         grant = self._grant(content, ids, schema_id)
         entries = [*grant.entries, *self._context_entries()]
         entries += self._forgotten(own, grant.schema_id, version)
         entries.append(self._entry(content, grant.schema_id, version))
-        reply = self._reply(content, grant.schema_id, version)
+        reply = yield from self._reply(content, grant.schema_id, version)
         ids.take(grant)
         return Decision(entries, reply, _encode(_Brief(grant.schema_id, version)))
 
@@ -218,26 +222,28 @@ class _Registration:
             return wanted
         return max(same, key=lambda each: each.row.offset).row.schema_id
 
-    def _found(self, content: Content, own: list[Registered], schema_id: int) -> Registered | None:
+    def _found(self, content: Content, own: list[Registered], schema_id: int) -> Querying[Registered | None]:
         if self.command.version != 0 or self.newest is None:
             return None
         for each in reversed(own):
             if not each.row.deleted and each.row.schema_id == schema_id:
                 return each
-        for each in candidates(self.view, self.parser, self.subject, content):
+        for each in (yield from candidates(self.view, self.memory, self.subject, content)):
             wanted = schema_id < 0 or schema_id == each.row.schema_id
-            if wanted and find.equivalent(self.view, self.parser, content, each):
+            if wanted and (yield from find.equivalent(self.view, content, each)):
                 return each
         return None
 
-    def _check_compatible(self, content: Content) -> None:
+    def _check_compatible(self, content: Content) -> Querying[None]:
         if self.takes_ids or self.command.force:
             return
         earlier: Iterable[Registered] = ()
         if self.newest is not None:
-            passes = checks.known_to_pass(self.parser, content, self.config, self.defaults)
+            passes = checks.known_to_pass(self.memory, content, self.config, self.defaults)
             earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
-        messages = checks.check(self.view, self.parser, content, earlier, self.config, self.defaults)
+        messages = yield from checks.check(
+            self.view, self.memory, content, earlier, self.config, self.defaults
+        )
         if messages:
             raise errors.INCOMPATIBLE(self.subject.qualified, ", ".join(messages))
 
@@ -298,10 +304,10 @@ class _Registration:
         )
         return Entry(records.schema_key(self.subject, version), value)
 
-    def _reply(self, content: Content, schema_id: int, version: int) -> bytes:
+    def _reply(self, content: Content, schema_id: int, version: int) -> Querying[bytes]:
         text = content.text
         if self.command.format.lower() not in ("", "default"):
-            text = content.parsed(self.parser).formatted(self.command.format)
+            text = yield from querying.formatted(content.source, self.command.format)
         return entities.registered_anew(
             schema_id,
             version,

@@ -16,8 +16,10 @@ from registry.domain.lookup.metadata import (
     without_rules,
 )
 from registry.domain.model import LATEST, RuleSet, Subject
-from registry.domain.parsing import references
-from registry.domain.parsing.parser import Parser
+from registry.domain.parsing import querying, references
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
+from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.layout import View
@@ -26,7 +28,7 @@ from registry.domain.schemas import Entity, InvalidSchema, Tagged
 _BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"
 
 
-def with_tags(view: View, parser: Parser, subject: Subject, command: Register) -> Register:
+def with_tags(view: View, subject: Subject, command: Register) -> Querying[Register]:
     """Return the registration with its tags in the text, which is then marked as a version. Raises 42201."""
     changed = msgspec.structs.replace(
         command,
@@ -41,22 +43,23 @@ def with_tags(view: View, parser: Parser, subject: Subject, command: Register) -
     schema_type = "AVRO" if command.schema_type is None else command.schema_type
     try:
         _, used = references.resolve(view, subject, command.references or (), deleted=False)
-        schema = parser.parse(schema_type, command.schema, used)
-        also = _of_latest(view, parser, subject, schema_type) if command.propagate_tags else ()
-        text = schema.retagged(tagged(command.tags_to_add), tagged(command.tags_to_remove), also)
+        source = Source(schema_type, command.schema, tuple(used))
+        also = (yield from _of_latest(view, subject, schema_type)) if command.propagate_tags else ()
+        add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)
+        text = yield from querying.retagged(source, add, remove, also)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     return msgspec.structs.replace(changed, schema=text)
 
 
-def registration(view: View, parser: Parser, command: TagVersion) -> Register:
+def registration(view: View, command: TagVersion) -> Querying[Register]:
     """Return the registration that tagging a version comes to. Raises 42202, 40401, 40402, 42210, 42201."""
     if command.rule_set is not None and (command.rules_to_merge or command.rules_to_remove):
         raise errors.INVALID_RULE_SET(_BOTH)
     found = by_subject.version_of(view, Subject.parse(command.subject), command.version)
     try:
-        schema = parser.stored(view, found)
-        text = schema.retagged(tagged(command.tags_to_add), tagged(command.tags_to_remove))
+        add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)
+        text = yield from querying.retagged(source_of(view, found), add, remove)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     row = found.row
@@ -77,12 +80,12 @@ def tagged(listed: Sequence[TagsOf] | None) -> list[Tagged]:
     return [(Entity(each.path, each.kind), tuple(each.tags)) for each in listed or ()]
 
 
-def _of_latest(view: View, parser: Parser, subject: Subject, schema_type: str) -> Sequence[Tagged]:
+def _of_latest(view: View, subject: Subject, schema_type: str) -> Querying[Sequence[Tagged]]:
     latest = versions.latest(view, subject)
     if latest is None or entities.schema_type(latest.row) != schema_type:
         return ()
     try:
-        return parser.stored(view, latest).tags()
+        return (yield from querying.tags(source_of(view, latest)))
     except InvalidSchema:
         return ()
 

@@ -11,9 +11,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from registry.domain.model import Subject, guid_text, identity
-from registry.domain.parsing import references
-from registry.domain.parsing.parser import Parser
-from registry.domain.parsing.schema_queries import SchemaQuery, Source
+from registry.domain.parsing import querying
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
+from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
@@ -91,17 +92,13 @@ def _rows_behind(view: View, prefix: str, after: bytes) -> Iterator[tuple[bytes,
                     yield key, value
 
 
-def forms(view: View, parser: Parser, unknown: Mapping[Content, Registered]) -> dict[Content, bytes]:
-    """The normal form of each content; one that is no schema any more is its own.
-
-    Raises :class:`.parser.TooMuchText` until the parser has been told what the schemas say.
-    """
+def forms(view: View, unknown: Mapping[Content, Registered]) -> Querying[dict[Content, bytes]]:
+    """The normal form of each content; one that is no schema any more is its own."""
     found = {content: content.md5 for content in unknown}
     sources = {content: source for content, each in unknown.items() if (source := _source(view, each))}
     if not sources:
         return found
-    asked = tuple(sources.values())
-    texts = parser.told(SchemaQuery("normal_texts", asked[0], None, (("sources", asked),)))
+    texts = yield from querying.normal_texts(tuple(sources.values()))
     for content, text in zip(sources, texts, strict=True):
         if text is not None:
             found[content] = _form(unknown[content].row, text)
@@ -109,15 +106,10 @@ def forms(view: View, parser: Parser, unknown: Mapping[Content, Registered]) -> 
 
 
 def _source(view: View, registered: Registered) -> Source | None:
-    row = registered.row
-    schema_type = entities.schema_type(row)
-    if schema_type not in FORMATS:
-        return None
     try:
-        _, used = references.resolve(view, registered.subject, entities.references(row), deleted=True)
+        return source_of(view, registered)
     except InvalidSchema:
         return None
-    return Source(schema_type, entities.text(row), tuple(used))
 
 
 def _form(row: VersionRow, text: str) -> bytes:
@@ -155,22 +147,21 @@ def _content(row: VersionRow) -> Content:
     return Content(entities.schema_type(row), row.md5)
 
 
-def equal_to(view: View, parser: Parser, subject: Subject, number: int) -> int | None:
+def equal_to(view: View, subject: Subject, number: int) -> Querying[int | None]:
     """The newest earlier version that says the same as version ``number``, once both are normalised.
 
-    Only the last few are looked at, those with the same fields. Raises :class:`.parser.TooMuchText` where
-    too much would have to be read for that, and :class:`InvalidSchema`.
+    Only the last few are looked at, those with the same fields. Raises :class:`InvalidSchema`.
     """
     new = versions.get(view, subject, number)
     if new is None or entities.schema_type(new) not in FORMATS:
         return None
     for each in islice(versions.versions(view, subject, newest_first=True), EQUALS_SOUGHT + 1):
         if each.version < number and _may_be_equal(each.row, new):
-            wanted = parser.stored(view, Registered(subject, number, new))  # read once, and remembered
-            earlier = parser.stored(view, each)
-            if earlier.field_names() != wanted.field_names():
+            wanted, earlier = source_of(view, Registered(subject, number, new)), source_of(view, each)
+            if (yield from querying.field_names(earlier)) != (yield from querying.field_names(wanted)):
                 continue
-            if _form(each.row, earlier.normalized) == _form(new, wanted.normalized):
+            texts = (yield from querying.normalized(earlier)), (yield from querying.normalized(wanted))
+            if _form(each.row, texts[0]) == _form(new, texts[1]):
                 return each.version
     return None
 

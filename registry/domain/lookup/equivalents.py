@@ -18,8 +18,10 @@ import msgspec
 
 from registry.domain.errors import RegistryError
 from registry.domain.model import VERSION_MAX, Metadata, Reference, RuleSet, Subject
-from registry.domain.parsing.parser import Parser, TooMuchText, characters_of, together
-from registry.domain.parsing.schema_queries import PAUSE
+from registry.domain.parsing import querying
+from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.stored import source_of
 from registry.domain.parsing.version_index import VersionIndex
 from registry.domain.queries import entities
 from registry.domain.queries.versions import Registered, get
@@ -42,34 +44,30 @@ _NO_OUTLINE: Final = b""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Unread(TooMuchText):
-    """More of a subject's versions have to be taken in than is done at once; nothing need be parsed."""
-
-    def __init__(self) -> None:
-        super().__init__(PAUSE)
-
-
 def candidates(
-    view: View, parser: Parser, subject: Subject, content: Content, *, deleted: bool = False
-) -> Iterator[Registered]:
+    view: View, memory: SchemaMemory, subject: Subject, content: Content, *, deleted: bool = False
+) -> Querying[Iterator[Registered]]:
     """Return the versions that may be equivalent, the newest first; soft-deleted ones only where ``deleted``.
 
-    Raises :class:`.parser.TooMuchText`, again and again, until all versions are known.
+    Pauses while many versions are not known yet.
     """
-    for version in _named(view, parser, subject, content):
-        row = get(view, subject, version)
-        if row is not None and (deleted or not row.deleted):
-            yield Registered(subject, version, row)
+    named = yield from _named(view, memory, subject, content)
+    rows = ((version, get(view, subject, version)) for version in named)
+    return (
+        Registered(subject, version, row)
+        for version, row in rows
+        if row is not None and (deleted or not row.deleted)
+    )
 
 
-def _named(view: View, parser: Parser, subject: Subject, content: Content) -> list[int]:
-    index = _up_to_date(view, parser, subject)
+def _named(view: View, memory: SchemaMemory, subject: Subject, content: Content) -> Querying[list[int]]:
+    index = yield from _up_to_date(view, memory, subject)
     if not index:
         return []
-    _settle(view, parser, subject, index, _outlines_sought(content))
-    parser.indexes.put(subject, index)
+    yield from _settle(view, subject, index, _outlines_sought(content))
+    memory.indexes.put(subject, index)
     try:
-        said = content.parsed(parser).fingerprints()
+        said = yield from querying.fingerprints(content.source)
     except InvalidSchema:
         return []
     named = index.named(_sought(content, said))
@@ -82,14 +80,14 @@ def _named(view: View, parser: Parser, subject: Subject, content: Content) -> li
     return named
 
 
-def _up_to_date(view: View, parser: Parser, subject: Subject) -> VersionIndex:
-    index = parser.indexes.of(subject)
+def _up_to_date(view: View, memory: SchemaMemory, subject: Subject) -> Querying[VersionIndex]:
+    index = memory.indexes.of(subject)
     prefix = layout.scope_key(layout.VERSION, subject)
     try:
         _drop_changed(view, prefix, index)
-        _take_in(view, parser, subject, prefix, index)
+        yield from _take_in(view, prefix, index)
     finally:
-        parser.indexes.put(subject, index)
+        memory.indexes.put(subject, index)
     return index
 
 
@@ -120,14 +118,15 @@ def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
     index.revision = revision
 
 
-def _take_in(view: View, parser: Parser, subject: Subject, prefix: bytes, index: VersionIndex) -> None:
+def _take_in(view: View, prefix: bytes, index: VersionIndex) -> Querying[None]:
     last = index.last
     start = prefix if last is None else prefix + layout.number(last[0]) + b"\0"
     taken = 0
     for count, (key, value) in enumerate(layout.scan(view, prefix, start)):
         taken += len(value)
-        if parser.is_limited and count and (count == ROWS_AT_ONCE or taken > ROW_BYTES_AT_ONCE):
-            raise Unread
+        if count and (count % ROWS_AT_ONCE == 0 or taken > ROW_BYTES_AT_ONCE):
+            taken = 0
+            yield from querying.pause()
         row = VersionRow.unpack(value)
         index.refers = index.refers or bool(row.references)
         index.add(layout.unnumber(key[-4:]), layout.state_of(value), _outline(row))
@@ -155,31 +154,33 @@ def _outlines_sought(content: Content) -> list[bytes] | None:
 
 
 def _settle(
-    view: View, parser: Parser, subject: Subject, index: VersionIndex, outlines: Sequence[bytes] | None
-) -> None:
-    """Give the versions with these outlines their keys, as many as may be parsed together."""
-    asked: list[TooMuchText] = []
+    view: View, subject: Subject, index: VersionIndex, outlines: Sequence[bytes] | None
+) -> Querying[None]:
+    """Give the versions with these outlines their keys, as many at once as are parsed quickly."""
+    steps: list[Querying[None]] = []
     characters = 0
-    for count, version in enumerate(index.unsettled(outlines)):
-        if count == ROWS_AT_ONCE and parser.is_limited and not asked:
-            raise Unread
+    for count, version in enumerate(index.unsettled(outlines), 1):
         value = view.get(layout.version_key(subject, version))
         if value is None:
             index.settle(version, ())
             continue
         each = Registered(subject, version, VersionRow.unpack(value))
-        try:
-            index.settle(version, _keys(view, parser, each))
-        except TooMuchText as too_much:
-            asked.append(too_much)
-            characters += characters_of(too_much.question) * FORMATS[entities.schema_type(each.row)].weight
-            if characters > CHARACTERS_AT_ONCE:
-                break
-    if asked:
-        raise together(asked)
+        steps.append(_settle_one(view, index, each))
+        served = FORMATS.get(entities.schema_type(each.row))
+        characters += len(value) * (1 if served is None else served.weight)
+        if characters > CHARACTERS_AT_ONCE or count % ROWS_AT_ONCE == 0:
+            yield from querying.together(steps)
+            steps, characters = [], 0
+            if count % ROWS_AT_ONCE == 0:
+                yield from querying.pause()
+    yield from querying.together(steps)
 
 
-def _keys(view: View, parser: Parser, stored: Registered) -> Sequence[bytes] | None:
+def _settle_one(view: View, index: VersionIndex, stored: Registered) -> Querying[None]:
+    index.settle(stored.version, (yield from _keys(view, stored)))
+
+
+def _keys(view: View, stored: Registered) -> Querying[Sequence[bytes] | None]:
     """Return what a version is found by; nothing: it is equivalent to none; ``None``: that may change."""
     row = stored.row
     schema_type = entities.schema_type(row)
@@ -187,7 +188,7 @@ def _keys(view: View, parser: Parser, stored: Registered) -> Sequence[bytes] | N
         return ()
     listed = entities.references(row)
     try:
-        said = parser.stored(view, stored).fingerprints()
+        said = yield from querying.fingerprints(source_of(view, stored))
     except InvalidSchema:
         return None if listed else ()
     except RegistryError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +10,9 @@ from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Metadata, Subject
-from registry.domain.parsing.parser import Parser, TooMuchText, with_next
+from registry.domain.parsing import querying, stored
+from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.querying import Paused, Querying
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     TAKES_IDS,
@@ -26,7 +27,7 @@ from registry.domain.rows.layout import View
 from registry.domain.schemas import InvalidSchema
 
 from . import registration
-from .equivalents import Unread, candidates
+from .equivalents import candidates
 from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
 from .registration import Content
 
@@ -41,13 +42,13 @@ class Found(NamedTuple):
 
 def find(
     view: View,
-    parser: Parser,
+    memory: SchemaMemory,
     subject: Subject,
     content: Content,
     *,
     deleted: bool = False,
     latest_only: bool = False,
-) -> Found | None:
+) -> Querying[Found | None]:
     """The version under ``subject`` that is the same: by content, else the newest that is equivalent."""
     if not latest_only:
         same = of_same_content(view, subject, content)
@@ -55,18 +56,15 @@ def find(
             return Found(same[-1], exact=True)
     if latest_only:
         latest = versions.latest(view, subject)
-        same_text = latest is not None and equivalent(view, parser, content, latest)
-        return Found(latest, exact=False) if latest is not None and same_text else None
-    row = candidates(view, parser, subject, content, deleted=deleted)
-    for each in row:
-        try:
-            same_text = equivalent(view, parser, content, each)
-        except TooMuchText as too_much:
-            ask = partial(equivalent, view, parser, content)
-            raise with_next(too_much, row, ask, parser.given) from None
-        if same_text:
-            return Found(each, exact=False)
-    return None
+        row = iter([] if latest is None else [latest])
+    else:
+        row = yield from candidates(view, memory, subject, content, deleted=deleted)
+    found = yield from querying.first(_if_equivalent(view, content, each) for each in row)
+    return None if found is None else Found(found, exact=False)
+
+
+def _if_equivalent(view: View, content: Content, stored: Registered) -> Querying[Registered | None]:
+    return stored if (yield from equivalent(view, content, stored)) else None
 
 
 def of_same_content(view: View, subject: Subject, content: Content) -> list[Registered]:
@@ -76,13 +74,13 @@ def of_same_content(view: View, subject: Subject, content: Content) -> list[Regi
     return sorted(found, key=lambda each: each.row.offset)
 
 
-def equivalent(view: View, parser: Parser, content: Content, stored: Registered) -> bool:
+def equivalent(view: View, content: Content, registered: Registered) -> Querying[bool]:
     """The tolerant comparison (Confluent 8.x).
 
     The texts must say the same, metadata and rules be equal (but for a version repeated in the metadata), and
     the references be equal, or all be inlined by the client.
     """
-    row = stored.row
+    row = registered.row
     if entities.schema_type(row) != content.schema_type:
         return False
     listed = entities.references(row)
@@ -90,12 +88,12 @@ def equivalent(view: View, parser: Parser, content: Content, stored: Registered)
         return False
     if content.rules != entities.rule_set(row):
         return False
-    if not _same_metadata(content.metadata, entities.metadata(row), stored.version):
+    if not _same_metadata(content.metadata, entities.metadata(row), registered.version):
         return False
     if content.references == listed and entities.text(row) == content.text:
         return True
     try:
-        return content.parsed(parser).equivalent(parser.stored(view, stored))
+        return (yield from querying.equivalent(content.source, stored.source_of(view, registered)))
     except InvalidSchema:
         return False
 
@@ -120,30 +118,30 @@ def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaul
 
 
 def lookup(
-    view: View, parser: Parser, request: Register, defaults: Defaults, *, deleted: bool = False
-) -> bytes:
+    view: View, memory: SchemaMemory, request: Register, defaults: Defaults, *, deleted: bool = False
+) -> Querying[bytes]:
     """The answer of ``POST /subjects/{subject}``: a ``Schema``. Raises 42201, 40401, 40403.
 
     An unqualified subject is sought in the other contexts too, where refusals are swallowed.
     """
     subject = Subject.parse(request.subject)
-    found = lookup_in(view, parser, subject, request, defaults, deleted)
+    found = yield from lookup_in(view, memory, subject, request, defaults, deleted)
     if found is None and subject.context == DEFAULT_CONTEXT:
-        found = _lookup_elsewhere(view, parser, subject.name, request, defaults, deleted)
+        found = yield from _lookup_elsewhere(view, memory, subject.name, request, defaults, deleted)
     if found is None:
         if not versions.exists(view, subject, deleted=deleted):
             raise errors.SUBJECT_NOT_FOUND(subject.qualified)
         raise errors.SCHEMA_NOT_FOUND()
-    row = parser.formatted(view, found.registered, request.format)
+    row = yield from stored.formatted(view, found.registered, request.format)
     return entities.schema_entity(row, times=not found.exact)
 
 
 def _lookup_elsewhere(
-    view: View, parser: Parser, name: str, request: Register, defaults: Defaults, deleted: bool
-) -> Found | None:
+    view: View, memory: SchemaMemory, name: str, request: Register, defaults: Defaults, deleted: bool
+) -> Querying[Found | None]:
     for context in versions.contexts_known(view):
         try:
-            found = lookup_in(view, parser, Subject(context, name), request, defaults, deleted)
+            found = yield from lookup_in(view, memory, Subject(context, name), request, defaults, deleted)
         except RegistryError:
             continue
         if found is not None:
@@ -153,12 +151,12 @@ def _lookup_elsewhere(
 
 def lookup_in(
     view: View,
-    parser: Parser,
+    memory: SchemaMemory,
     subject: Subject,
     request: Register,
     defaults: Defaults,
     deleted: bool = False,
-) -> Found | None:
+) -> Querying[Found | None]:
     """Look a request's schema up in exactly this subject. Raises 42201."""
     if not request.schema.strip():
         # Confluent 8.x: no text is not found, rather than refused.
@@ -167,23 +165,25 @@ def lookup_in(
     latest = versions.latest(view, subject)
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
-    content = registration.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
-    found = find(view, parser, subject, content, deleted=deleted)
+    content = yield from registration.read(
+        view, subject, request, new=False, normalize=normalize, fields=fields
+    )
+    found = yield from find(view, memory, subject, content, deleted=deleted)
     if found is None and mode_in_scope(view, subject) not in TAKES_IDS:
-        _check(parser, content, request)
+        yield from _check(content, request)
     if found is not None or latest is None:
         return found
     sent = (content.metadata, content.rules)
     given = inherited(config, sent, (entities.metadata(latest.row), entities.rule_set(latest.row)))
     if given == sent:
         return None
-    return find(view, parser, subject, content.given(*given), deleted=deleted)
+    return (yield from find(view, memory, subject, content.given(*given), deleted=deleted))
 
 
-def _check(parser: Parser, content: Content, request: Register) -> None:
+def _check(content: Content, request: Register) -> Querying[None]:
     """Refuse what makes no sense as a schema (42201), rather than say that it is not there."""
     try:
-        content.parsed(parser).check()
+        yield from querying.check(content.source)
     except InvalidSchema as error:
         raise registration.invalid(request, error) from None
 
@@ -198,7 +198,9 @@ def of_latest(request: Register, latest: Registered) -> Register:
     )
 
 
-def already_registered(view: View, parser: Parser, request: Register, defaults: Defaults) -> bytes | None:
+def already_registered(
+    view: View, memory: SchemaMemory, request: Register, defaults: Defaults
+) -> Querying[bytes | None]:
     """The reply to a registration that needs no write, or ``None``, also if that takes long to find out.
 
     Raises 42201 where there is anything to compare with.
@@ -215,24 +217,26 @@ def already_registered(view: View, parser: Parser, request: Register, defaults: 
         return None
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
-    content = registration.read(view, parser, subject, request, new=False, normalize=normalize, fields=fields)
+    content = yield from registration.read(
+        view, subject, request, new=False, normalize=normalize, fields=fields
+    )
     try:
-        return shortcut(view, parser, subject, content, request)
-    except Unread:
+        return (yield from shortcut(view, memory, subject, content, request))
+    except Paused:
         return None  # the primary has to know the versions anyway
 
 
 def shortcut(
-    view: View, parser: Parser, subject: Subject, content: Content, request: Register
-) -> bytes | None:
+    view: View, memory: SchemaMemory, subject: Subject, content: Content, request: Register
+) -> Querying[bytes | None]:
     """The reply where the version that is there is the one the request asks for."""
-    found = find(view, parser, subject, content, latest_only=request.version == LATEST)
+    found = yield from find(view, memory, subject, content, latest_only=request.version == LATEST)
     if found is None:
         return None
     answer = _as_asked(view, found, request)
     if answer is None:
         return None
-    row = parser.formatted(view, answer.registered, request.format)
+    row = yield from stored.formatted(view, answer.registered, request.format)
     return entities.registered(row, answer.registered.version, times=not answer.exact)
 
 

@@ -10,8 +10,9 @@ from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.model import Metadata, Reference, RuleSet, Subject, guid_text, identity
-from registry.domain.parsing import references
-from registry.domain.parsing.parser import Parser, Read
+from registry.domain.parsing import querying, references
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
 from registry.domain.rows.layout import View
 from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
@@ -44,21 +45,21 @@ class Content:
             return self
         return Content(self.schema_type, self.text, self.references, self.dependencies, metadata, rules)
 
-    def parsed(self, parser: Parser) -> Read:
-        """The schema itself."""
-        return parser.parse(self.schema_type, self.text, self.dependencies)
+    @property
+    def source(self) -> Source:
+        """Return what the schema itself is read from."""
+        return Source(self.schema_type, self.text, tuple(self.dependencies))
 
 
 def read(
     view: View,
-    parser: Parser,
     subject: Subject,
     request: Register,
     *,
     new: bool,
     normalize: bool,
     fields: bool = False,
-) -> Content:
+) -> Querying[Content]:
     """The content of a request whose text is not blank. Raises 42201.
 
     ``new``: hold names, namespaces and defaults to the rules, and do not see soft-deleted references.
@@ -71,10 +72,10 @@ def read(
         return Content(schema_type, request.schema, [], [], request.metadata, request.rule_set)
     try:
         listed, dependencies = references.resolve(view, subject, request.references or (), deleted=not new)
-        schema = parser.parse(schema_type, request.schema, dependencies, new=new)
+        source = Source(schema_type, request.schema, tuple(dependencies), new)
         if fields:
-            schema.check_fields()
-        text = schema.normalized if normalize else schema.canonical
+            yield from querying.check_fields(source)
+        text = yield from (querying.normalized if normalize else querying.canonical)(source)
     except InvalidSchema as error:
         raise invalid(request, error) from None
     if normalize:

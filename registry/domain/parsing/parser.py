@@ -1,397 +1,238 @@
-"""Parsed schemas, kept for a while, and answers about those that are parsed elsewhere."""
+"""Parsed schemas, kept for a while, and answers to queries about schemas."""
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, TypeVar
 
-from registry.domain import errors
 from registry.domain.errors import RegistryError
-from registry.domain.queries import entities
-from registry.domain.queries.versions import Registered
-from registry.domain.rows.layout import VersionRow, View
 from registry.domain.schemas import (
     FORMATS,
     STEPS_MAX,
     Budget,
-    Change,
     Dependency,
-    Difference,
     Exhausted,
-    Fingerprints,
     InvalidSchema,
     Schema,
-    Tagged,
 )
 
-from . import references
-from .schema_queries import Facts, SchemaAnswer, SchemaQuery, Source, What, answer, several
-from .version_index import VersionIndexes
+from .memory import FINGERPRINTS_BYTES, Kept, SchemaMemory
+from .querying import All, First, Needed, Paused, Querying, Unanswered
+from .schema_queries import NOTHING, PAUSE, Facts, SchemaAnswer, SchemaQuery, Source, answer, several
 
-_BYTES_PER_CHARACTER = 16
-"""What a parsed schema takes in memory for each character of its text, generously."""
-
-# What the fingerprints of one schema take in memory, with their key.
-_FINGERPRINTS_BYTES = 400
-
-# What one verdict that is remembered takes in memory.
-VERDICT_BYTES: Final = 300
-
-_NOTHING: Final[Facts] = {}
+# What a parsed schema takes in memory for each character of its text, generously.
+_BYTES_PER_CHARACTER: Final = 16
+# Of computations in a row, how many are asked at once at most what they lack; and how much there may be to
+# read for that, unless it is one query.
+AHEAD_MAX: Final = 256
+AHEAD_CHARACTERS_MAX: Final = 8 * 1024 * 1024
 
 _Key = tuple[str, str, tuple[Dependency, ...]]
-_E = TypeVar("_E")
-
-
-class TooMuchText(Exception):
-    """More would have to be parsed, or compared, than :meth:`Parser.allow` has allowed for.
-
-    What is begun anew with the answer to ``question`` gets further. ``refusal`` is what to tell a client
-    where that takes too long.
-    """
-
-    def __init__(self, question: SchemaQuery, refusal: str = "The schema takes too long to read") -> None:
-        super().__init__(refusal)
-        self.question = question
-        self.refusal = refusal
-
-
-AHEAD_MAX = 256
-"""Of a row of questions, how many are asked at once at most."""
-AHEAD_CHARACTERS_MAX = 8 * 1024 * 1024
-"""And how much there may be to read for them, unless it is one question."""
-
-
-def with_next(first: TooMuchText, rest: Iterator[_E], ask: Callable[[_E], object], count: int) -> TooMuchText:
-    """What is too much, and what ``ask`` says is of the next ``count`` in a row: it will be asked next."""
-    questions = [first.question]
-    characters = characters_of(first.question)
-    for each in islice(rest, min(count, AHEAD_MAX)):
-        try:
-            ask(each)
-        except TooMuchText as too_much:
-            characters += characters_of(too_much.question)
-            if characters > AHEAD_CHARACTERS_MAX:
-                break
-            questions.append(too_much.question)
-        except (RegistryError, InvalidSchema):
-            break
-    return TooMuchText(several(questions), first.refusal)
-
-
-def together(found: Sequence[TooMuchText]) -> TooMuchText:
-    """All that would be too much, asked at once."""
-    compared = (each for each in found if any(part.other is not None for part in each.question.parts))
-    return TooMuchText(several(each.question for each in found), next(compared, found[0]).refusal)
-
-
-def characters_of(question: SchemaQuery) -> int:
-    """How much there is to read for all that is asked."""
-    sources: Sequence[Source] = dict(question.details).get("sources", ())
-    return sum(part.characters for part in question.parts) + sum(each.characters for each in sources)
-
-
-class Read:
-    """A schema as a parser has read it, or will when it is asked and may, or knows it from elsewhere."""
-
-    __slots__ = ("_parser", "schema", "source")
-
-    def __init__(self, parser: Parser, source: Source, schema: Schema | None) -> None:
-        self._parser = parser
-        self.source = source
-        self.schema = schema
-        """``None``: it was not read yet. What it says may then raise :class:`TooMuchText`."""
-
-    @property
-    def canonical(self) -> str:
-        """See :class:`.schemas.Schema`, as for what follows. Raises :class:`InvalidSchema` besides."""
-        return self.schema.canonical if self.schema is not None else cast("str", self._told("canonical"))
-
-    @property
-    def normalized(self) -> str:
-        """The text that is stored when normalisation is asked for."""
-        return self.schema.normalized if self.schema is not None else cast("str", self._told("normalized"))
-
-    def equivalent(self, other: Schema) -> bool:
-        """Whether both say the same; ``other`` was read by the same parser."""
-        assert isinstance(other, Read)
-        if self.schema is not None and other.schema is not None:
-            return self.schema.equivalent(other.schema)
-        return cast("bool", self._told("equivalent", other))
-
-    def fingerprints(self) -> Fingerprints:
-        """Digests that are equal for schemas that are equivalent."""
-        return self._parser.fingerprints(self)
-
-    def formatted(self, format: str) -> str:
-        """The text in a ``format`` of the API."""
-        if self.schema is not None:
-            return self.schema.formatted(format)
-        return cast("str", self._told("formatted", format=format))
-
-    def field_names(self) -> frozenset[str]:
-        """Names of the top-level fields."""
-        if self.schema is not None:
-            return self.schema.field_names()
-        return cast("frozenset[str]", self._told("field_names"))
-
-    def check(self) -> None:
-        """Check the schema itself."""
-        self._told("check")
-
-    def check_fields(self) -> None:
-        """What ``validateFields`` demands besides."""
-        if self.schema is not None:
-            self.schema.check_fields()
-        else:
-            self._told("check_fields")
-
-    def tags(self) -> Sequence[Tagged]:
-        """What carries tags."""
-        if self.schema is not None:
-            return self.schema.tags()
-        return cast("Sequence[Tagged]", self._told("tags"))
-
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """The text with other tags."""
-        if self.schema is not None:
-            return self.schema.retagged(add, remove, also)
-        return cast("str", self._told("retagged", add=tuple(add), remove=tuple(remove), also=tuple(also)))
-
-    def _told(self, what: What, other: Read | None = None, **details: Any) -> Any:
-        return self._parser.answered(what, self, other, details, None)
+T = TypeVar("T")
 
 
 class Parser:
     """Parses schemas and remembers the last ones, about ``bytes_max`` bytes of them. For one thread."""
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
-        self._kept: _Kept[_Key, tuple[Read, bool]] = _Kept(bytes_max)
-        self._known: _Kept[SchemaQuery, SchemaAnswer] = _Kept(bytes_max)
-        self._fingerprints: _Kept[bytes, SchemaAnswer] = _Kept(bytes_max // 2)
-        self.compatible: Final = _Kept[bytes, bool](bytes_max // 2)
-        """Comparisons that found no difference: see :mod:`.checks`, which makes the keys."""
-        self.indexes: Final = VersionIndexes(bytes_max // 2)
-        self._allowed = math.inf
-        self._given = _NOTHING
-        self._steps: float = STEPS_MAX
-        self._budget = Budget()
+        self.memory: Final = SchemaMemory(bytes_max // 2)
+        self._schemas = Kept[_Key, tuple[Schema, bool]](bytes_max)
+        self._answers = Kept[SchemaQuery, SchemaAnswer](bytes_max)
 
-    def allow(self, characters: float, steps: float = STEPS_MAX, given: Facts = _NOTHING) -> None:
-        """From now on parse so much at most; what is remembered costs nothing. ``steps``: of comparing.
+    def run(self, steps: Querying[T]) -> T:
+        """Return the result of a computation, answering here whatever it asks."""
+        result = _Attempt(self, math.inf, STEPS_MAX, NOTHING).result(steps)
+        assert not isinstance(result, Unanswered)  # nothing is too large
+        return result
 
-        ``characters``: of Avro; those of other formats count as much as reading them costs more.
+    def attempt(
+        self, steps: Querying[T], characters: float, compared: float, known: Facts = NOTHING
+    ) -> T | Unanswered:
+        """Return the result of a computation, or what it lacks; then the computation is over.
 
-        ``given``: answers that were found elsewhere for what is begun now.
+        No more is parsed here than so many ``characters`` of Avro (those of other formats count as much as
+        reading them costs more), and comparing takes no more steps than ``compared``. What is remembered, or
+        ``known`` from earlier attempts, costs nothing.
         """
-        self._allowed = characters
-        self._given = given
-        self._steps = min(steps, STEPS_MAX)
-        self._budget = Budget(self._steps)
-
-    def budget(self) -> Budget:
-        """What one check of compatibility may take; under a limit, all of what was begun together."""
-        return self._budget if self.is_limited else Budget(self._steps)
-
-    @property
-    def given(self) -> int:
-        """How many answers were found elsewhere for what was begun; twice as many may be asked next."""
-        return len(self._given)
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether another parser may take more steps."""
-        return self._steps < STEPS_MAX
-
-    def parse(
-        self, schema_type: str, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
-    ) -> Read:
-        """The schema that ``text`` says; ``new`` as in :class:`.schemas.Format`.
-
-        Raises :class:`InvalidSchema`, also for a type that is not served. What is too much to parse is not
-        looked at before it is asked something.
-        """
-        key = (schema_type, text, tuple(dependencies))
-        kept = self._kept.get(key)
-        if kept is not None and (kept[1] or not new):
-            return kept[0]
-        served = FORMATS.get(schema_type)
-        if served is None:
-            raise InvalidSchema(f"Invalid schema type {schema_type}")
-        source = Source(*key, new)
-        cost = source.characters * served.weight
-        if self._allowed < cost:
-            return Read(self, source, None)
-        self._allowed -= cost
-        schema = served.parse(text, dependencies, new=new)
-        read = Read(self, source, schema)
-        self._keep(key, read, new)
-        if schema.canonical != text:
-            self._keep((schema_type, schema.canonical, key[2]), read, new)
-        return read
-
-    def _keep(self, key: _Key, read: Read, new: bool) -> None:
-        self._kept.put(key, (read, new), 1000 + _characters(key) * _BYTES_PER_CHARACTER)
+        try:
+            return _Attempt(self, characters, compared, known).result(steps)
+        except Paused:
+            return Unanswered(PAUSE)
 
     def read(self, source: Source) -> Schema:
-        """The schema of a source, for a parser that is allowed everything. Raises :class:`InvalidSchema`."""
-        read = self.parse(source.schema_type, source.text, source.dependencies, new=source.new)
-        return read if read.schema is None else read.schema
+        """Return the schema of a source. Raises :class:`InvalidSchema`, also if its type is not served."""
+        schema = self.kept(source)
+        if schema is None:
+            served = FORMATS.get(source.schema_type)
+            if served is None:
+                raise InvalidSchema(f"Invalid schema type {source.schema_type}")
+            schema = served.parse(source.text, source.dependencies, new=source.new)
+            self._keep(source[:3], schema, source.new)
+            if schema.canonical != source.text:
+                self._keep((source.schema_type, schema.canonical, source.dependencies), schema, source.new)
+        return schema
 
-    def differences(
-        self, reader: Schema, writer: Schema, *, budget: Budget, **options: Any
-    ) -> Sequence[Difference]:
-        """See :class:`.schemas.Format`. Raises :class:`TooMuchText` besides."""
-        assert isinstance(reader, Read)
-        assert isinstance(writer, Read)
-        return cast("Sequence[Difference]", self.answered("differences", reader, writer, options, budget))
+    def kept(self, source: Source) -> Schema | None:
+        """Return a schema that was read before; one that is new must have been held to the rules then."""
+        found = self._schemas.get(source[:3])
+        return found[0] if found is not None and (found[1] or not source.new) else None
 
-    def changes(self, reader: Schema, writer: Schema, *, budget: Budget, **options: Any) -> Sequence[Change]:
-        """Likewise."""
-        assert isinstance(reader, Read)
-        assert isinstance(writer, Read)
-        return cast("Sequence[Change]", self.answered("changes", reader, writer, options, budget))
+    def _keep(self, key: _Key, schema: Schema, new: bool) -> None:
+        characters = len(key[1]) + sum(len(each.text) for each in key[2])
+        self._schemas.put(key, (schema, new), 1000 + characters * _BYTES_PER_CHARACTER)
 
-    def told(self, question: SchemaQuery) -> Any:
-        """The answer as given or remembered. Raises :class:`TooMuchText`, and :class:`InvalidSchema`."""
-        known = self._given.get(question) or self._known.get(question)
-        if known is None:
-            raise TooMuchText(question)
-        return known.told()
-
-    def answered(
-        self, what: What, read: Read, other: Read | None, details: Mapping[str, Any], budget: Budget | None
-    ) -> Any:
-        """The answer to a :class:`SchemaQuery`: as given or remembered, else found here if allowed.
-
-        Raises :class:`TooMuchText`, :class:`InvalidSchema` and :class:`.schemas.Exhausted`.
-        """
-        named = tuple(sorted(details.items()))
-        question = SchemaQuery(what, read.source, None if other is None else other.source, named)
-        known = self._given.get(question) or self._known.get(question)
-        if known is None:
-            known = self._found(question, read, other, budget)
-            if self.is_limited:  # else nothing is begun anew
-                self.learn({question: known})
-        return known.told()
-
-    def fingerprints(self, read: Read) -> Fingerprints:
-        """Return those of a schema, as found before for the same text, as given, or found here.
-
-        Raises :class:`TooMuchText` and :class:`InvalidSchema`.
-        """
-        key = read.source.digest
-        known = self._fingerprints.get(key)
-        if known is None:
-            question = SchemaQuery("fingerprints", read.source)
-            known = self._given.get(question) or self._found(question, read, None, None)
-            self._fingerprints.put(key, known, _FINGERPRINTS_BYTES)
-        return cast("Fingerprints", known.told())
-
-    def fingerprints_known(self, source: Source) -> Fingerprints | None:
-        """Return those of a schema if they were found before."""
-        known = self._fingerprints.get(source.digest)
-        return None if known is None or known.value is None else cast("Fingerprints", known.value)
-
-    def _found(
-        self, question: SchemaQuery, read: Read, other: Read | None, budget: Budget | None
-    ) -> SchemaAnswer:
-        schemas = {}
-        for each in (read,) if other is None else (read, other):
-            if each.schema is None:
-                kept = self.parse(*each.source[:3], new=each.source.new)
-                each.schema = kept.schema
-            if each.schema is None:
-                raise TooMuchText(question)
-            schemas[each.source] = each.schema
-        try:
-            return answer(question, schemas.__getitem__, budget or self.budget())
-        except Exhausted:
-            if not self.is_limited:
-                raise
-            raise TooMuchText(question) from None
-
-    def passes(self, question: SchemaQuery) -> bool | None:
-        """Return the answer to a question ``passes`` if it was found elsewhere for what is begun now."""
-        known = self._given.get(question.key)
-        return None if known is None else known.value is True
+    def known(self, query: SchemaQuery) -> SchemaAnswer | None:
+        """Return an answer that is remembered."""
+        if query.what == "fingerprints":
+            return self.memory.fingerprints.get(query.source.digest)
+        if isinstance(key := query.key, bytes):
+            return SchemaAnswer(True) if self.memory.compatible.get(key) else None
+        return self._answers.get(query)
 
     def learn(self, found: Facts) -> None:
-        """Remember answers that were found elsewhere, for a while."""
-        for question, known in found.items():
-            if isinstance(question, bytes):
+        """Remember answers for a while."""
+        for key, known in found.items():
+            if isinstance(key, bytes):
                 if known.value is True:
-                    self.compatible.put(question, True, VERDICT_BYTES)
+                    self.memory.put_compatible(key)
+            elif key.what == "fingerprints":
+                self.memory.fingerprints.put(key.source.digest, known, FINGERPRINTS_BYTES)
+            else:
+                self._answers.put(key, known, 1000 + key.characters + known.characters)
+
+
+class _Attempt:
+    """One attempt at a computation, within what it may read and compare here."""
+
+    def __init__(self, parser: Parser, characters: float, steps: float, known: Facts) -> None:
+        self._parser = parser
+        self._characters = characters
+        self._known = known
+        self._bounded = characters < math.inf or steps < STEPS_MAX
+        self._budget = Budget(min(steps, STEPS_MAX))
+
+    def result(self, steps: Querying[T]) -> T | Unanswered:
+        """Drive a computation until it returns, raises, or lacks an answer."""
+        value: Any = None
+        error: Exception | None = None
+        while True:
+            try:
+                needed = steps.send(value) if error is None else steps.throw(error)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            finally:
+                error = None  # its traceback holds this frame: only the garbage collector would find both
+            try:
+                value = self._answer(needed)
+            except (InvalidSchema, Exhausted, RegistryError, Paused) as raised:
+                error = raised
                 continue
-            if question.what == "fingerprints":
-                self._fingerprints.put(question.source.digest, known, _FINGERPRINTS_BYTES)
-                continue
-            self._known.put(question, known, 1000 + question.characters + known.characters)
+            if isinstance(value, Unanswered):
+                steps.close()
+                return value
 
-    def source(self, view: View, registered: Registered) -> Source:
-        """Return all that a stored version is read from. Raises as :meth:`stored` does."""
-        row = registered.row
-        listed = entities.references(row)
-        _, dependencies = references.resolve(view, registered.subject, listed, deleted=True)
-        source = Source(entities.schema_type(row), entities.text(row), tuple(dependencies))
-        if source.schema_type not in FORMATS:
-            raise InvalidSchema(f"Invalid schema type {source.schema_type}")
-        return source
-
-    def stored(self, view: View, registered: Registered) -> Read:
-        """The schema of a stored version, which is read when it is asked something.
-
-        Raises :class:`InvalidSchema` where its references lead nowhere any more or its type is not served, as
-        it does itself where it is none.
-        """
-        source = self.source(view, registered)
-        kept = self._kept.get(source[:3])
-        return Read(self, source, None) if kept is None else kept[0]
-
-    def formatted(self, view: View, registered: Registered, wanted: str) -> VersionRow:
-        """The version's row with its text in a ``format`` of the API. Raises 42201."""
-        row = registered.row
-        if wanted.lower() in ("", "default") or entities.schema_type(row) not in FORMATS:
-            return row
-        try:
-            return entities.with_text(row, self.stored(view, registered).formatted(wanted))
-        except InvalidSchema as error:
-            raise errors.INVALID_SCHEMA(str(error)) from None
-
-
-def _characters(key: _Key) -> int:
-    return len(key[1]) + sum(len(each.text) for each in key[2])
-
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-class _Kept(Generic[_K, _V]):
-    """The values used last, as many as ``bytes_max`` allows for."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._values: OrderedDict[_K, tuple[_V, int]] = OrderedDict()
-
-    def __contains__(self, key: _K) -> bool:
-        return bool(self._values) and key in self._values
-
-    def get(self, key: _K) -> _V | None:
-        found = self._values.get(key)
-        if found is None:
+    def _answer(self, needed: Needed) -> Any:
+        if isinstance(needed, First):
+            return self._first(iter(needed.steps))
+        if isinstance(needed, All):
+            return self._all(iter(needed.steps), needed.refusal)
+        if needed is PAUSE:
+            if self._bounded:
+                raise Paused
             return None
-        self._values.move_to_end(key)
-        return found[0]
+        return self._answer_query(needed)
 
-    def put(self, key: _K, value: _V, weight: int) -> None:
-        before = self._values.pop(key, None)
-        self._bytes += weight - (before[1] if before is not None else 0)
-        self._values[key] = value, weight
-        while self._bytes > self._bytes_max:
-            _, (_, dropped) = self._values.popitem(last=False)
-            self._bytes -= dropped
+    def _answer_query(self, query: SchemaQuery) -> Any:
+        known = self._known.get(query.key) if self._known else None
+        if known is None:
+            known = self._parser.known(query)
+        if known is None:
+            known = self._found(query)
+            if known is None:
+                return Unanswered(query)
+            if query.what == "fingerprints" or (self._bounded and query.other is not None):
+                self._parser.learn({query.key: known})
+        return known.told()
+
+    def _found(self, query: SchemaQuery) -> SchemaAnswer | None:
+        """Return the answer as found here; ``None``: that is too much. Raises :class:`InvalidSchema`."""
+        if query.what == "normal_texts":  # of so many that it is never little
+            return None if self._bounded else answer(query, self._parser.read, self._budget)
+        if query.what == "passes" and self._known:
+            return None  # where some comparisons were too much, the others are not begun here
+        schema = self._read(query.source)
+        other = schema if query.other is None else self._read(query.other)
+        if schema is None or other is None:
+            return None
+        found = schema, other
+        try:
+            return answer(query, lambda source: found[source is not query.source], self._budget)
+        except Exhausted:
+            if not self._bounded:
+                raise
+            return None
+
+    def _read(self, source: Source) -> Schema | None:
+        schema = self._parser.kept(source)
+        if schema is None:
+            served = FORMATS.get(source.schema_type)
+            cost = source.characters * (1 if served is None else served.weight)
+            if self._characters < cost:
+                return None
+            self._characters -= cost
+            schema = self._parser.read(source)
+        return schema
+
+    def _first(self, row: Iterator[Querying[T | None]]) -> T | Unanswered | None:
+        for steps in row:
+            found = self.result(steps)
+            if isinstance(found, Unanswered):
+                return self._with_next(found, row)
+            if found is not None:
+                return found
+        return None
+
+    def _with_next(self, lacking: Unanswered, row: Iterator[Querying[Any]]) -> Unanswered:
+        """Return what is lacking, and what the next ones lack: as many of them as were answered before."""
+        left = self._characters, self._budget
+        self._characters, self._budget = 0, Budget(0)  # of these none is begun here
+        queries, characters = [lacking.query], lacking.query.characters
+        for steps in islice(row, min(len(self._known), AHEAD_MAX)):
+            try:
+                found = self.result(steps)
+            except (InvalidSchema, RegistryError, Paused):
+                break
+            if isinstance(found, Unanswered):
+                characters += found.query.characters
+                if characters > AHEAD_CHARACTERS_MAX:
+                    break
+                queries.append(found.query)
+            elif found is not None:
+                break
+        self._characters, self._budget = left
+        return Unanswered(several(queries), lacking.refusal)
+
+    def _all(self, row: Iterator[Querying[T]], refusal: str) -> list[T] | Unanswered:
+        results: list[T] = []
+        lacking: list[Unanswered] = []
+        for steps in row:
+            try:
+                result = self.result(steps)
+            except (InvalidSchema, Exhausted, RegistryError, Paused):
+                if not lacking:
+                    raise
+                break  # it may rest on what the others lack
+            if isinstance(result, Unanswered):
+                lacking.append(result)
+            else:
+                results.append(result)
+        return _united(lacking, refusal) if lacking else results
+
+
+def _united(lacking: Sequence[Unanswered], refusal: str) -> Unanswered:
+    compared = (each for each in lacking if any(part.other is not None for part in each.query.parts))
+    query = several(each.query for each in lacking)
+    return Unanswered(query, refusal or next(compared, lacking[0]).refusal)

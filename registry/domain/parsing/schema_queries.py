@@ -1,8 +1,6 @@
-"""Questions about schemas whose answers follow from texts alone, however long they take.
+"""Queries about schemas, as data. Their answers follow from texts alone.
 
-What would keep a process from answering others is done elsewhere: the question goes there as data, its answer
-comes back, and whoever asked begins anew with what is known by then. So it makes no difference to a verdict
-where it was found.
+So it makes no difference to a verdict where it was found, or when.
 """
 
 from __future__ import annotations
@@ -92,8 +90,12 @@ class SchemaQuery(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """How much there is to read for it."""
-        return self.source.characters + (0 if self.other is None else self.other.characters)
+        """How much there is to read for all that is asked."""
+        if self.what == "several":
+            return sum(part.characters for part in self.parts)
+        sources = dict(self.details).get("sources", (self.source,))
+        own: int = sum(each.characters for each in sources)
+        return own + (0 if self.other is None else self.other.characters)
 
 
 class SchemaAnswer(NamedTuple):
@@ -125,7 +127,8 @@ _PASSES, _DIFFERS = SchemaAnswer(True), SchemaAnswer(False)
 
 Key: TypeAlias = SchemaQuery | bytes
 Facts: TypeAlias = Mapping[Key, SchemaAnswer]
-"""Answers by the keys of their questions."""
+"""Answers by the keys of their queries."""
+NOTHING: Final[Facts] = {}
 
 # Asked where there is more to do than is done at once, but nothing to read: other requests come first.
 PAUSE: Final = SchemaQuery("pause", Source("", ""))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 from registry.domain.commands import (
     Associate,
@@ -21,8 +21,9 @@ from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPE
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.records import Entry, Record
-from registry.domain.parsing.parser import Parser, TooMuchText
-from registry.domain.parsing.schema_queries import Key, SchemaAnswer
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.querying import Querying, Unanswered
+from registry.domain.parsing.schema_queries import NOTHING, Facts
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.layout import View
@@ -37,6 +38,7 @@ BRIEF_BYTES_MAX = 64 << 10
 """Of what a record header says of a reply: the deletion of some ten thousand versions."""
 RECORD_BYTES = 64
 """More than what a record takes in the log beside its key and value."""
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -58,9 +60,12 @@ class Doubtful(NamedTuple):
 
 
 class Postponed(NamedTuple):
-    """What cannot be decided before a question about schemas is answered that would keep the writer."""
+    """What cannot be decided before a query about schemas is answered that would keep the writer.
 
-    too_much: TooMuchText
+    The command is decided again then, over the rows of that moment.
+    """
+
+    lacking: Unanswered
 
 
 Plan = Planned | Refused | Forgotten | Doubtful | Postponed
@@ -71,8 +76,8 @@ class Given(NamedTuple):
 
     command: Command
     idempotency_key: IdempotencyKey | None = None
-    known: Mapping[Key, SchemaAnswer] = {}
-    """Answers to questions for which it was postponed."""
+    known: Facts = NOTHING
+    """Answers to queries for which it was postponed."""
 
 
 class Batch(NamedTuple):
@@ -125,8 +130,6 @@ class Decider:
         unseen: list[Record] = []
         """Records that are laid over the view once another command is there to see them."""
         for command, idempotency_key, known in given:
-            if self._postpones:
-                self._parser.allow(TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
             if size > BATCH_BYTES_MAX:
                 break
             for record in unseen:
@@ -134,20 +137,20 @@ class Decider:
             unseen.clear()
             ids = self.ids.saved()
             try:
-                before = (
-                    None if idempotency_key is None else self._before(overlay, command, idempotency_key, here)
-                )
+                before = None
+                if idempotency_key is not None:
+                    before = self._before(overlay, command, idempotency_key, here, known)
                 if before is not None:
                     batch.plans.append(before)
                     continue
-                decision = self._one(overlay, command, bytes_max)
+                decision = self._one(overlay, command, known, bytes_max)
             except RegistryError as error:
                 self.ids.restore(ids)
                 batch.plans.append(refused(error))
                 continue
-            except TooMuchText as too_much:
+            if isinstance(decision, Unanswered):
                 self.ids.restore(ids)
-                batch.plans.append(Postponed(too_much))
+                batch.plans.append(Postponed(decision))
                 continue
             start = len(batch.entries)
             for entry in decision.entries:
@@ -164,7 +167,12 @@ class Decider:
         return batch
 
     def _before(
-        self, view: OverlayView, command: Command, idempotency_key: IdempotencyKey, here: dict[bytes, Planned]
+        self,
+        view: OverlayView,
+        command: Command,
+        idempotency_key: IdempotencyKey,
+        here: dict[bytes, Planned],
+        known: Facts,
     ) -> Plan | None:
         """What stands of a command that was done before, ``here`` in this batch or earlier.
 
@@ -181,14 +189,25 @@ class Decider:
         if done.brief is None:
             return Doubtful()
         seen = plain_view(view, self._cipher)
-        return Planned(repeated(seen, command, done.brief, self._parser), 0, 0)
+        reply = self._attempted(repeated(seen, command, done.brief), known)
+        return Postponed(reply) if isinstance(reply, Unanswered) else Planned(reply, 0, 0)
 
-    def _one(self, view: OverlayView, command: Command, bytes_max: int) -> Decision:
+    def _attempted(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
+        if not self._postpones:
+            return self._parser.run(steps)
+        return self._parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
+
+    def _one(
+        self, view: OverlayView, command: Command, known: Facts, bytes_max: int
+    ) -> Decision | Unanswered:
         try:
             seen = plain_view(view, self._cipher)
-            decision = decide(seen, command, self.ids, self._defaults, self._parser)
+            steps = decide(seen, command, self.ids, self._defaults, self._parser.memory)
+            decision = self._attempted(steps, known)
+            if isinstance(decision, Unanswered):
+                return decision
             decision = decision._replace(entries=recorded(decision.entries, view, self._cipher))
-        except (RegistryError, TooMuchText):
+        except RegistryError:
             raise
         except Exception:
             # One command's fault must not take the others of its batch along.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import Command, IdempotencyKey, NotPrimary, Outcome, refused
 from registry.domain.errors import FORWARD_FAILED
-from registry.domain.parsing.schema_queries import Key, SchemaAnswer
+from registry.domain.parsing.schema_queries import NOTHING, Facts
 
 NEXT_LOOK_S = 0.75
 """Between two looks at a log that is out of reach."""
@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
     size: int
     """Bytes."""
     idempotency_key: IdempotencyKey | None = None
-    known: Mapping[Key, SchemaAnswer] = {}
+    known: Facts = NOTHING
     """What was found out beside the writer for it."""
     spent_s: float = 0.0
     """The work that took."""

@@ -35,7 +35,7 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, ErrorKind, RegistryError
 from registry.domain.log_format.records import NOOP_KEY, Entry
-from registry.domain.parsing.parser import TooMuchText
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import facts
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
@@ -253,14 +253,14 @@ class Writer:
         told: list[Outcome] = []
         for each, outcome in zip(waiting, outcomes, strict=True):
             if isinstance(outcome, Postponed) and not each.later:
-                self._postpone(each, outcome.too_much)
+                self._postpone(each, outcome.lacking)
             else:
                 commands.append(each)
                 told.append(Later() if isinstance(outcome, Postponed) else outcome)
         self._commands += len(commands)
         self._queue.tell(commands, told)
 
-    def _postpone(self, waiting: Waiting, too_much: TooMuchText) -> None:
+    def _postpone(self, waiting: Waiting, lacking: Unanswered) -> None:
         """Have a question answered beside; a command that has waited for it too long is told so (503)."""
         said = threading.Lock()
         """Who takes it answers the command, or lets it wait on."""
@@ -276,14 +276,14 @@ class Writer:
             if isinstance(outcome, RegistryError):
                 self._queue.tell([waiting], [refused(outcome)])
                 return
-            known = {**waiting.known, **facts(too_much.question, outcome.known)}
+            known = {**waiting.known, **facts(lacking.query, outcome.known)}
             again = waiting._replace(known=known, spent_s=waiting.spent_s + outcome.took_s)
             self._queue.put_back([again], "")
 
         assert self._pool is not None
         until = time.monotonic() + max(0.0, waiting.until - self._clock() - SPARE_S)
         deadline = self._deadlines.add(until, late)
-        self._pool.ask(too_much, done, spent_s=waiting.spent_s, until=until, wanted=lambda: not said.locked())
+        self._pool.ask(lacking, done, spent_s=waiting.spent_s, until=until, wanted=lambda: not said.locked())
 
     def _take(self) -> list[Waiting]:
         if not self._one_by_one:

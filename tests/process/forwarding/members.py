@@ -100,7 +100,9 @@ class Member:
         self.idempotency_keys.append(idempotency_key)
         self._apply()
         try:
-            decision = decide(self.rows, command, self._ids, Defaults(), self._parser)
+            decision = self._parser.run(
+                decide(self.rows, command, self._ids, Defaults(), self._parser.memory)
+            )
         except RegistryError as error:
             return Refused(error.code, error.message)
         for entry in decision.entries:

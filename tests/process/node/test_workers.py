@@ -19,7 +19,8 @@ import pytest
 
 from registry.domain.commands import Refused, Register
 from registry.domain.errors import RegistryError
-from registry.domain.parsing.parser import Parser, TooMuchText, together
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.write.writer import SPARE_S
@@ -34,19 +35,19 @@ def unions(leaf: str) -> str:
     return '{"anyOf":[{"type":"null"},' * 1500 + f'{{"type":"{leaf}"}}' + "]}" * 1500
 
 
-def endless() -> TooMuchText:
+def endless() -> Unanswered:
     pair = Source("JSON", unions("integer")), Source("JSON", unions("string"))
-    return TooMuchText(SchemaQuery("differences", *pair, (("reader_is", "new"),)), "It takes too long")
+    return Unanswered(SchemaQuery("differences", *pair, (("reader_is", "new"),)), "It takes too long")
 
 
-def short(text: str = '{"type": "int"}') -> TooMuchText:
-    return TooMuchText(SchemaQuery("canonical", Source("AVRO", text)))
+def short(text: str = '{"type": "int"}') -> Unanswered:
+    return Unanswered(SchemaQuery("canonical", Source("AVRO", text)))
 
 
 class Outcome:
-    def __init__(self, pool: Pool, question: TooMuchText, **options: Any) -> None:
+    def __init__(self, pool: Pool, lacking: Unanswered, **options: Any) -> None:
         self.outcomes: Queue[Answered | RegistryError] = Queue()
-        pool.ask(question, self.outcomes.put, **options)
+        pool.ask(lacking, self.outcomes.put, **options)
 
     def outcome(self) -> Answered | RegistryError:
         return self.outcomes.get(timeout=60)
@@ -122,7 +123,7 @@ def test_a_question_that_raises_an_error_costs_no_process(processes: Processes) 
     pool = Pool(60)
     Outcome(pool, short()).outcome()
     before = processes()
-    failed = Outcome(pool, TooMuchText(SchemaQuery("unheard", Source("AVRO", '"int"')))).outcome()  # type: ignore[arg-type]
+    failed = Outcome(pool, Unanswered(SchemaQuery("unheard", Source("AVRO", '"int"')))).outcome()  # type: ignore[arg-type]
     assert isinstance(failed, Answered)
     assert "AttributeError" in str(failed.known.failure)
     with pytest.raises(RegistryError, match="Internal Server Error"):
@@ -152,12 +153,14 @@ def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None
     sources = [Source("AVRO", f'{{"type":"{name}"}}') for name in ("int", "long", "nothing")]
     pair = SchemaQuery("differences", sources[0], sources[1], (("reader_is", "new"),))
     joint = several([*(SchemaQuery("canonical", each) for each in sources), pair, pair])
-    told = Outcome(pool, TooMuchText(joint)).outcome()
+    told = Outcome(pool, Unanswered(joint)).outcome()
     assert isinstance(told, Answered)
     found = facts(joint, told.known)
     assert [found[SchemaQuery("canonical", each)].value for each in sources] == ['"int"', '"long"', None]
     assert len(found[pair].told()) == 1
-    refused = Outcome(pool, together([short(), endless()])).outcome()
+    refused = Outcome(
+        pool, Unanswered(several([short().query, endless().query]), "It takes too long")
+    ).outcome()
     assert isinstance(refused, RegistryError)
     assert (refused.code, refused.message) == (422, "It takes too long")
     pool.close()
@@ -269,7 +272,7 @@ def test_a_large_version_is_registered_and_compared_beside_the_writer(tmp_path: 
         target = "/subjects/large/versions"
         for count in (8000, 8001, 8002):
             reply = client.post(target, json={"schema": fields(count)}).raise_for_status()
-            assert reply.json()["schema"] == Parser().parse("AVRO", fields(count)).canonical
+            assert reply.json()["schema"] == Parser().read(Source("AVRO", fields(count))).canonical
         narrower = fields(8003).replace(', "default": 0}]', "}]")
         refused = client.post(target, json={"schema": narrower})
         assert refused.status_code == 409

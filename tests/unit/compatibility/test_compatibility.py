@@ -25,7 +25,9 @@ def check(
 ) -> list[str]:
     """The messages of the compatibility resources."""
     request = Register(subject, schema, **members)
-    body = checks.answer(small.view, small.parser, request, number, small.defaults, verbose=True)
+    body = small.parser.run(
+        checks.answer(small.view, small.parser.memory, request, number, small.defaults, verbose=True)
+    )
     answer = orjson.loads(body)
     assert answer["is_compatible"] is not bool(answer["messages"])
     return list(answer["messages"])
@@ -201,7 +203,9 @@ class TestReservedFields:
 class TestAnswer:
     def answer(self, small: SmallRegistry, schema: str, number: int | None, **how: Any) -> dict[str, Any]:
         request, verbose = Register("s", schema), how.get("verbose", False)
-        body = checks.answer(small.view, small.parser, request, number, Defaults(), verbose=verbose)
+        body = small.parser.run(
+            checks.answer(small.view, small.parser.memory, request, number, Defaults(), verbose=verbose)
+        )
         answer: dict[str, Any] = orjson.loads(body)
         return answer
 

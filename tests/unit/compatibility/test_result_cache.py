@@ -9,30 +9,21 @@ import pytest
 from registry.domain.commands import Register
 from registry.domain.compatibility import checks
 from registry.domain.lookup import registration
+from registry.domain.lookup.registration import Content
 from registry.domain.model import Subject
-from registry.domain.parsing.parser import Parser
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import Config
-from tests.unit.small_registry import SmallRegistry, properties, record
+from registry.domain.schemas import FORMATS
+from tests.unit.small_registry import CountingAvro, SmallRegistry, properties, record
 
 SUBJECT = Subject(".", "s")
 NEW = record("R", "a", "new?")
 
 
-class Counting(Parser):
-    """A parser that counts what it compares."""
-
-    compared = 0
-
-    def differences(self, *schemas: Any, **options: Any) -> Any:
-        self.compared += 1
-        return super().differences(*schemas, **options)
-
-
 @pytest.fixture
-def registry() -> SmallRegistry:
+def registry(monkeypatch: pytest.MonkeyPatch) -> SmallRegistry:
+    monkeypatch.setitem(FORMATS, "AVRO", CountingAvro())
     small = SmallRegistry()
-    small.parser = Counting()
     small.level("s", "NONE")
     for number in range(10):
         small.register("s", record("R", "a", f"b{number % 5}?"), metadata=properties(k=str(number)))
@@ -40,15 +31,21 @@ def registry() -> SmallRegistry:
 
 
 def compared(registry: SmallRegistry, text: str = NEW, **config: Any) -> tuple[int, bool]:
-    """How many comparisons a check takes, and whether it passes."""
+    """Return how many comparisons a check takes, and if it passes."""
     parser = registry.parser
-    assert isinstance(parser, Counting)
-    before = parser.compared
-    request = Register("s", text)
-    content = registration.read(registry.view, parser, SUBJECT, request, new=True, normalize=False)
+    content = read(registry, Register("s", text))
     earlier = versions.versions(registry.view, SUBJECT, newest_first=True)
-    messages = checks.check(registry.view, parser, content, earlier, Config(**config), registry.defaults)
-    return parser.compared - before, not messages
+    steps = checks.check(registry.view, parser.memory, content, earlier, Config(**config), registry.defaults)
+    avro = FORMATS["AVRO"]
+    assert isinstance(avro, CountingAvro)
+    before = avro.comparisons
+    messages = parser.run(steps)
+    return avro.comparisons - before, not messages
+
+
+def read(registry: SmallRegistry, request: Register) -> Content:
+    steps = registration.read(registry.view, SUBJECT, request, new=True, normalize=False)
+    return registry.parser.run(steps)
 
 
 def test_versions_of_one_model_are_compared_once(registry: SmallRegistry) -> None:
@@ -95,8 +92,8 @@ def test_rows_that_are_known_to_pass_are_not_even_unpacked(registry: SmallRegist
 def left(registry: SmallRegistry, text: str, **config: Any) -> list[int]:
     """Return the versions that a check of a text would look at."""
     request = Register("s", text)
-    content = registration.read(registry.view, registry.parser, SUBJECT, request, new=True, normalize=False)
-    passes = checks.known_to_pass(registry.parser, content, Config(**config), registry.defaults)
+    content = read(registry, request)
+    passes = checks.known_to_pass(registry.parser.memory, content, Config(**config), registry.defaults)
     earlier = versions.versions(registry.view, SUBJECT, newest_first=True, leave_out=passes)
     return [each.version for each in earlier]
 
@@ -107,14 +104,14 @@ def test_a_type_of_schema_is_part_of_what_passes(registry: SmallRegistry) -> Non
     registry.register("t", text)
     registry.register("t", text, schema_type="JSON")
     for kind in ("AVRO", "JSON"):
-        content = registration.read(
-            registry.view, registry.parser, SUBJECT, Register("t", text, kind), new=True, normalize=False
-        )
+        content = read(registry, Register("t", text, kind))
         config = Config(compatibility_level="BACKWARD_TRANSITIVE")
         earlier = versions.versions(registry.view, Subject(".", "t"))
         same = [each for each in earlier if entities.schema_type(each.row) == kind]
-        assert not checks.check(registry.view, registry.parser, content, same, config, registry.defaults)
-        passes = checks.known_to_pass(registry.parser, content, config, registry.defaults)
+        memory = registry.parser.memory
+        steps = checks.check(registry.view, memory, content, same, config, registry.defaults)
+        assert not registry.parser.run(steps)
+        passes = checks.known_to_pass(memory, content, config, registry.defaults)
         assert passes is not None
         packed = [each.row.pack() for each in versions.versions(registry.view, Subject(".", "t"))]
         assert [passes(each) for each in packed].count(True) == 1

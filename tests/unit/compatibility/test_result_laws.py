@@ -73,7 +73,9 @@ def verdicts(schema_type: str, old: str, new: str) -> dict[str, bool]:
     for level in LEVELS:
         small.level("s", level)
         request = Register("s", new, schema_type=schema_type)
-        answer = checks.answer(small.view, small.parser, request, None, small.defaults, verbose=False)
+        answer = small.parser.run(
+            checks.answer(small.view, small.parser.memory, request, None, small.defaults, verbose=False)
+        )
         found[level] = json.loads(answer)["is_compatible"]
     return found
 

@@ -13,7 +13,8 @@ from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
-from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
@@ -50,14 +51,15 @@ def decided(
     parser, beside, known = Parser(), Parser(), dict[Key, SchemaAnswer]()
     asked: list[SchemaQuery] = []
     while True:
-        parser.allow(characters, steps, known)
-        try:
-            return decide(rows, command, Ids(100), Defaults(), parser), asked
-        except TooMuchText as too_much:
-            asked.append(too_much.question)
-            told = answered(WorkRequest(too_much.question, 60, 60), beside).known
-            assert told is not None
-            known.update(facts(too_much.question, told))
+        decision = parser.attempt(
+            decide(rows, command, Ids(100), Defaults(), parser.memory), characters, steps, known
+        )
+        if not isinstance(decision, Unanswered):
+            return decision, asked
+        asked.append(decision.query)
+        told = answered(WorkRequest(decision.query, 60, 60), beside).known
+        assert told is not None
+        known.update(facts(decision.query, told))
 
 
 def written(rows: DictView, decision: Decision) -> None:
@@ -137,18 +139,18 @@ def comparisons(text: str) -> tuple[list[str], list[Key]]:
     rows, beside, parser, known = many_versions(), Parser(), Parser(), dict[Key, SchemaAnswer]()
     asked: list[SchemaQuery] = []
     while True:
-        parser.allow(0, 0, known)
         try:
-            decide(rows, Register("s", text), Ids(100), Defaults(), parser)
-        except TooMuchText as too_much:
-            asked += too_much.question.parts
-            told = answered(WorkRequest(too_much.question, 60, 60), beside).known
-            assert told is not None
-            known.update(facts(too_much.question, told))
-            continue
+            steps = decide(rows, Register("s", text), Ids(100), Defaults(), parser.memory)
+            decision = parser.attempt(steps, 0, 0, known)
         except RegistryError:
-            pass  # incompatible
-        return [each.what for each in asked if each.other is not None], list(known)
+            break  # incompatible
+        if not isinstance(decision, Unanswered):
+            break
+        asked += decision.query.parts
+        told = answered(WorkRequest(decision.query, 60, 60), beside).known
+        assert told is not None
+        known.update(facts(decision.query, told))
+    return [each.what for each in asked if each.other is not None], list(known)
 
 
 def many_versions() -> DictView:

@@ -41,7 +41,9 @@ def reads(count: int, *, permanent: bool) -> int:
     view = Counting()
     view.commit(list(small.view.rows()))
     overlay = OverlayView(view)
-    decision = decide(overlay, DeleteSubject("s", permanent), small.ids, small.defaults, small.parser)
+    decision = small.parser.run(
+        decide(overlay, DeleteSubject("s", permanent), small.ids, small.defaults, small.parser.memory)
+    )
     for offset, entry in enumerate(decision.entries, len(small.log)):
         overlay.commit(apply(overlay, Record(offset, 0, entry.key, entry.value)))
     return view.reads

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 import pytest
 
-from registry.domain.parsing.parser import Parser
+from registry.domain.schemas import FORMATS
 from tests.unit.decide.test_delete_costs import Counting
-from tests.unit.small_registry import SmallRegistry, record
+from tests.unit.small_registry import CountingAvro, SmallRegistry, record
 
 
 class Rows(Counting):
@@ -19,37 +18,29 @@ class Rows(Counting):
         return 1
 
 
-class CountingParser(Parser):
-    """A parser that counts what it parses and compares."""
-
-    parsed = compared = 0
-
-    def parse(self, *source: Any, **options: Any) -> Any:
-        self.parsed += 1
-        return super().parse(*source, **options)
-
-    def differences(self, *schemas: Any, **options: Any) -> Any:
-        self.compared += 1
-        return super().differences(*schemas, **options)
+@pytest.fixture
+def avro(monkeypatch: pytest.MonkeyPatch) -> CountingAvro:
+    counting = CountingAvro()
+    monkeypatch.setitem(FORMATS, "AVRO", counting)
+    return counting
 
 
-def costs(level: str, count: int) -> tuple[int, int, int]:
+def costs(avro: CountingAvro, level: str, count: int) -> tuple[int, int, int]:
     """Return how often rows are read and schemas parsed and compared for a version on top of so many."""
     small = SmallRegistry()
-    rows, parser = Rows(), CountingParser()
-    small.view, small.parser = rows, parser
+    small.view = rows = Rows()
     small.level("s", level)
     for number in range(count):
         small.register("s", record("R", "a", f"b{number}?"))
-    rows.reads = parser.parsed = parser.compared = 0
+    rows.reads = avro.parses = avro.comparisons = 0
     small.register("s", record("R", "a", "new?"))
-    return rows.reads, parser.parsed, parser.compared
+    return rows.reads, avro.parses, avro.comparisons
 
 
 @pytest.mark.parametrize("level", ["NONE", "BACKWARD"])
-def test_a_version_costs_as_much_however_many_there_are(level: str) -> None:
-    assert costs(level, 200) == costs(level, 2)
+def test_a_version_costs_as_much_however_many_there_are(avro: CountingAvro, level: str) -> None:
+    assert costs(avro, level, 200) == costs(avro, level, 2)
 
 
-def test_a_transitive_level_costs_one_comparison_each_way_a_version() -> None:
-    assert costs("FULL_TRANSITIVE", 60)[2] == 2 * 60
+def test_a_transitive_level_costs_one_comparison_each_way_a_version(avro: CountingAvro) -> None:
+    assert costs(avro, "FULL_TRANSITIVE", 60)[2] == 2 * 60

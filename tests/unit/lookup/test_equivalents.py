@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +18,10 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Record
 from registry.domain.lookup import find, registration
-from registry.domain.lookup.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE, Unread
+from registry.domain.lookup.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE
 from registry.domain.model import Reference, Subject, metadata
-from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import PAUSE, Key, SchemaAnswer, facts
 from registry.domain.parsing.version_index import VersionIndexes
 from registry.domain.queries import versions
@@ -154,14 +156,24 @@ def one_by_one(
 ) -> Registered | None:
     """What is found by comparing with each version."""
     every = versions.versions(view, SUBJECT, deleted=deleted, newest_first=True)
-    return next((each for each in every if find.equivalent(view, parser, content, each)), None)
+    return next((each for each in every if parser.run(find.equivalent(view, content, each))), None)
+
+
+def read(view: View, register: Register) -> Querying[registration.Content]:
+    return registration.read(view, SUBJECT, register, new=False, normalize=False)
+
+
+def sought_for(view: View, parser: Parser, register: Register) -> Querying[find.Found | None]:
+    """Return the version that is found for what a client sent."""
+    content = yield from read(view, register)
+    return (yield from find.find(view, parser.memory, SUBJECT, content))
 
 
 def check(view: View, parser: Parser) -> None:
     for register in CONTENTS:
-        content = registration.read(view, parser, SUBJECT, register, new=False, normalize=False)
+        content = parser.run(read(view, register))
         for deleted in (False, True):
-            found = find.find(view, parser, SUBJECT, content, deleted=deleted)
+            found = parser.run(find.find(view, parser.memory, SUBJECT, content, deleted=deleted))
             wanted = one_by_one(view, Parser(), content, deleted=deleted)
             if found is None or not found.exact:
                 assert (None if found is None else found.registered) == wanted
@@ -178,7 +190,7 @@ def test_what_is_found_is_what_comparing_with_each_version_finds(
     with rows() as made:
         for step in steps:
             if forgetful:
-                parser.indexes = VersionIndexes(0)
+                parser.memory.indexes = VersionIndexes(0)
             made.do(step)
             with made.view() as view:
                 check(view, parser)
@@ -196,16 +208,13 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
         asked = []
         with made.view() as view:
             while True:
-                parser.allow(2_000, 2_000, known)
-                try:
-                    content = registration.read(view, parser, SUBJECT, sought, new=False, normalize=False)
-                    found = find.find(view, parser, SUBJECT, content)
+                found = parser.attempt(sought_for(view, parser, sought), 2_000, 2_000, known)
+                if not isinstance(found, Unanswered):
                     break
-                except TooMuchText as too_much:
-                    asked.append(too_much.question)
-                    told = answered(WorkRequest(too_much.question, 60, 60), elsewhere).known
-                    assert told is not None
-                    known = facts(too_much.question, told)
+                asked.append(found.query)
+                told = answered(WorkRequest(found.query, 60, 60), elsewhere).known
+                assert told is not None
+                known = facts(found.query, told)
 
     assert found is not None
     assert found.registered.version == 4
@@ -231,14 +240,12 @@ def test_versions_that_say_something_else_are_not_parsed(kind: str, text: str) -
         pauses = 0
         with made.view() as view:
             while True:
-                parser.allow(2_000, 2_000)
-                try:
-                    content = registration.read(view, parser, SUBJECT, sought, new=False, normalize=False)
-                    content = replace(content, text=sought.schema)
-                    found = find.find(view, parser, SUBJECT, content)
+                content = replace(parser.run(read(view, sought)), text=sought.schema)
+                found = parser.attempt(find.find(view, parser.memory, SUBJECT, content), 2_000, 2_000)
+                if not isinstance(found, Unanswered):
                     break
-                except Unread:
-                    pauses += 1
+                assert found.query == PAUSE
+                pauses += 1
 
     assert found is not None
     assert found.registered.version == 7
@@ -253,8 +260,8 @@ def test_a_reader_leaves_a_long_subject_that_it_does_not_know_yet_to_the_primary
         answers = []
         with made.view() as view:
             for text in ['{"type":"int","x":3,"y":0}', *['{"y":0,"x":7,"type":"int"}'] * 2]:
-                parser.allow(16_000, 2_000)
-                answers.append(find.already_registered(view, parser, said(text), defaults))
+                steps = find.already_registered(view, parser.memory, said(text), defaults)
+                answers.append(parser.attempt(steps, 16_000, 2_000))
 
     assert [b'"version":' in (each or b"") for each in answers] == [True, False, True]
 
@@ -266,12 +273,12 @@ def test_a_new_version_is_taken_in_without_a_look_at_the_others() -> None:
             made.put(number, said(f'{{"type":"int","x":{number}}}'))
         content = said('{"x":-1,"type":"int"}')
         with made.view() as view:
-            wanted = registration.read(view, parser, SUBJECT, content, new=False, normalize=False)
-            assert find.find(view, parser, SUBJECT, wanted) is None
+            wanted = parser.run(read(view, content))
+            assert parser.run(find.find(view, parser.memory, SUBJECT, wanted)) is None
         made.put(301, said('{"type":"int","x":-1}'))
         with made.view() as view:
             counted = Counting(view)
-            found = find.find(counted, parser, SUBJECT, wanted)
+            found = parser.run(find.find(counted, parser.memory, SUBJECT, wanted))
 
     assert found is not None
     assert found.registered.version == 301
@@ -314,15 +321,13 @@ def test_a_long_subject_that_is_known_already_is_taken_in_bit_by_bit(limited: bo
         pauses = 0
         with made.view() as view:
             sought = said('{"y":0,"x":1,"type":"int"}')
-            wanted = registration.read(view, parser, SUBJECT, sought, new=False, normalize=False)
+            wanted = parser.run(read(view, sought))
+            characters = 16_000 if limited else math.inf
             while True:
-                if limited:
-                    parser.allow(16_000, 2_000)
-                try:
-                    found = find.find(view, parser, SUBJECT, wanted)
+                found = parser.attempt(find.find(view, parser.memory, SUBJECT, wanted), characters, math.inf)
+                if not isinstance(found, Unanswered):
                     break
-                except TooMuchText:
-                    pauses += 1
+                pauses += 1
 
     assert found is not None
     assert found.registered.version == count

@@ -11,6 +11,7 @@ from registry.domain.lookup import find
 from registry.domain.lookup.metadata import with_version
 from registry.domain.model import Metadata, Reference, Rule, RuleSet, Subject
 from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.schema_queries import Source
 from registry.domain.schemas import InvalidSchema
 from tests.unit.small_registry import INT, STRING, SmallRegistry, properties, record, reference
 
@@ -121,7 +122,9 @@ class TestTolerance:
         value = values.schema_value(subject, 1, 4, STRING, metadata=stored)
         small.append(records.schema_key(subject, 1), value)
         command = Register("s", STRING, metadata=sent)
-        found = find.already_registered(small.view, small.parser, command, small.defaults)
+        found = small.parser.run(
+            find.already_registered(small.view, small.parser.memory, command, small.defaults)
+        )
         assert (found is not None) is same
 
     def test_rules_must_be_equal(self, small: SmallRegistry) -> None:
@@ -173,7 +176,9 @@ class TestTolerance:
 
 class TestAlreadyRegistered:
     def reply(self, small: SmallRegistry, command: Register) -> bytes | None:
-        return find.already_registered(small.view, small.parser, command, small.defaults)
+        return small.parser.run(
+            find.already_registered(small.view, small.parser.memory, command, small.defaults)
+        )
 
     def test_it_is_what_registering_answers(self, small: SmallRegistry) -> None:
         small.register("s")
@@ -218,24 +223,24 @@ class TestAlreadyRegistered:
 class TestParser:
     def test_results_are_kept_and_the_oldest_go(self) -> None:
         parser = Parser(bytes_max=10_000)
-        first = parser.parse("AVRO", STRING)
-        assert parser.parse("AVRO", STRING) is first
+        first = parser.read(Source("AVRO", STRING))
+        assert parser.read(Source("AVRO", STRING)) is first
         for number in range(20):
-            parser.parse("AVRO", record(f"R{number}", "a", "b", "c"))
-        assert parser.parse("AVRO", STRING) is not first
+            parser.read(Source("AVRO", record(f"R{number}", "a", "b", "c")))
+        assert parser.read(Source("AVRO", STRING)) is not first
 
     def test_what_was_parsed_leniently_is_parsed_again_when_new(self) -> None:
         parser, odd = (
             Parser(),
             '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
         )
-        parser.parse("AVRO", odd)
+        parser.read(Source("AVRO", odd))
         with pytest.raises(InvalidSchema):
-            parser.parse("AVRO", odd, new=True)
+            parser.read(Source("AVRO", odd, new=True))
 
     def test_one_that_is_larger_than_everything_is_still_parsed(self) -> None:
         parser = Parser(bytes_max=10)
-        assert parser.parse("AVRO", STRING).canonical == STRING
+        assert parser.read(Source("AVRO", STRING)).canonical == STRING
 
     def test_long_texts_are_cut_in_messages(self, small: SmallRegistry) -> None:
         code, message = small.refusal(Register("s", "x" * 100_000))

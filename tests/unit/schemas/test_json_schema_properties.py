@@ -179,7 +179,9 @@ def test_differences_are_the_changes_that_are_not_harmless(seed, edits):
 
 
 def is_compatible(small: SmallRegistry, request: Register) -> bool:
-    body = checks.answer(small.view, small.parser, request, None, small.defaults, verbose=False)
+    body = small.parser.run(
+        checks.answer(small.view, small.parser.memory, request, None, small.defaults, verbose=False)
+    )
     return bool(json.loads(body)["is_compatible"])
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing import querying
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
 from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
 from registry.workers.messages import WorkRequest
@@ -35,17 +37,16 @@ class Elsewhere:
         self.parser, self.other = Parser(), Parser()
         self.asked: list[SchemaQuery] = []
 
-    def do(self, work: Callable[[Parser], Any]) -> Any:
+    def run(self, steps: Callable[[], Querying[Any]]) -> Any:
         known: dict[Key, SchemaAnswer] = {}
         while True:
-            self.parser.allow(0, 0, known)
-            try:
-                return work(self.parser)
-            except TooMuchText as too_much:
-                self.asked.append(too_much.question)
-                told = answered(WorkRequest(too_much.question, 60, 60), self.other).known
-                assert told is not None
-                known.update(facts(too_much.question, told))
+            result = self.parser.attempt(steps(), 0, 0, known)
+            if not isinstance(result, Unanswered):
+                return result
+            self.asked.append(result.query)
+            told = answered(WorkRequest(result.query, 60, 60), self.other).known
+            assert told is not None
+            known.update(facts(result.query, told))
 
 
 def outcome(work: Callable[[], Any]) -> Any:
@@ -59,19 +60,18 @@ def outcome(work: Callable[[], Any]) -> Any:
 def test_comparisons_find_the_same(schema_type: str) -> None:
     elsewhere, here = Elsewhere(), Parser()
 
-    def compared(parser: Parser, old: str, new: str) -> Any:
-        pair = parser.parse(schema_type, new, new=True), parser.parse(schema_type, old)
-        budget = parser.budget()
+    def compared(old: str, new: str) -> Querying[Any]:
+        pair = Source(schema_type, new, new=True), Source(schema_type, old)
         return [
-            parser.differences(*pair, reader_is="new", budget=budget),
-            parser.differences(*reversed(pair), reader_is="old", budget=budget),
-            parser.changes(*pair, reader_is="new", budget=budget, lines=True),
-            pair[0].equivalent(pair[1]),
+            (yield from querying.differences(*pair, reader_is="new")),
+            (yield from querying.differences(*reversed(pair), reader_is="old")),
+            (yield from querying.changes(*pair, reader_is="new", lines=True)),
+            (yield from querying.equivalent(*pair)),
         ]
 
     for old, new in cases(schema_type):
-        both = partial(compared, old=old, new=new)
-        assert outcome(partial(elsewhere.do, both)) == outcome(partial(both, here))
+        both = partial(compared, old, new)
+        assert outcome(partial(elsewhere.run, both)) == outcome(lambda: here.run(both()))  # noqa: B023 (called at once)
     assert len(elsewhere.asked) > 100
 
 
@@ -105,49 +105,41 @@ def _differences(parser: Parser, question: SchemaQuery, reader_is: str) -> objec
 @pytest.mark.parametrize("schema_type", FORMATS)
 def test_texts_are_the_same(schema_type: str) -> None:
     elsewhere, here = Elsewhere(), Parser()
-    ways: tuple[Callable[[Any], Any], ...] = (
-        lambda schema: schema.canonical,
-        lambda schema: schema.normalized,
-        lambda schema: schema.field_names(),
-        lambda schema: schema.check_fields(),
-        lambda schema: schema.formatted("serialized"),
+    ways: tuple[Callable[[Source], Querying[Any]], ...] = (
+        querying.canonical,
+        querying.normalized,
+        querying.field_names,
+        querying.check_fields,
+        partial(querying.formatted, format="serialized"),
     )
     texts = [old for old, _ in cases(schema_type)][::5]
     for each in [*texts, "", "{", "message {", '{"type":"nothing"}', '{"$ref":"a"}']:
         for dependencies in ((), (Dependency("a", texts[0]),)):
             for way in ways:
-                asked = partial(said, schema_type, each, dependencies, way)
-                assert outcome(partial(elsewhere.do, asked)) == outcome(partial(asked, here))
-
-
-def said(
-    schema_type: str, text: str, dependencies: Sequence[Dependency], way: Callable[[Any], Any], parser: Parser
-) -> Any:
-    return way(parser.parse(schema_type, text, dependencies, new=True))
+                steps = partial(way, Source(schema_type, each, dependencies, new=True))
+                found = outcome(partial(elsewhere.run, steps))
+                assert found == outcome(lambda: here.run(steps()))  # noqa: B023 (called at once)
 
 
 def test_a_canonical_text_that_was_told_is_its_own() -> None:
     elsewhere = Elsewhere()
-    canonical = elsewhere.do(lambda parser: parser.parse("AVRO", '{"type": "int"}', new=True).canonical)
-    question = elsewhere.asked[0]
-    told = facts(question, SchemaAnswer(canonical))
-    parser = Parser()
-    parser.allow(0, 0, told)
-    assert parser.parse("AVRO", canonical).canonical == canonical == '"int"'
+    source = Source("AVRO", '{"type": "int"}', new=True)
+    canonical = elsewhere.run(lambda: querying.canonical(source))
+    told = facts(elsewhere.asked[0], SchemaAnswer(canonical))
+    steps = querying.canonical(Source("AVRO", canonical))
+    assert Parser().attempt(steps, 0, 0, told) == canonical == '"int"'
 
 
 def test_what_takes_too_long_is_given_up() -> None:
     def unions(leaf: str) -> str:
         return '{"anyOf":[{"type":"null"},' * 1500 + f'{{"type":"{leaf}"}}' + "]}" * 1500
 
-    parser = Parser()
-    parser.allow(math.inf, 10)
-    pair = parser.parse("JSON", unions("integer")), parser.parse("JSON", unions("string"))
-    with pytest.raises(TooMuchText) as caught:
-        parser.differences(*pair, reader_is="new", budget=parser.budget())
+    pair = Source("JSON", unions("integer")), Source("JSON", unions("string"))
+    lacking = Parser().attempt(querying.differences(*pair, reader_is="new"), math.inf, 10)
+    assert isinstance(lacking, Unanswered)
     process = WorkerProcess(nice=0)
     try:
-        told = process.ask(WorkRequest(caught.value.question, 0.05, 60))
+        told = process.ask(WorkRequest(lacking.query, 0.05, 60))
     finally:
         process.end()
     assert told.known is None

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from registry.domain.errors import RegistryError
-from registry.domain.parsing.parser import Parser, TooMuchText
+from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
@@ -72,7 +73,7 @@ def pool(beside: Beside) -> Iterator[Pool]:
 
 def ask(pool: Pool, question: SchemaQuery = QUICK, **options: Any) -> Queue[Answered | RegistryError]:
     outcomes: Queue[Answered | RegistryError] = Queue()
-    pool.ask(TooMuchText(question, "It takes too long"), outcomes.put, **options)
+    pool.ask(Unanswered(question, "It takes too long"), outcomes.put, **options)
     return outcomes
 
 
@@ -227,7 +228,7 @@ def test_a_client_that_fails_costs_the_others_nothing(
     fail = failing(RuntimeError("Event loop is closed"))
     hold = ask(pool, SLOW)
     beside.asked.get(timeout=60)
-    broken = partial(pool.ask, TooMuchText(QUICK))
+    broken = partial(pool.ask, Unanswered(QUICK))
     if where == "done":
         broken(fail)
         beside.told.put(KNOWN)
