@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import nullcontext
 
 from registry.api.worker_queries import WorkerQueries
+from registry.domain.rows.layout import View
+from registry.domain.rows.memory_views import DictView
 from registry.workers.pool import Pool
 
 HOPS = 10
@@ -14,6 +17,9 @@ WORK_S = 0.02
 
 def test_others_get_the_loop_between_large_bodies() -> None:
     events: list[str] = []
+
+    def rows() -> nullcontext[View]:
+        return nullcontext(DictView())
 
     async def trial() -> None:
         loop = asyncio.get_running_loop()
@@ -26,14 +32,14 @@ def test_others_get_the_loop_between_large_bodies() -> None:
             else:
                 events.append("bystander")
 
-        def large() -> None:
+        def large(view: View) -> None:
             events.append("large")
             until = time.perf_counter() + WORK_S
             while time.perf_counter() < until:
                 pass
             loop.call_soon(hop, HOPS)
 
-        await asyncio.gather(*(queries.do(large, 60.0, large=True) for _ in range(3)))
+        await asyncio.gather(*(queries.do(large, rows, 60.0, large=True) for _ in range(3)))
         pool.close()
 
     asyncio.run(trial())
