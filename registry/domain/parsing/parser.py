@@ -135,19 +135,19 @@ class _Attempt:
                 return value
 
     def _answer(self, needed: Needed) -> Any:
+        if isinstance(needed, SchemaQuery):
+            return self._answer_query(needed)
         if isinstance(needed, First):
             return self._first(iter(needed.steps))
-        if isinstance(needed, All):
-            return self._all(iter(needed.steps), needed.refusal)
-        if needed is PAUSE:
+        return self._all(iter(needed.steps), needed.refusal)
+
+    def _answer_query(self, query: SchemaQuery) -> Any:
+        if query is PAUSE:
             if self._bounded:
                 raise Paused
             return None
-        return self._answer_query(needed)
-
-    def _answer_query(self, query: SchemaQuery) -> Any:
         known = self._known.get(query.key) if self._known else None
-        if known is None:
+        if known is None and self._may_be_remembered(query):
             known = self._parser.known(query)
         if known is None:
             known = self._found(query)
@@ -156,6 +156,10 @@ class _Attempt:
             if query.what == "fingerprints" or (self._bounded and query.other is not None):
                 self._parser.learn({query.key: known})
         return known.told()
+
+    def _may_be_remembered(self, query: SchemaQuery) -> bool:
+        # A schema at hand says most things sooner than an answer of the past is found by its texts.
+        return query.other is not None or query.what == "fingerprints" or not self._parser.kept(query.source)
 
     def _found(self, query: SchemaQuery) -> SchemaAnswer | None:
         """Return the answer as found here; ``None``: that is too much. Raises :class:`InvalidSchema`."""
