@@ -19,7 +19,7 @@ from registry.domain.schemas import (
 )
 
 from .memory import FINGERPRINTS_BYTES, Kept, SchemaMemory
-from .querying import All, First, Needed, Paused, Querying, Unanswered
+from .querying import First, Needed, Paused, Querying, Unanswered
 from .schema_queries import NOTHING, PAUSE, Facts, SchemaAnswer, SchemaQuery, Source, answer, several
 
 # What a parsed schema takes in memory for each character of its text, generously.
