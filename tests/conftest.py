@@ -55,7 +55,7 @@ def registry_without_readers(
 
 
 def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Registry]:
-    # Whoever asks it for snapshots wants no processor time spent on them.
+    # Tests that request snapshots of it want no processor time spent on them.
     flags = (*flags, "--snapshots-builder", "none")
     running = Registry(tmp_path_factory.mktemp("registry") / "data", *flags).wait()
     yield running

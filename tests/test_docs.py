@@ -1,4 +1,4 @@
-"""The docs say what is so: settings, resources and words are told, links lead somewhere, examples run.
+"""The docs are true: settings, resources and words are described, links lead somewhere, examples run.
 
 ``pytest tests/test_docs.py --rewrite`` (``make docs``) writes the parts that follow from the source.
 """
@@ -57,11 +57,11 @@ WORDS = (
 
 
 def same(path: Path, wanted: str, request: pytest.FixtureRequest) -> None:
-    """Compare ``path`` with ``wanted``, or make it so."""
+    """Compare ``path`` with ``wanted``, or write it."""
     if request.config.getoption("--rewrite"):
         path.write_text(wanted, encoding="utf-8")
     assert path.exists(), f"make docs writes {path.name}"
-    assert path.read_text(encoding="utf-8") == wanted, f"make docs writes {path.name} anew"
+    assert path.read_text(encoding="utf-8") == wanted, f"make docs rewrites {path.name}"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -138,7 +138,7 @@ async def no_metrics() -> bytes:
     return b""
 
 
-def test_own_resources_are_told() -> None:
+def test_own_resources_are_described() -> None:
     served = {each.path for each in operations(VERSION, no_metrics) if each.tag == "Registrar"} | {"/metrics"}
     text = (PAGES / "api.md").read_text(encoding="utf-8")
     section = text.partition("## Resources of its own")[2].partition("\n## ")[0]
@@ -146,7 +146,7 @@ def test_own_resources_are_told() -> None:
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_the_words_are_told(word: str) -> None:
+def test_the_words_are_explained(word: str) -> None:
     assert re.search(rf"^\| .*\*\*{word}\*\*.* \|", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE)
 
 
@@ -164,7 +164,7 @@ def test_links_and_paths_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", [*DOCS, EXAMPLE], ids=lambda path: str(path.relative_to(ROOT)))
-def test_targets_of_make_that_are_told_exist(document: Path) -> None:
+def test_targets_of_make_in_the_docs_exist(document: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(
         r"\bmake ([a-z]+)\b(?=`|\s*$|\s+[A-Z]+=)", document.read_text(encoding="utf-8"), re.MULTILINE
@@ -172,7 +172,7 @@ def test_targets_of_make_that_are_told_exist(document: Path) -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def test_the_changelog_tells_of_this_version() -> None:
+def test_the_changelog_has_this_version() -> None:
     assert f"## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The house rules, held by reading the source: directions of imports, purity, and words."""
+"""The rules of the house, checked by reading the source: directions of imports, purity, and words."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ REQUIREMENTS = {
 }
 SPARK = ROOT / "snapshots" / "spark"
 
-# Kafka's, ZooKeeper's and Confluent's words for what is called primary, node and epoch here. Those who talk
-# to Kafka or ZooKeeper use their words.
+# Kafka's, ZooKeeper's and Confluent's words for what is called primary, node and epoch here. Adapters for
+# Kafka and ZooKeeper use their words.
 FOREIGN_WORDS = re.compile(r"(^|_)(masters?|leaders?|slaves?|terms?|generations?)(_|$)", re.IGNORECASE)
 # Settings that users know by the name that Spark gives them.
 FOREIGN_NAMES = {"snapshots_spark_master"}
@@ -146,7 +146,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Every module that ``path`` imports, at its top or inside a function."""
+    """Yield every module that ``path`` imports, at its top or inside a function."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -156,7 +156,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def _package(path: Path, node: ast.ImportFrom) -> str:
-    """What stands between ``from`` and ``import``, spelled out when it is relative."""
+    """Return the absolute name of what stands between ``from`` and ``import``."""
     if not node.level:
         return node.module or ""
     folders = path.relative_to(ROOT).parts[: -node.level]
@@ -164,7 +164,7 @@ def _package(path: Path, node: ast.ImportFrom) -> str:
 
 
 def _module(package: str, name: str) -> str:
-    """The module that ``from package import name`` reads."""
+    """Return the module that ``from package import name`` reads."""
     folder = ROOT / package.replace(".", "/")
     if not folder.is_dir():
         return package
@@ -176,7 +176,7 @@ def within(name: str, prefix: str) -> bool:
 
 
 def room_of(name: str) -> str:
-    """The room in which a module stands, by the longest name."""
+    """Return the room of a module: the longest matching name."""
     return max((room for room in ALLOWED if within(name, room)), key=len)
 
 
@@ -193,7 +193,7 @@ def test_imports_go_one_way(path: Path) -> None:
 
 
 def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
-    """The sets of nodes that reach each other, by Tarjan's algorithm."""
+    """Return the sets of nodes that reach each other, by Tarjan's algorithm."""
     found: list[list[str]] = []
     number: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -243,7 +243,7 @@ def test_the_domain_is_pure(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
 def test_errors_are_made_where_they_are_raised(path: Path) -> None:
-    """One that is raised again and again keeps the frames of every time, and all that they hold."""
+    """An error that is raised again keeps the frames of every time, and everything that they hold."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
             assert not node.exc.id.isupper(), f"{name_of(path)}:{node.lineno} raises {node.exc.id}"

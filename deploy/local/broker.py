@@ -1,4 +1,4 @@
-"""A real Kafka broker, or three, on free ports of loopback: small, and as quick to start as a broker gets."""
+"""Real Kafka brokers on free ports of loopback, configured to be small and to start fast."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ JVM = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
 )
 
-# A request for the cluster without any topics: Metadata in version 1, as its length and fields.
+# A Metadata request (version 1) for the cluster without any topics: length and fields.
 _METADATA = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)
 _NOBODY = struct.pack(">i", -1)
 SESSION = "broker.session.timeout.ms"
-# What only makes it small. What clients can tell (sizes of records, time-outs of sessions, expiry of
-# producers, automatic topics) stays as in a stock broker, unless settings say otherwise.
+# These only make the broker small. What clients can notice (sizes of records, time-outs of sessions, expiry
+# of producers, automatic topics) stays as in a stock broker, unless settings say otherwise.
 SMALL = {
     "num.network.threads": "2",
     "num.io.threads": "2",
@@ -46,13 +46,13 @@ SMALL = {
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "metric.reporters": "",
-    # After a kill, a broker is let in again once its former session is over; 9 s in a stock broker.
+    # After a kill, a broker can register again only when its former session is over; 9 s in a stock broker.
     SESSION: "2500",
     "broker.heartbeat.interval.ms": "500",
 }
 REPLICATED = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
 
-# Topics whose old records are to be compacted while a test waits.
+# Topics whose old records are compacted while a test waits.
 COMPACTS_SOON = {
     "log.cleaner.backoff.ms": "200",
     "log.segment.delete.delay.ms": "100",
@@ -63,10 +63,10 @@ COMPACTS_SOON = {
 class Broker(Process):
     """One broker with its controller (KRaft); its files go into ``folder``, ``settings`` are Kafka's own.
 
-    ``proxies`` opens as many further addresses, each reached through one of ``.proxies`` and advertised so: a
-    client that is given ``broker.proxies[0].address`` talks to the broker through that proxy alone.
-    It is of Kafka's version :data:`.jars.KAFKA`; where brokers need a ZooKeeper, one is started with it.
-    ``shared_classes`` is the JVM's option for classes loaded ahead; without it, one that halves the start.
+    ``proxies`` is the number of further addresses, each advertised as, and reached through, one of
+    ``.proxies``: a client of ``broker.proxies[0].address`` talks to the broker only through that proxy. The
+    release is :data:`.jars.KAFKA`; if it needs a ZooKeeper, one is started with it. ``shared_classes`` is the
+    JVM's option for an archive of loaded classes; by default one that halves the start.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Broker(Process):
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> Self:
-        """Start it on what its folder holds, or on new, empty data."""
+        """Start it on the data in its folder, or on new, empty data."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "tmp").mkdir(exist_ok=True)
         self._write_settings()
@@ -120,11 +120,11 @@ class Broker(Process):
         return super().start()
 
     def ready(self) -> bool:
-        """Whether it takes clients. With KRaft it opens its port only when it is in the cluster, unfenced."""
+        """Return true if it accepts clients. With KRaft it opens its port only once it is in the cluster."""
         return listens(self.port) if self.zookeeper is None else self._knows_controller()
 
     def wait(self, timeout_s: float = START_TIMEOUT_S) -> Self:
-        """See :meth:`.process.Process.wait`; what cannot start leaves no ZooKeeper behind."""
+        """Wait until it serves; a broker that cannot start leaves no ZooKeeper behind."""
         try:
             return super().wait(timeout_s)
         except AssertionError:
@@ -133,7 +133,7 @@ class Broker(Process):
             raise
 
     def stop(self) -> int:
-        """Stop it, and its proxies and its ZooKeeper with it."""
+        """Stop the broker, its proxies and its ZooKeeper."""
         code = super().stop()
         for proxy in self.proxies:
             proxy.close()
@@ -142,7 +142,7 @@ class Broker(Process):
         return code
 
     def _await_zookeeper(self, zookeeper: ZooKeeper) -> None:
-        """Return when the session of a former run has ended: one that finds its own place taken, ends."""
+        """Wait until the session of a former run has ended; a broker that finds its id in use exits."""
         if not zookeeper.running:
             zookeeper.start()
         zookeeper.wait()
@@ -219,7 +219,7 @@ class Broker(Process):
 
 
 class Brokers:
-    """Several brokers of one cluster, each also a controller; their internal topics have three replicas."""
+    """Several brokers of one cluster, each also a controller. Their internal topics have three replicas."""
 
     def __init__(self, folder: Path, count: int = 3, *, settings: Mapping[str, str] | None = None) -> None:
         self.nodes = [Broker(folder / str(number), settings=settings) for number in range(1, count + 1)]
@@ -230,23 +230,23 @@ class Brokers:
 
     @property
     def address(self) -> str:
-        """The addresses of all, for ``bootstrap.servers``."""
+        """The addresses of all brokers, for ``bootstrap.servers``."""
         return ",".join(node.address for node in self.nodes)
 
     def start(self) -> Self:
-        """Start all."""
+        """Start all brokers."""
         for node in self.nodes:
             node.start()
         return self
 
     def wait(self) -> Self:
-        """Return when all take clients."""
+        """Wait until all brokers accept clients."""
         for node in self.nodes:
             node.wait()
         return self
 
     def stop(self) -> None:
-        """Stop all, one after another; the last can no longer hand its partitions over, so it is killed."""
+        """Stop one after another. The last one cannot hand its partitions over any more, so it is killed."""
         for node in self.nodes:
             node.kill()
         if (zookeeper := self.nodes[0].zookeeper) is not None:
@@ -264,7 +264,7 @@ def _cluster_id() -> str:
 
 
 def _shared_classes() -> str:
-    """The option for a file of loaded classes beside the jars; a broker is run to write it, once a Java."""
+    """Return the option for an archive of loaded classes, which one run of a broker writes for each Java."""
     folder = jars.kafka()[0].parent
     file = folder.with_name(f"{folder.name}-{jars.java_identity()}.jsa")
     if not file.exists():
@@ -279,6 +279,6 @@ def _write_shared_classes(file: Path) -> None:
         written = Path(work) / file.name
         with Broker(Path(work) / "kafka", shared_classes=f"-XX:ArchiveClassesAtExit={written}"):
             pass
-        # A Java that cannot do it leaves no file; an empty one is passed over at every start.
+        # A Java that cannot write it leaves no file; an empty file is ignored at every start.
         written.touch()
         written.rename(file)

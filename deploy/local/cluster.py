@@ -1,6 +1,6 @@
-"""A whole cluster on this machine: a broker, nodes, and one URL in front of them.
+"""A complete cluster on this machine: a broker, nodes and a load balancer.
 
-``python -m deploy.local.cluster`` (``make cluster``) runs one for people; tests and benchmarks use the class.
+``make cluster`` (``python -m deploy.local.cluster``) runs one for you; tests and benchmarks use the class.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRIMARY_TIMEOUT_S = 60.0
 
 
 class Cluster:
-    """A broker, ``nodes`` and what stands in front of them; files go into ``folder``.
+    """A broker, ``nodes`` and a load balancer, with all files in ``folder``.
 
     ``settings`` are flags of ``registrar serve`` for all nodes, ``each`` has further ones for every node.
     ``kafka`` names other brokers than one of its own, once or for every node; then ``broker`` is ``None``.
@@ -70,11 +70,11 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """The URL of all, without a slash at its end."""
+        """The URL of the load balancer, without a trailing slash."""
         return self.front.url if self.front else self.nodes[0].url
 
     def start(self) -> Self:
-        """Start the servers, then all nodes at once, then what stands in front."""
+        """Start the servers, then all nodes at once, then the load balancer."""
         for server in (self.broker, self.zookeeper):
             if server is not None:
                 server.start()
@@ -88,7 +88,7 @@ class Cluster:
         return self
 
     def wait(self) -> Self:
-        """Return when every node is ready, one of them is the primary, and the URL answers."""
+        """Wait until every node is ready, one of them is the primary, and the URL answers."""
         for node in self.nodes:
             node.wait()
         self.primary()
@@ -97,7 +97,7 @@ class Cluster:
         return self
 
     def primary(self, timeout_s: float = PRIMARY_TIMEOUT_S) -> Node:
-        """The running node that says it is the primary; fails when there is none in time."""
+        """Return the running node that reports to be the primary; fail if there is none in time."""
 
         def find() -> Node | None:
             return next((node for node in self.nodes if node.running and node.role == "primary"), None)
@@ -106,7 +106,7 @@ class Cluster:
         return found
 
     def stop(self) -> None:
-        """Stop all, the nodes before what they need."""
+        """Stop everything, the nodes before the servers that they need."""
         with ExitStack() as stack:
             for server in (self.broker, self.zookeeper):
                 if server is not None:
@@ -128,7 +128,7 @@ class Cluster:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a cluster until a signal; the exit code."""
+    """Run a cluster until a signal and return the exit code."""
     given = _arguments(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The one URL in front of several nodes: the shipped examples for nginx and HAProxy, run on loopback."""
+"""The load balancer in front of several nodes: the shipped examples for nginx and HAProxy, on loopback."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .process import Process, free_port, listens
 DEPLOY = Path(__file__).parent.parent
 NGINX = DEPLOY / "nginx" / "registrar.conf"
 HAPROXY = DEPLOY / "haproxy.cfg"
-# Where packages put servers, which not every PATH names.
+# Packages install servers here, which is not on every PATH.
 PLACES = "/usr/sbin:/usr/local/sbin"
 
-# What an nginx of its own needs around the shipped example; all that it writes stays in its folder.
+# The rest of an nginx configuration around the shipped example; everything it writes stays in its folder.
 AROUND_NGINX = """daemon off;
 pid nginx.pid;
 worker_processes 1;
@@ -35,7 +35,7 @@ http {
 
 
 class Front(Process):
-    """nginx or HAProxy in front of ``nodes`` (each ``HOST:PORT``), set up as the shipped example says."""
+    """nginx or HAProxy in front of ``nodes`` (each ``HOST:PORT``), configured by the shipped example."""
 
     def __init__(self, program: str, folder: Path, nodes: Sequence[str], *, port: int | None = None) -> None:
         self.port = port or free_port()
@@ -49,22 +49,22 @@ class Front(Process):
         super().__init__(f"{program} on {self.port}", command, folder / "output.txt")
 
     def ready(self) -> bool:
-        """Whether it takes clients."""
+        """Return true if it accepts clients."""
         return listens(self.port)
 
 
 def found(program: str) -> str | None:
-    """Where ``nginx`` or ``haproxy`` is; ``None`` when it is not installed."""
+    """Return the path of ``nginx`` or ``haproxy``, or ``None`` if it is not installed."""
     return shutil.which(program) or shutil.which(program, path=PLACES)
 
 
 def installed() -> str | None:
-    """The first of ``nginx`` and ``haproxy`` that is here."""
+    """Return the first of ``nginx`` and ``haproxy`` that is installed."""
     return next(filter(found, ("nginx", "haproxy")), None)
 
 
 def with_nodes(example: str, nodes: Sequence[str]) -> str:
-    """The example with a line for each of ``nodes`` wherever it has lines for its own three."""
+    """Return the example with one line for each of ``nodes`` in place of the lines for its own three."""
 
     def own(lines: re.Match[str]) -> str:
         first = lines.group().splitlines(keepends=True)[0]
@@ -81,7 +81,7 @@ def _nginx(folder: Path, nodes: Sequence[str], listen: str) -> list[str]:
     (folder / "registrar.conf").write_text(
         example.replace("listen 8081;", f"listen {listen};"), encoding="utf-8"
     )
-    # Its workers would leave the user root, and then could not write into the folder.
+    # As another user than root, its workers could not write into the folder.
     user = "user root;\n" if os.geteuid() == 0 else ""
     (folder / "nginx.conf").write_text(user + AROUND_NGINX, encoding="utf-8")
     return ["-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]

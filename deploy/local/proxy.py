@@ -1,4 +1,4 @@
-"""A TCP proxy that stands for a network: it can be cut and heal again."""
+"""A TCP proxy that stands for a network: it can be cut and healed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ CHUNK = 65_536
 
 
 class Proxy:
-    """Passes connections on to ``target`` (``HOST:PORT``). It runs in a thread of its own.
+    """Forwards connections to ``target`` (``HOST:PORT``), in a thread of its own.
 
-    :meth:`cut` is a network that loses everything: connections stay, new ones are accepted and hear nothing,
-    and what was sent arrives after :meth:`heal`. :meth:`mute` does that to what the target says alone.
-    :meth:`refuse` is a host whose process is gone: connections break, new ones are refused.
+    :meth:`cut` acts as a network that loses everything: connections stay open, new ones are accepted but
+    get no reply, and what was sent arrives after :meth:`heal`. :meth:`mute` does so only to the
+    target's replies.
+    :meth:`refuse` acts as a host whose process is gone: connections break, new ones are refused.
     """
 
     def __init__(self, target: str, *, port: int | None = None) -> None:
@@ -42,11 +43,11 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._open)
 
     def start(self) -> Self:
-        """Listen; nothing when it does already."""
+        """Listen, unless it does already."""
         if self._thread is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -55,11 +56,11 @@ class Proxy:
         return self
 
     def cut(self) -> None:
-        """Let nothing through any more, in either direction."""
+        """Let nothing through, in either direction."""
         self._do(self._set(self._flows, on=False))
 
     def mute(self) -> None:
-        """Let through what is said to the target, and nothing that it says."""
+        """Let through what is sent to the target, but nothing that it replies."""
         self._do(self._set(self._answers, on=False))
 
     def refuse(self) -> None:
@@ -106,7 +107,7 @@ class Proxy:
         if self._server is not None:
             self._server.close()
             self._server = None
-        # One that was let in just now has a task, and is not among the open ones yet.
+        # A connection that was just accepted has a task, but is not among the open ones yet.
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in others & self._open.keys():
                 task.cancel()

@@ -18,7 +18,7 @@ JVM = (
 
 
 class ZooKeeper(Process):
-    """One server, alone; ``settings`` are those of ``zoo.cfg``. Sessions last 1 to 10 s."""
+    """A single server; ``settings`` are those of ``zoo.cfg``. Sessions last 1 to 10 s."""
 
     def __init__(
         self, folder: Path, *, port: int | None = None, settings: Mapping[str, str] | None = None
@@ -40,7 +40,7 @@ class ZooKeeper(Process):
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> Self:
-        """Start it on what its folder holds."""
+        """Start it on the data in its folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = {
             "tickTime": "500",
@@ -56,11 +56,11 @@ class ZooKeeper(Process):
         return super().start()
 
     def ready(self) -> bool:
-        """Whether it takes clients; its port is open sooner, and a client that comes then waits long."""
+        """Return true if it accepts clients. Its port opens earlier; a client then waits long."""
         return "Mode:" in self.ask(b"srvr")
 
     def ask(self, word: bytes) -> str:
-        """Return the answer to one of its four-letter words; empty while it does not answer."""
+        """Return the reply to one of its four-letter words; empty if it does not answer."""
         with (
             contextlib.suppress(OSError),
             socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as asks,
