@@ -1,4 +1,4 @@
-"""How many entries a large body may have."""
+"""The number of entries that a large body may have."""
 
 from __future__ import annotations
 

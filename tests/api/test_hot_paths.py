@@ -1,4 +1,4 @@
-"""What is answered before any routing is what the application would have answered."""
+"""Responses that skip routing are those that the application would have sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all resources have in common: headers, media types, methods, bodies, and the shape of errors."""
+"""Behaviour that all resources share: headers, media types, methods, bodies, and the shape of errors."""
 
 from __future__ import annotations
 

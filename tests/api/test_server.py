@@ -1,4 +1,4 @@
-"""What the server says about itself."""
+"""Resources that describe the server itself."""
 
 from __future__ import annotations
 

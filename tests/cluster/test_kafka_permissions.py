@@ -1,4 +1,4 @@
-"""What deploy/README.md says that Kafka must allow is enough."""
+"""The Kafka permissions that deploy/README.md lists are sufficient."""
 
 from __future__ import annotations
 

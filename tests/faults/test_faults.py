@@ -1,4 +1,4 @@
-"""What a cluster survives, under load, each time with the checker over the whole history."""
+"""Faults that a cluster survives under load, each with the checker over the whole history."""
 
 from __future__ import annotations
 

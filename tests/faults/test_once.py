@@ -1,4 +1,4 @@
-"""What was on its way to a primary that is killed is done, once, and answered as if nothing had happened."""
+"""A command on its way to a primary that is killed is done once, and answered as if nothing had happened."""
 
 from __future__ import annotations
 

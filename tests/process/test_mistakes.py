@@ -1,4 +1,4 @@
-"""What operators get wrong: the message names the setting, and libraries add no noise to it."""
+"""Mistakes of operators: the message names the setting, and libraries add no noise to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client knows of its own subjects: every answer it must get, as nobody else writes to them."""
+"""A client's knowledge of its own subjects: every answer it must get, since nobody else writes to them."""
 
 from __future__ import annotations
 

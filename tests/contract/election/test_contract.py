@@ -1,4 +1,4 @@
-"""What every election promises, on real servers."""
+"""The contract of every election, on real servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the election by a Kafka group promises."""
+"""Behaviour of the election by a Kafka group beyond the contract."""
 
 from __future__ import annotations
 

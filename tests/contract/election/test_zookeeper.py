@@ -1,4 +1,4 @@
-"""What only the election by ZooKeeper promises."""
+"""Behaviour of the election by ZooKeeper beyond the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the embedded log promises beyond the contract: durability, one writer, compaction."""
+"""The embedded log beyond the contract: durability, one writer, compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log in Kafka reads where others write too, where compaction was, and when brokers go."""
+"""Reading a log in Kafka while others write, after compaction, and while brokers come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics a log is kept in, how another one is told from it, and what a client has to be allowed."""
+"""The topic of a log: its settings, how another one is recognised, and the permissions it needs."""
 
 from __future__ import annotations
 

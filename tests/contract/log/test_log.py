@@ -1,4 +1,4 @@
-"""What every log promises; each implementation passes the same tests."""
+"""The contract of every log; each implementation passes the same tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every catalogue promises; both pass the same tests."""
+"""The contract of every catalogue; both implementations pass the same tests."""
 
 from __future__ import annotations
 

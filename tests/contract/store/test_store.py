@@ -1,4 +1,4 @@
-"""What every place for rows promises: views in order, and in LMDB one moment, one commit, one digest."""
+"""The contract of every store of rows: ordered views, and in LMDB one moment, one commit, one digest."""
 
 from __future__ import annotations
 

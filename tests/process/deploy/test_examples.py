@@ -1,4 +1,4 @@
-"""What is shipped to run the registry with is accepted by those who will read it."""
+"""The files shipped in deploy/ are accepted by the programs that read them."""
 
 from __future__ import annotations
 

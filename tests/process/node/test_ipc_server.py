@@ -1,4 +1,4 @@
-"""What a node tells its readers, and in which order."""
+"""The messages that a node sends to its readers, and their order."""
 
 from __future__ import annotations
 

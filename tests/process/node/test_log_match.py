@@ -1,4 +1,4 @@
-"""Whether a node goes on with a log: by what its store remembers of it."""
+"""A node decides by the lineage of its store if it can go on with a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers hear before there is a node, and that nothing they asked is lost when there is one."""
+"""Readers get answers before there is a node, and none of their requests is lost when it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes beside: they are bounded, they may die, and whoever is in a hurry does not notice them."""
+"""Worker processes are bounded, may die, and do not delay requests that do not need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which snapshots are deleted, whatever ends in the middle of it."""
+"""Old snapshots are deleted, even if the process that deletes them dies midway."""
 
 from __future__ import annotations
 

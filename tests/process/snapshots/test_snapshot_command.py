@@ -1,4 +1,4 @@
-"""``registrar snapshot build``, ``list`` and ``verify`` as a user runs them, beside a node that goes on."""
+"""``registrar snapshot build``, ``list`` and ``verify`` as a user runs them, while a node runs."""
 
 from __future__ import annotations
 

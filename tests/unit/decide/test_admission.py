@@ -1,4 +1,4 @@
-"""How much waits: commands by their size."""
+"""Bounds of the waiting commands, by size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch of associations with many schemas: what is too much to do at once is asked beside, all at once."""
+"""A batch of associations with many schemas sends all its queries to a worker at once."""
 
 from __future__ import annotations
 

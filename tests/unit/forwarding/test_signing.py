@@ -1,4 +1,4 @@
-"""What a shared secret protects."""
+"""Protection of requests and replies by a shared secret."""
 
 from __future__ import annotations
 

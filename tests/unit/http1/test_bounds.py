@@ -1,4 +1,4 @@
-"""What one client, and all of them together, can make the HTTP server hold."""
+"""Bounds of what one client, and all of them together, can make the HTTP server hold."""
 
 from __future__ import annotations
 

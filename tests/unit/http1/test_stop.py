@@ -1,4 +1,4 @@
-"""What a server that stops does with clients that the kernel has let in and it has not seen yet."""
+"""A server that stops still serves clients that the kernel has accepted and it has not seen yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node remembers of commands that were done: bounded, and it knows what it does not know."""
+"""A node's memory of commands that were done is bounded, and knows from where on it is complete."""
 
 from __future__ import annotations
 

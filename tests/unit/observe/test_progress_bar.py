@@ -1,4 +1,4 @@
-"""How far a command is, for people and for files."""
+"""Progress of a command, for terminals and for files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long something has stood still."""
+"""The time for which something has not responded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which config and which mode hold for a subject."""
+"""The config and the mode that are in force for a subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sensitive metadata: encrypted in records and rows, in clear to whoever has the keys."""
+"""Sensitive metadata: encrypted in records and rows, plain for processes with the keys."""
 
 from __future__ import annotations
 

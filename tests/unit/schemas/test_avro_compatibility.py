@@ -1,4 +1,4 @@
-"""Who can read what: Java Avro 1.12's verdicts, Confluent's words."""
+"""Compatibility of Avro schemas: Java Avro 1.12's results, Confluent's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two schemas say the same: every attribute counts, their order does not."""
+"""Equivalence of Avro schemas: every attribute counts, their order does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no Avro schema, and in which words. Verdicts are Java Avro 1.12.1's; so are most of the words."""
+"""Invalid Avro schemas and their messages: results, and most messages, are those of Java Avro 1.12.1."""
 
 from __future__ import annotations
 

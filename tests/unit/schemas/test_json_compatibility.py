@@ -1,4 +1,4 @@
-"""Who can read what: the verdicts for JSON schemas, and Confluent's words."""
+"""Compatibility of JSON schemas: Confluent's results and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which JSON schemas may be registered, draft by draft, and what their references lead to."""
+"""JSON schemas that may be registered, draft by draft, and the targets of their references."""
 
 from __future__ import annotations
 

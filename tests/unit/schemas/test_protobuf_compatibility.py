@@ -1,4 +1,4 @@
-"""What changed, and who can read what: Confluent 8.x's verdicts and words."""
+"""Changes and compatibility of Protobuf schemas: Confluent 8.x's results and messages."""
 
 from __future__ import annotations
 

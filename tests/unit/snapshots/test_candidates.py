@@ -1,4 +1,4 @@
-"""Which snapshots a node may start from, and in words why not the others."""
+"""The snapshots that a node may start from, and the reasons against the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a snapshot is due, and which ones go."""
+"""The time when a snapshot is due, and the choice of those to delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark is told: by the settings, and by this project."""
+"""Spark's configuration, from the settings and from this project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's tasks do, without Spark: the rows and the parts are those of the plain fold."""
+"""Spark's tasks, without Spark: the rows and parts are those of the plain fold."""
 
 from __future__ import annotations
 

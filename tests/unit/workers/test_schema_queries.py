@@ -1,4 +1,4 @@
-"""What is found elsewhere is what would have been found here, for everything that is asked of schemas."""
+"""A schema query has the same answer in a worker process as inline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of questions for a process beside, whatever goes wrong, and when they are asked again."""
+"""Schema queries for worker processes when something goes wrong, and when they are retried."""
 
 from __future__ import annotations
 
