@@ -1,1 +1,1 @@
-"""Processes beside a process, for questions about schemas that would keep it from answering others."""
+"""Worker processes that parse and compare large schemas off the event loop and the writer."""

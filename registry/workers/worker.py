@@ -1,4 +1,4 @@
-"""The near end of a process beside: it is started, asked one question after another, and killed."""
+"""The parent's end of a worker process: started, asked one query after another, and killed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class WorkerProcess:
                 raise Late("no answer in time")
             part = os.read(pipe, count - len(data))
             if not part:
-                raise Ended("the process beside has ended")
+                raise Ended("the worker process has ended")
             data += part
         return bytes(data)
 

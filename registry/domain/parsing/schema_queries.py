@@ -58,7 +58,7 @@ class SchemaQuery(NamedTuple):
     writer as ``other``. ``passes`` is asked of a new schema with an earlier one as ``other``: True if there
     are no differences, with each of the ``readers`` among the details as the reader; the ``key`` among them
     stands for all that. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
-    ``None`` for those that are no schemas. ``several`` are questions among the details, see :func:`several`.
+    ``None`` for those that are no schemas. ``several`` are queries among the details, see :func:`several`.
     """
 
     what: What
@@ -69,15 +69,15 @@ class SchemaQuery(NamedTuple):
 
     @property
     def parts(self) -> tuple[SchemaQuery, ...]:
-        """What is asked, question by question."""
+        """The single queries."""
         if self.what != "several":
             return (self,)
-        parts: tuple[SchemaQuery, ...] = dict(self.details)["questions"]
+        parts: tuple[SchemaQuery, ...] = dict(self.details)["queries"]
         return parts
 
     @property
     def key(self) -> SchemaQuery | bytes:
-        """Stands for the question where its answer is kept: a few bytes for ``passes``, asked most."""
+        """Stands for the query where its answer is kept: a few bytes for ``passes``, asked most."""
         if self.what != "passes":
             return self
         key: bytes = dict(self.details)["key"]
@@ -99,7 +99,7 @@ class SchemaQuery(NamedTuple):
 
 
 class SchemaAnswer(NamedTuple):
-    """An answer: a value of the type that the question has, or why a schema is none."""
+    """An answer: a value of the type that the query has, or why a schema is none."""
 
     value: Any
     invalid: str | None = None
@@ -134,39 +134,39 @@ NOTHING: Final[Facts] = {}
 PAUSE: Final = SchemaQuery("pause", Source("", ""))
 
 
-def several(questions: Iterable[SchemaQuery]) -> SchemaQuery:
-    """Many questions as one, so that they need one way there and back; what they say lasts."""
-    parts = tuple(dict.fromkeys(part for each in questions for part in each.parts))
+def several(queries: Iterable[SchemaQuery]) -> SchemaQuery:
+    """Many queries as one, so that they need one way there and back; what they say lasts."""
+    parts = tuple(dict.fromkeys(part for each in queries for part in each.parts))
     if len(parts) == 1:
         return parts[0]
-    return SchemaQuery("several", parts[0].source, None, (("questions", parts),))
+    return SchemaQuery("several", parts[0].source, None, (("queries", parts),))
 
 
-def facts(question: SchemaQuery, known: SchemaAnswer) -> dict[Key, SchemaAnswer]:
+def facts(query: SchemaQuery, known: SchemaAnswer) -> dict[Key, SchemaAnswer]:
     """Return an answer, and what else follows from it, by keys: a canonical text is its own."""
-    if question.what == "passes":
+    if query.what == "passes":
         # One object for all of them, because each is one more for the garbage collector.
-        return {question.key: _PASSES if known.value is True else _DIFFERS}
-    if question.what == "several":
-        pairs = zip(question.parts, known.value, strict=False)  # there may not have been time for all
+        return {query.key: _PASSES if known.value is True else _DIFFERS}
+    if query.what == "several":
+        pairs = zip(query.parts, known.value, strict=False)  # there may not have been time for all
         return {key: value for part, each in pairs for key, value in facts(part, each).items()}
-    found: dict[Key, SchemaAnswer] = {question: known}
-    schema_type, text, dependencies, _ = question.source
-    if question.what == "canonical" and type(known.value) is str and known.value != text:
+    found: dict[Key, SchemaAnswer] = {query: known}
+    schema_type, text, dependencies, _ = query.source
+    if query.what == "canonical" and type(known.value) is str and known.value != text:
         found[SchemaQuery("canonical", Source(schema_type, known.value, dependencies))] = known
     return found
 
 
-def answer(question: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
-    """Answer one question with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
+def answer(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
+    """Answer one query with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
     try:
-        return SchemaAnswer(_value(question, read, budget))
+        return SchemaAnswer(_value(query, read, budget))
     except InvalidSchema as error:
         return SchemaAnswer(None, str(error), isinstance(error, Unreadable))
 
 
-def _value(question: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> Any:
-    what, source, other, details = question
+def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> Any:
+    what, source, other, details = query
     if what == "normal_texts":
         return [_normal_text(each, read) for each in dict(details)["sources"]]
     schema = read(source)

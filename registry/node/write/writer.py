@@ -261,7 +261,7 @@ class Writer:
         self._queue.tell(commands, told)
 
     def _postpone(self, waiting: Waiting, lacking: Unanswered) -> None:
-        """Have a question answered beside; a command that has waited for it too long is told so (503)."""
+        """Have a query answered by a worker; a command that waits for it too long gets 503."""
         said = threading.Lock()
         """Who takes it answers the command, or lets it wait on."""
 
