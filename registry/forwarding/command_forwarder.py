@@ -1,10 +1,9 @@
-"""Where a command is decided: by the own writer while this node is primary, else by whoever is.
+"""Forwarding of commands: to the local writer while this node is primary, else to the primary.
 
-A command is tried until somebody has decided it or its time is over, at whoever is primary then. Each has a
-idempotency key, the same in every try, by which a primary knows what it or another before it has done. So
-what may
-have been done is tried again, too. Where a primary was asked that keeps to no idempotency keys (an older one
-of ours or Confluent's), that holds only for what does no harm twice.
+A command is tried, each time at the node that is primary then, until one has decided it or its deadline has
+passed. It carries the same idempotency key in every try, by which a primary finds what it or an earlier
+primary has done. So a command that may have been done is tried again too. If a primary without idempotency
+keys was asked (an older node or Confluent's), that holds for idempotent commands only.
 """
 
 from __future__ import annotations
@@ -12,11 +11,15 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from election.contract import Identity
-from registry.domain.admission import Room, size_of
+from registry.domain.admission import Room
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
+    Command,
     Done,
     Forgotten,
     IdempotencyKey,
@@ -29,11 +32,11 @@ from registry.domain.commands import (
     repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES
+from registry.domain.pending_command import PendingCommand
 
 from .confluent_client import PlainPrimary
-from .messages import Wanted
-from .node_port import Answer, Asked, Host, decided
-from .primary_client import Line, Reply, Unsent
+from .node_port import Host, outcome_of
+from .primary_client import Line
 from .signing import Signing
 
 RETIRE_S = 0.3
@@ -43,7 +46,6 @@ _TRY_S = 0.05
 """With less time left, nothing is sent any more: its outcome would most likely be unknown."""
 _IN_DOUBT = "The outcome of the write is unknown; it is safe to repeat it"
 _NOT_THERE = "The primary cannot be reached; nothing was written"
-_NOBODY = Reply(NotPrimary(), repeats=False)
 
 
 class Forwarding:
@@ -73,36 +75,33 @@ class Forwarding:
         host.when_role_changes(self._role_changed)
         self._role_changed()
 
-    def offer(self, asked: Asked, answer: Answer) -> None:
-        """See :data:`.node_port.Offer`; the effect of a write is then visible in the own store.
+    def submit(self, pending: PendingCommand) -> None:
+        """Have a command decided; the local store holds its effect before the reply.
 
-        Refused with 50004 when no primary was found in time, or another node is it and the command was
-        forwarded; with 50003 when the primary could not be reached.
+        It is refused with 50004 if no primary was found in time, or if another node is primary and the
+        command was forwarded; with 50003 if the primary could not be reached. The reply is never
+        :class:`NotPrimary`.
         """
-        if asked.idempotency_key is None:
-            asked = asked._replace(
-                idempotency_key=IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._host.applied())
-            )
-        if self._host.role != "primary" or asked.doubt:
-            if self._room.fits(size_of(asked.command)):
-                self._begin(asked, answer)
+        if pending.request.idempotency_key is None:
+            self._set_key(pending, os.urandom(IDEMPOTENCY_KEY_BYTES), self._host.applied())
+        if self._host.role != "primary" or pending.in_doubt:
+            if self._room.fits(pending.size):
+                self._begin(pending)
+            elif pending.in_doubt:
+                pending.reply(Unknown(_IN_DOUBT, repeats=True))
             else:
-                answer(Unknown(_IN_DOUBT, repeats=True) if asked.doubt else refused(TOO_MANY_WRITES()))
+                pending.reply(refused(TOO_MANY_WRITES()))
             return
-        repeats = self._host.repeats
+        attempt, repeats = pending.attempt(), self._host.repeats
 
-        def told(outcome: Outcome) -> None:
+        def on_reply(outcome: Outcome) -> None:
             if isinstance(outcome, Done | Refused):
-                answer(outcome)
+                pending.reply(outcome)
             else:
-                self._begin(asked, answer, Reply(outcome, repeats))
+                self._begin(pending, Reply(outcome, repeats))
 
-        if not self._submit(asked, told):
-            answer(refused(TOO_MANY_WRITES()))
-
-    def _submit(self, asked: Asked, answer: Answer) -> bool:
-        left = asked.deadline - self._loop.time()
-        return self._host.submit(asked.command, answer, left, asked.idempotency_key)
+        attempt.reply = on_reply
+        self._host.submit(attempt)
 
     @property
     def under_way(self) -> int:
@@ -139,91 +138,94 @@ class Forwarding:
 
     # --- one command
 
-    def _begin(self, asked: Asked, answer: Answer, reply: Reply | None = None) -> None:
-        self._room.add(size_of(asked.command))
-        self._keep(self._loop.create_task(self._see_through(asked, answer, reply)))
+    def _begin(self, pending: PendingCommand, first: Reply | None = None) -> None:
+        self._room.add(pending.size)
+        self._keep(self._loop.create_task(self._see_through(pending, first)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _see_through(self, asked: Asked, answer: Answer, reply: Reply | None) -> None:
+    async def _see_through(self, pending: PendingCommand, first: Reply | None) -> None:
         self._under_way += 1
         try:
-            answer(await self._decided(asked, reply))
+            pending.reply(await self._decided(pending, first))
         finally:
             self._under_way -= 1
-            self._room.remove(size_of(asked.command))
+            self._room.remove(pending.size)
 
-    async def _decided(self, asked: Asked, reply: Reply | None) -> Outcome:
-        """Try until it is decided; ``reply`` is what a first try brought."""
-        doubt = Doubt(asked.doubt)
+    async def _decided(self, pending: PendingCommand, reply: Reply | None) -> Outcome:
+        """Try until it is decided; ``reply`` is that of a first try, if there was one."""
+        doubt = Doubt(pending.in_doubt)
         tries = 0
         while True:
             changed = self._changed
             if reply is None:
-                asked = self._anew(asked, doubt)
-                reply = await self._try(asked, doubt)
-            told = doubt.weigh(asked, reply)
-            if told is not None:
-                return told
-            if asked.forwarded and self._other_is_primary():
+                self._renew_key(pending, doubt)
+                reply = await self._try(pending, doubt)
+            outcome = doubt.weigh(pending.command, reply)
+            if outcome is not None:
+                return outcome
+            if pending.forwarded and self._other_is_primary():
                 return doubt.unknown or refused(NO_PRIMARY())
-            left = asked.deadline - self._loop.time()
+            left = pending.deadline - self._loop.time()
             # Where nobody is known there is nobody to ask again before that changes.
             known = self._line is not None or self._host.role == "primary"
             pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)] if known else left
             tries += 1
             if left <= (pause + _TRY_S if known else 0):
-                return doubt.unknown or self._in_vain()
+                return doubt.unknown or self._unreached()
             await _wait(changed, min(pause, left))
             reply = None
 
-    def _anew(self, asked: Asked, doubt: Doubt) -> Asked:
-        """With a newer idempotency key of the same id, while it certainly was not done."""
-        if doubt.any or asked.idempotency_key is None:
-            return asked
-        heard = 0 if self._line is None else self._line.end
-        since = max(asked.idempotency_key.since, self._host.applied(), heard)
-        return asked._replace(idempotency_key=IdempotencyKey(asked.idempotency_key.id, since))
+    def _renew_key(self, pending: PendingCommand, doubt: Doubt) -> None:
+        """Let the key begin at the newest known end of the log, while the command surely was not done.
+
+        So no primary is asked with a key that is older than its memory.
+        """
+        key = pending.request.idempotency_key
+        if key is not None and not doubt.any:
+            end = 0 if self._line is None else self._line.end
+            self._set_key(pending, key.id, max(key.since, self._host.applied(), end))
+
+    @staticmethod
+    def _set_key(pending: PendingCommand, id: bytes, since: int) -> None:
+        pending.request = replace(pending.request, idempotency_key=IdempotencyKey(id, since))
 
     def _other_is_primary(self) -> bool:
         return self._host.role != "primary" and self._line is not None
 
-    def _in_vain(self) -> Refused:
+    def _unreached(self) -> Refused:
         trouble = "" if self._line is None else self._line.trouble
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
-    async def _try(self, asked: Asked, doubt: Doubt) -> Reply:
+    async def _try(self, pending: PendingCommand, doubt: Doubt) -> Reply:
         if self._host.role == "primary":
             repeats = self._host.repeats
-            if doubt.any and not (repeats or repeatable(asked.command)):
+            if doubt.any and not (repeats or repeatable(pending.command)):
                 return Reply(doubt.unknown or Unknown(_IN_DOUBT), repeats)
-            return Reply(await self._own(asked), repeats)
+            return Reply(await outcome_of(self._host.submit, pending.attempt()), repeats)
         line = self._line
-        if line is None or asked.forwarded:
-            return _NOBODY
-        left = asked.deadline - self._loop.time()
-        wanted = Wanted(asked.command, left, asked.request_id, asked.idempotency_key)
-        try:
-            reply = await line.ask(wanted, asked.deadline, doubt=doubt.any)
-        except Unsent:
-            return _NOBODY
-        if isinstance(reply.outcome, Done):
-            # It is done, whether or not this node hears of it in time; reads here do not answer without.
-            await self._host.reach_async(reply.outcome.offset, asked.deadline - self._loop.time())
-        return reply
+        if line is None or pending.forwarded:
+            return Reply(NotPrimary(), repeats=False)
+        attempt = pending.attempt(may_defer=True, in_doubt=doubt.any)
+        outcome = await line.ask(attempt)
+        if isinstance(outcome, Done):
+            # It is done even if this node does not see the record in time; reads here wait for it themselves.
+            await self._host.reach_async(outcome.offset, pending.deadline - self._loop.time())
+        return Reply(outcome, attempt.repeats)
 
-    async def _own(self, asked: Asked) -> Outcome:
-        def offer(asked: Asked, answer: Answer) -> None:
-            if not self._submit(asked, answer):
-                answer(refused(TOO_MANY_WRITES()))
 
-        return await decided(offer, asked)
+class Reply(NamedTuple):
+    """An outcome, and what the node that it came from does with a command that is sent again."""
+
+    outcome: Outcome
+    # True if that node does a command only once, however often it is sent with its idempotency key.
+    repeats: bool
 
 
 class Doubt:
-    """Whether a command may have been done by the tries so far, and what its next outcome then means."""
+    """The knowledge if a command may have been done by earlier tries, which its next outcome is read by."""
 
     def __init__(self, before: bool) -> None:
         """``before``: it was sent before, to primaries that keep to idempotency keys."""
@@ -236,7 +238,7 @@ class Doubt:
         """Whether there is a doubt."""
         return self.unknown is not None
 
-    def weigh(self, asked: Asked, reply: Reply) -> Outcome | None:
+    def weigh(self, command: Command, reply: Reply) -> Outcome | None:
         """Return what to answer; ``None``: try again."""
         outcome = reply.outcome
         match outcome:
@@ -250,7 +252,7 @@ class Doubt:
             case Unknown():
                 self.unknown = outcome
                 self._blind = self._blind or not outcome.repeats
-                return outcome if self._blind and not repeatable(asked.command) else None
+                return outcome if self._blind and not repeatable(command) else None
             case Forgotten():
                 return self.unknown
             case NotPrimary() | Later():

@@ -44,11 +44,10 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE
 from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.pending_command import PendingCommand
 
 from .confluent_bodies import association_body, registration, tag_body
-from .messages import Wanted
 from .node_port import Host
-from .primary_client import Reply, Unsent
 
 CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
@@ -56,6 +55,10 @@ _DONE = (200, 204, 207)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _NO_SNAPSHOTS = "The primary is no node of this project; run registrar snapshot build, which needs none"
+
+
+class _Unreachable(ConnectionError):
+    """There is no connection to the primary, so nothing was sent."""
 
 
 class PlainRequest(NamedTuple):
@@ -77,25 +80,25 @@ class PlainPrimary:
         self._host = host
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
 
-    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Reply:
-        """As :meth:`.primary_client.Line.ask`; returns once the effect is in the own store, too."""
-        # Confluent's nodes know of no idempotency keys.
-        return Reply(await self._ask(wanted, deadline, doubt=doubt), repeats=False)
+    async def ask(self, pending: PendingCommand) -> Outcome:
+        """As :meth:`.primary_client.Line.ask`; returns once the effect is in the own store, too.
 
-    async def _ask(self, wanted: Wanted, deadline: float, *, doubt: bool) -> Outcome:
-        if doubt and not repeatable(wanted.command):
+        Confluent's nodes know of no idempotency keys, so ``pending.repeats`` stays false.
+        """
+        command = pending.command
+        if pending.in_doubt and not repeatable(command):
             return Unknown(f"The primary knows of no earlier try; {_UNKNOWN}")
-        if isinstance(wanted.command, RequestSnapshot):
+        if isinstance(command, RequestSnapshot):
             return refused(UNAVAILABLE(_NO_SNAPSHOTS))
         loop = asyncio.get_running_loop()
-        left = deadline - loop.time()
-        call = partial(_call, self.identity, plain_request(wanted.command), wanted.request_id, left)
+        left = pending.deadline - loop.time()
+        call = partial(_call, self.identity, plain_request(command), pending.request.request_id, left)
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(pending.deadline):
                 status, body = await loop.run_in_executor(self._pool, call)
-        except Unsent as error:
+        except _Unreachable as error:
             self.trouble = str(error)
-            raise
+            return NotPrimary()
         except TimeoutError:
             return Unknown(f"The primary did not answer in time; {_UNKNOWN}")
         except (OSError, http.client.HTTPException):
@@ -104,7 +107,7 @@ class PlainPrimary:
         outcome = outcome_of(status, body)
         if isinstance(outcome, Done):
             # Its answers name no offset: the log's end, asked after it, is not before the write.
-            await self._host.confirm(max(0.0, deadline - loop.time()))
+            await self._host.confirm(max(0.0, pending.deadline - loop.time()))
             outcome = Done(outcome.body, self._host.applied())
         return outcome
 
@@ -193,13 +196,13 @@ def outcome_of(status: int, body: bytes) -> Outcome:
 
 
 def _call(identity: Identity, request: PlainRequest, request_id: str, timeout_s: float) -> tuple[int, bytes]:
-    """Ask and read the answer. Raises :class:`Unsent`, :class:`OSError`, ``HTTPException``."""
+    """Ask and read the answer. Raises :class:`_Unreachable`, :class:`OSError`, ``HTTPException``."""
     connection = _connection(identity, timeout_s)
     try:
         try:
             connection.connect()
         except OSError as error:
-            raise Unsent(f"the primary cannot be reached at {identity.url}: {error}") from None
+            raise _Unreachable(f"the primary cannot be reached at {identity.url}: {error}") from None
         headers = {"Content-Type": _KIND, "Accept": _KIND, "X-Forward": "true"}
         if request_id:
             headers["X-Request-ID"] = request_id

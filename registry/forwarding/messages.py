@@ -13,12 +13,12 @@ from registry.domain.commands import (
     ChangeAssociations,
     Command,
     Dissociate,
-    IdempotencyKey,
     Outcome,
     Register,
     RequestSnapshot,
     TagVersion,
 )
+from registry.domain.pending_command import CommandRequest
 
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
@@ -35,22 +35,10 @@ _FEATURES: dict[type, str] = {
 }
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """A command on its way."""
-
-    command: Command
-    remaining_s: float
-    """How long whoever wants it still waits."""
-    request_id: str = ""
-    """``X-Request-ID`` of the request that it came with."""
-    idempotency_key: IdempotencyKey | None = msgspec.field(default=None, name="ticket")
-    """The same in every try; nodes that do not know of idempotency keys decide each of them anew."""
-
-
 class Batch(msgspec.Struct, frozen=True):
     """Commands for a node that should be primary; answered by :class:`Outcomes`."""
 
-    wanted: list[Wanted]
+    requests: list[CommandRequest] = msgspec.field(name="wanted")
     node: str = ""
     """The id of the node that sends them."""
     later: bool = False

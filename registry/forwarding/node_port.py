@@ -1,46 +1,27 @@
-"""What the peers ask of the node whose part they are, and how a command is handed to whoever decides it."""
+"""The port through which the peer endpoint and the command forwarder use their node."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from election.contract import Identity
-from registry.domain.commands import Command, IdempotencyKey, Outcome
-
-Answer = Callable[[Outcome], None]
-
-
-class Asked(NamedTuple):
-    """A command, and all that travels with it."""
-
-    command: Command
-    deadline: float
-    """Event-loop time."""
-    request_id: str = ""
-    forwarded: bool = False
-    """Another node sent it because it takes this one for the primary: it is not handed on."""
-    idempotency_key: IdempotencyKey | None = None
-    """Given where it came in, if it was."""
-    # True if it was sent before with its idempotency key and may have been done.
-    doubt: bool = False
+from registry.domain.commands import Outcome
+from registry.domain.pending_command import PendingCommand, Submit
 
 
-Offer = Callable[[Asked, Answer], None]
-"""Takes a command and does not wait; the answer is called once, with anything but ``NotPrimary``."""
+async def outcome_of(submit: Submit, pending: PendingCommand) -> Outcome:
+    """Submit a command and return its outcome."""
+    replied: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
+    def on_reply(outcome: Outcome) -> None:
+        if not replied.done():
+            replied.set_result(outcome)
 
-async def decided(offer: Offer, asked: Asked) -> Outcome:
-    """What ``offer`` answers."""
-    answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-
-    def answer(outcome: Outcome) -> None:
-        if not answered.done():
-            answered.set_result(outcome)
-
-    offer(asked, answer)
-    return await answered
+    pending.reply = on_reply
+    submit(pending)
+    return await replied
 
 
 class Host(Protocol):
@@ -61,20 +42,8 @@ class Host(Protocol):
         """Whether the own writer does a command that is sent again with its idempotency key only once."""
         ...
 
-    def submit(
-        self,
-        command: Command,
-        answer: Answer,
-        wait_s: float | None = None,
-        idempotency_key: IdempotencyKey | None = None,
-        *,
-        later: bool = False,
-    ) -> bool:
-        """Queue a command for the own writer; ``answer`` is called once. ``False``: too many wait.
-
-        ``wait_s``: how long it may wait while the log is out of reach. ``later``: what takes long to decide
-        is answered with :class:`Later`.
-        """
+    def submit(self, pending: PendingCommand) -> None:
+        """Queue a command for the local writer."""
         ...
 
     def when_role_changes(self, call: Callable[[], None]) -> object:

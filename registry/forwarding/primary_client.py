@@ -12,18 +12,18 @@ import math
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 
 from election.contract import Identity
-from registry.domain.admission import is_large, size_of
+from registry.domain.admission import is_large
 from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, refused, repeatable
 from registry.domain.errors import FORWARD_FAILED
+from registry.domain.pending_command import PendingCommand
 
 from .http2_connection import NotSent
-from .messages import Batch, Wanted, encode, outcomes_of
+from .messages import Batch, encode, outcomes_of
+from .node_port import outcome_of
 from .peer_client import Doubtful, NotAPeer, Peer
 from .signing import Signing
 
@@ -42,42 +42,6 @@ _TOO_NEW = "Nothing was written: the primary is of an older version, which does 
 _log = logging.getLogger(__name__)
 
 
-class Unsent(ConnectionError):
-    """A command did not reach the primary: nothing was done."""
-
-
-class Reply(NamedTuple):
-    """An outcome, and what the node that it came from does with a command that is sent again."""
-
-    outcome: Outcome
-    # True if that node does a command only once, however often it is sent with its idempotency key.
-    repeats: bool
-
-
-@dataclass(eq=False, slots=True)
-class _Item:
-    wanted: Wanted
-    size: int
-    deadline: float
-    reply: asyncio.Future[Reply]
-    doubt: bool
-    alone: bool = False
-    """Whether it takes so long that no other command should wait for it."""
-    # As in Reply, of the connection over which it was sent last; the next connection may be to an older node.
-    repeats: bool = False
-
-    def settle(self, outcome: Outcome) -> None:
-        """Answer it, unless its time is over."""
-        if not self.reply.done():
-            self.reply.set_result(Reply(outcome, self.repeats))
-
-    def unsent(self, reason: str) -> None:
-        """Give it back to whoever asked."""
-        if not self.reply.done():
-            self.reply.set_exception(Unsent(reason))
-            self.reply.exception()  # seen, even if nobody waits any more
-
-
 class _Lane:
     """Commands that go together, and the batches of them that are under way."""
 
@@ -85,7 +49,7 @@ class _Lane:
         """``commands_max``: of one batch."""
         self.batches_max = batches_max
         self.commands_max = commands_max
-        self.waiting: deque[_Item] = deque()
+        self.waiting: deque[PendingCommand] = deque()
         self.under_way: set[asyncio.Task[None]] = set()
 
 
@@ -133,8 +97,8 @@ class Line:
         self._retired = True
         under_way: set[asyncio.Task[None]] = set()
         for lane in self._lanes:
-            for item in lane.waiting:
-                item.unsent("there is another primary now")
+            for pending in lane.waiting:
+                pending.reply(NotPrimary())
             lane.waiting.clear()
             under_way |= lane.under_way
         if under_way:
@@ -144,39 +108,42 @@ class Line:
         if self._peer is not None:
             self._peer.abort()
 
-    async def ask(self, wanted: Wanted, deadline: float, *, doubt: bool = False) -> Reply:
-        """Return the primary's reply; ``deadline`` is event-loop time. Raises :class:`Unsent`.
+    async def ask(self, pending: PendingCommand) -> Outcome:
+        """Send a command and return the primary's outcome; :class:`NotPrimary` if it was not sent.
 
-        A command whose answer does not come, in time or at all, is :class:`Unknown`. With ``doubt`` it may
-        have been done before: one that does harm twice goes only to a primary that keeps to idempotency keys.
+        A command whose outcome does not arrive, in time or at all, is :class:`Unknown`. One in doubt that is
+        not idempotent is sent only to a primary that honours idempotency keys. ``pending.repeats`` is set to
+        what holds for the connection that the command was sent over.
         """
+        outcome = await self._ask_once(pending)
+        if isinstance(outcome, Later):
+            # It takes so long that no other command should share its batch.
+            pending.may_defer = False
+            outcome = await self._ask_once(pending)
+        return outcome
+
+    async def _ask_once(self, pending: PendingCommand) -> Outcome:
+        lane = self._lane_of(pending)
+
+        def send(pending: PendingCommand) -> None:
+            lane.waiting.append(pending)
+            self._plan()
+
         if self._retired:
-            raise Unsent("there is another primary now")
-        size = size_of(wanted.command)
-        reply = await self._queued(_Item(wanted, size, deadline, self._loop.create_future(), doubt))
-        if isinstance(reply.outcome, Later):
-            item = _Item(wanted, size, deadline, self._loop.create_future(), doubt, alone=True)
-            reply = await self._queued(item)
-        return reply
-
-    async def _queued(self, item: _Item) -> Reply:
-        lane = self._lane_of(item)
-        lane.waiting.append(item)
-        self._plan()
+            return NotPrimary()
         try:
-            async with asyncio.timeout_at(item.deadline):
-                return await item.reply
+            async with asyncio.timeout_at(pending.deadline):
+                return await outcome_of(send, pending)
         except TimeoutError:
-            if item in lane.waiting:
-                lane.waiting.remove(item)
-                raise Unsent(self.trouble or "the primary has too much to do") from None
-            late = Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=item.repeats)
-            return Reply(late, item.repeats)
+            if pending in lane.waiting:
+                lane.waiting.remove(pending)
+                return NotPrimary()
+            return Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=pending.repeats)
 
-    def _lane_of(self, item: _Item) -> _Lane:
-        if item.alone:
+    def _lane_of(self, pending: PendingCommand) -> _Lane:
+        if not pending.may_defer:
             return self._long
-        return self._large if is_large(item.size) else self._small
+        return self._large if is_large(pending.size) else self._small
 
     # --- sending
 
@@ -192,41 +159,40 @@ class Line:
             while self._peer is not None and lane.waiting and len(lane.under_way) < lane.batches_max:
                 self._begin(self._peer, self._take(lane), lane.under_way)
 
-    def _begin(self, peer: Peer, items: list[_Item], under_way: set[asyncio.Task[None]]) -> None:
+    def _begin(self, peer: Peer, commands: list[PendingCommand], under_way: set[asyncio.Task[None]]) -> None:
         def exchanged(task: asyncio.Task[None]) -> None:
             under_way.discard(task)
             self._plan()
 
-        task = self._loop.create_task(self._exchange(peer, items))
+        task = self._loop.create_task(self._exchange(peer, commands))
         under_way.add(task)
         task.add_done_callback(exchanged)
 
-    def _take(self, lane: _Lane) -> list[_Item]:
-        items: list[_Item] = []
+    def _take(self, lane: _Lane) -> list[PendingCommand]:
+        taken: list[PendingCommand] = []
         size = 0
-        while lane.waiting and len(items) < lane.commands_max and size < BATCH_BYTES_MAX:
-            item = lane.waiting.popleft()
-            items.append(item)
-            size += item.size
-        return items
+        while lane.waiting and len(taken) < lane.commands_max and size < BATCH_BYTES_MAX:
+            taken.append(lane.waiting.popleft())
+            size += taken[-1].size
+        return taken
 
-    async def _exchange(self, peer: Peer, items: list[_Item]) -> None:
-        items = _suited(peer, items)
-        if not items:
+    async def _exchange(self, peer: Peer, commands: list[PendingCommand]) -> None:
+        commands = _suited(peer, commands)
+        if not commands:
             return
         now = self._loop.time()
-        wanted = [
-            msgspec.structs.replace(each.wanted, remaining_s=_less(each.deadline - now)) for each in items
+        requests = [
+            msgspec.structs.replace(each.request, remaining_s=_less(each.deadline - now)) for each in commands
         ]
         try:
-            batch = encode(Batch(wanted, self._node, later=not items[0].alone))
-            answer = await peer.commands(batch, large=is_large(items[0].size))
-            said = outcomes_of(answer, len(items))
+            batch = encode(Batch(requests, self._node, later=commands[0].may_defer))
+            answer = await peer.commands(batch, large=is_large(commands[0].size))
+            said = outcomes_of(answer, len(commands))
             outcomes = said.outcomes
             self.end = max(self.end, said.end)
-        except NotSent as error:
+        except NotSent:
             peer.abort()  # it takes no more: without another connection it would be tried for ever
-            self._take_back(items, error)
+            self._take_back(commands)
             return
         except NotAPeer as error:
             _log.warning("the primary at %s refuses: %s", self.identity.peer, error)
@@ -234,21 +200,21 @@ class Line:
             lost = Unknown(
                 f"The primary gave no answer that can be trusted; {_UNKNOWN}", repeats=peer.standing.repeats
             )
-            outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(items)
+            outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(commands)
         except (ConnectionError, msgspec.DecodeError):
             lost = Unknown(
                 f"The connection to the primary was lost; {_UNKNOWN}", repeats=peer.standing.repeats
             )
-            outcomes = [lost] * len(items)
-        for item, outcome in zip(items, outcomes, strict=True):
-            item.settle(outcome)
+            outcomes = [lost] * len(commands)
+        for pending, outcome in zip(commands, outcomes, strict=True):
+            pending.reply(outcome)
 
-    def _take_back(self, items: list[_Item], error: NotSent) -> None:
+    def _take_back(self, commands: list[PendingCommand]) -> None:
         if not self._retired:
-            self._lane_of(items[0]).waiting.extendleft(reversed(items))
+            self._lane_of(commands[0]).waiting.extendleft(reversed(commands))
             return
-        for item in items:
-            item.unsent(str(error))
+        for pending in commands:
+            pending.reply(NotPrimary())
 
     # --- keeping the connection
 
@@ -307,21 +273,21 @@ class Line:
             watch.cancel()
 
 
-def _suited(peer: Peer, items: list[_Item]) -> list[_Item]:
+def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
     """Return what ``peer`` can be sent, and answer the rest.
 
     An older node would refuse a whole batch for one command that it does not understand, and would do again
     what was done before.
     """
     suited = []
-    for item in items:
-        item.repeats = peer.standing.repeats
-        if not peer.standing.can(item.wanted.command):
-            item.settle(refused(FORWARD_FAILED(_TOO_NEW)))
-        elif item.doubt and not (item.repeats or repeatable(item.wanted.command)):
-            item.settle(Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
+    for pending in commands:
+        pending.repeats = peer.standing.repeats
+        if not peer.standing.can(pending.command):
+            pending.reply(refused(FORWARD_FAILED(_TOO_NEW)))
+        elif pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
+            pending.reply(Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
         else:
-            suited.append(item)
+            suited.append(pending)
     return suited
 
 

@@ -22,8 +22,8 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
-from registry.domain.commands import NotPrimary, Outcome, Unknown, refused
-from registry.domain.errors import TOO_MANY_WRITES
+from registry.domain.commands import NotPrimary, Outcome, Unknown
+from registry.domain.pending_command import CommandRequest, PendingCommand
 
 from .connection_limiter import Accepting
 from .frames import PREFACE
@@ -35,7 +35,6 @@ from .messages import (
     Batch,
     Outcomes,
     Standing,
-    Wanted,
     decode_batch,
     encode,
 )
@@ -201,14 +200,14 @@ class PeerServer:
             answered(b"")
             return
         if self._host.role != "primary":
-            answered(encode(Outcomes([NotPrimary()] * len(batch.wanted))))
+            answered(encode(Outcomes([NotPrimary()] * len(batch.requests))))
             return
         end = self._host.applied()
         self._decide(batch, lambda outcomes: answered(encode(Outcomes(outcomes, end))))
 
     def _decide(self, batch: Batch, answered: Callable[[list[Outcome]], None]) -> None:
-        outcomes: list[Outcome | None] = [None] * len(batch.wanted)
-        left, ended = len(batch.wanted), False
+        outcomes: list[Outcome | None] = [None] * len(batch.requests)
+        left, ended = len(batch.requests), False
 
         def end() -> None:
             nonlocal ended
@@ -225,22 +224,22 @@ class PeerServer:
             if not left:
                 end()
 
-        longest_s = max((each.remaining_s for each in batch.wanted), default=0.0)
-        timer = asyncio.get_running_loop().call_later(longest_s, end)
-        for place, each in enumerate(batch.wanted):
-            self._note(batch.node, each)
-            answer = partial(decided, place)
-            if not self._host.submit(
-                each.command, answer, each.remaining_s, each.idempotency_key, later=batch.later
-            ):
-                decided(place, refused(TOO_MANY_WRITES()))
-        if not batch.wanted:
+        longest_s = max((each.remaining_s for each in batch.requests), default=0.0)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(longest_s, end)
+        for place, request in enumerate(batch.requests):
+            self._log_request(batch.node, request)
+            deadline = loop.time() + request.remaining_s
+            self._host.submit(
+                PendingCommand(request, deadline, partial(decided, place), may_defer=batch.later)
+            )
+        if not batch.requests:
             end()
 
-    def _note(self, node: str, wanted: Wanted) -> None:
+    def _log_request(self, node: str, request: CommandRequest) -> None:
         if _log.isEnabledFor(self._level):
-            name, request = type(wanted.command).__name__, wanted.request_id
-            _log.log(self._level, "%s forwarded by node %s, request %s", name, node, request)
+            name = type(request.command).__name__
+            _log.log(self._level, "%s forwarded by node %s, request %s", name, node, request.request_id)
 
 
 class _Connection(TCPServer):

@@ -19,7 +19,8 @@ import msgspec
 
 from registry.api.status import NodeStatus
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import Command, IdempotencyKey, Outcome, Refused
+from registry.domain.commands import Outcome, Refused
+from registry.domain.pending_command import CommandRequest
 from registry.observe.requests import Tally
 from snapshots.catalogue.catalogue import Entry
 
@@ -31,19 +32,13 @@ class Hello(msgspec.Struct, tag=True, frozen=True):
 
 
 class Submit(msgspec.Struct, tag=True, frozen=True):
-    """Have a command decided; the answer is an outcome, and never ``NotPrimary``."""
+    """A command to decide; answered by :class:`Decided`, never with ``NotPrimary``."""
 
     number: int
-    command: Command
-    remaining_s: float = 30.0
-    """How long the reader still waits."""
-    request_id: str = ""
-    """``X-Request-ID`` of the request that it came with."""
+    request: CommandRequest
+    # As in :class:`PendingCommand`.
     forwarded: bool = False
-    """Another node sent it, which takes this one for the primary."""
-    idempotency_key: IdempotencyKey | None = None
-    doubt: bool = False
-    """It was sent before with this idempotency key, and may have been done."""
+    in_doubt: bool = False
 
 
 class Confirm(msgspec.Struct, tag=True, frozen=True):

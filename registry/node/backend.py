@@ -9,7 +9,8 @@ from typing import TypeVar
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
-from registry.forwarding.node_port import Asked, Offer, decided
+from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
+from registry.forwarding.node_port import outcome_of
 from registry.store.views import AppliedView, decrypted
 from snapshots.catalogue.catalogue import Entry
 
@@ -23,10 +24,10 @@ _T = TypeVar("_T")
 class NodeBackend:
     """See :class:`registry.api.backend.Backend`."""
 
-    def __init__(self, node: Node, offer: Offer, *, timeout_s: float, confirm_timeout_s: float) -> None:
+    def __init__(self, node: Node, submit: Submit, *, timeout_s: float, confirm_timeout_s: float) -> None:
         """``timeout_s``: for a write."""
         self._node = node
-        self._offer = offer
+        self._submit = submit
         self._timeout_s = timeout_s
         self._confirm_timeout_s = confirm_timeout_s
         self._loop = asyncio.get_running_loop()
@@ -40,9 +41,10 @@ class NodeBackend:
         return decrypted(self._node.store.view(), self._node.cipher)
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Decided by the own writer, or by the primary's."""
+        """Return the outcome of a command."""
+        request = CommandRequest(command, self._timeout_s, request_id)
         deadline = self._loop.time() + self._timeout_s
-        return await decided(self._offer, Asked(command, deadline, request_id, forwarded))
+        return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=forwarded))
 
     async def confirm(self) -> bool:
         """Ask the log; in time or not."""

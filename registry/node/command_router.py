@@ -1,111 +1,88 @@
-"""Where the commands of a host's clients go: to the own writer, or, in a cluster, to whoever is primary."""
+"""Routing of clients' commands to the local writer or, in a cluster, to the current primary."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+from functools import partial
 
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
-from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE
-from registry.forwarding.node_port import Answer, Asked, Offer
+from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE
+from registry.domain.pending_command import OnReply, PendingCommand, Submit
 
 from .node import Node
 from .startup_endpoint import HELD_MAX, HOLD_S
 
-_ENDS = "The node stops before the log has answered; the outcome of the write is unknown, safe to repeat"
+_IN_DOUBT = "The outcome of the write is unknown; it is safe to repeat it"
+_UNANSWERED = (
+    "The node stops before the log has answered; the outcome of the write is unknown, safe to repeat"
+)
 _NOTHING = "The node stops; nothing was written"
 
 
-class Ending:
-    """Sees to it that all that was offered is answered before the node ends, whatever the log does."""
+class CommandRouter:
+    """Guarantees that every submitted command gets a reply before the node stops, even if the log is away.
 
-    def __init__(self) -> None:
-        self._open: dict[int, Answer] = {}
-        self._numbers = itertools.count()
-        self._given_up = False
-
-    def around(self, offer: Offer) -> Offer:
-        """The same as ``offer``, but sure to be answered."""
-
-        def offered(asked: Asked, answer: Answer) -> None:
-            if self._given_up:
-                answer(Unknown(_ENDS) if asked.doubt else refused(FORWARD_FAILED(_NOTHING)))
-                return
-            number = next(self._numbers)
-            self._open[number] = answer
-
-            def answered(outcome: Outcome) -> None:
-                if self._open.pop(number, None) is not None:
-                    answer(outcome)
-
-            offer(asked, answered)
-
-        return offered
-
-    def give_up(self) -> None:
-        """Say of what is under way that its outcome is unknown, and refuse what comes."""
-        self._given_up = True
-        waiting, self._open = self._open, {}
-        for answer in waiting.values():
-            answer(Unknown(_ENDS))
-
-
-class Attached:
-    """Refuses, with the reason, what no node could write now: the log is another than the store's."""
-
-    def __init__(self, node: Node, offer: Offer) -> None:
-        self._following = node.following
-        self._offer = offer
-
-    def offer(self, asked: Asked, answer: Answer) -> None:
-        """See :data:`registry.forwarding.node_port.Offer`."""
-        if self._following.foreign:
-            answer(refused(UNAVAILABLE(self._following.foreign)))
-            return
-        self._offer(asked, answer)
-
-
-class Alone:
-    """For a node that has no peers: it is the primary as soon as it has read the log.
-
-    Until then commands wait, ``hold_s`` at most: mostly it takes some milliseconds.
+    ``forward`` finds the primary; ``None`` for a standalone node. That one is primary as soon as it has read
+    its log, for which commands wait ``hold_s`` at most: mostly it takes some milliseconds.
     """
 
-    def __init__(self, node: Node, hold_s: float = HOLD_S) -> None:
+    def __init__(self, node: Node, forward: Submit | None = None, hold_s: float = HOLD_S) -> None:
         self._node = node
+        self._forward = forward
         self._hold_s = hold_s
         self._loop = asyncio.get_running_loop()
-        self._held: dict[int, tuple[Asked, Answer, asyncio.TimerHandle]] = {}
         self._numbers = itertools.count()
-        node.when_started(self._started)
+        # The replies that are still due, and the commands that wait for the start, by numbers of commands.
+        self._replies: dict[int, OnReply] = {}
+        self._held: dict[int, PendingCommand] = {}
+        self._stopping = False
+        node.when_started(self._release)
 
-    def offer(self, asked: Asked, answer: Answer) -> None:
-        """See :data:`registry.forwarding.node_port.Offer`."""
-
-        def decided(outcome: Outcome) -> None:
-            answer(refused(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
-
-        if asked.doubt and not repeatable(asked.command):
-            answer(Unknown("The outcome of the write is unknown; it is safe to repeat it"))
-        elif not self._node.started:
-            self._hold(asked, answer)
-        elif not self._node.submit(asked.command, decided):
-            answer(refused(TOO_MANY_WRITES()))
-
-    def _hold(self, asked: Asked, answer: Answer) -> None:
-        if len(self._held) >= HELD_MAX:
-            answer(refused(NOT_STARTED()))
+    def submit(self, pending: PendingCommand) -> None:
+        """See :data:`.pending_command.Submit`; the reply is never :class:`NotPrimary`."""
+        if self._stopping:
+            pending.reply(Unknown(_UNANSWERED) if pending.in_doubt else refused(FORWARD_FAILED(_NOTHING)))
             return
         number = next(self._numbers)
-        wait_s = min(self._hold_s, asked.deadline - self._loop.time())
-        self._held[number] = asked, answer, self._loop.call_later(wait_s, self._refuse, number)
+        self._replies[number] = pending.reply
+        pending.reply = partial(self._reply, number)
+        if self._node.following.foreign:
+            pending.reply(refused(UNAVAILABLE(self._node.following.foreign)))
+        elif self._forward is not None:
+            self._forward(pending)
+        elif pending.in_doubt and not repeatable(pending.command):
+            pending.reply(Unknown(_IN_DOUBT))
+        elif self._node.started:
+            self._node.submit(pending)
+        elif len(self._held) < HELD_MAX:
+            self._hold(number, pending)
+        else:
+            pending.reply(refused(NOT_STARTED()))
 
-    def _refuse(self, number: int) -> None:
-        _, answer, _ = self._held.pop(number)
-        answer(refused(NOT_STARTED()))
+    def _reply(self, number: int, outcome: Outcome) -> None:
+        reply = self._replies.pop(number, None)
+        if reply is not None:
+            reply(refused(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
 
-    def _started(self) -> None:
+    def _hold(self, number: int, pending: PendingCommand) -> None:
+        self._held[number] = pending
+        wait_s = min(self._hold_s, pending.deadline - self._loop.time())
+        self._loop.call_later(wait_s, self._refuse_held, number)
+
+    def _refuse_held(self, number: int) -> None:
+        pending = self._held.pop(number, None)
+        if pending is not None:
+            pending.reply(refused(NOT_STARTED()))
+
+    def _release(self) -> None:
         held, self._held = self._held, {}
-        for asked, answer, timer in held.values():
-            timer.cancel()
-            self.offer(asked, answer)
+        for pending in held.values():
+            self._node.submit(pending)
+
+    def give_up(self) -> None:
+        """Reply to all that are under way that their outcome is unknown, and refuse further commands."""
+        self._stopping = True
+        replies, self._replies = self._replies, {}
+        for reply in replies.values():
+            reply(Unknown(_UNANSWERED))

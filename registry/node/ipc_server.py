@@ -6,12 +6,14 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from registry.domain.commands import Outcome, refused
 from registry.domain.errors import TOO_MANY_WRITES, RegistryError
-from registry.forwarding.node_port import Asked, Offer
+from registry.domain.pending_command import PendingCommand
+from registry.domain.pending_command import Submit as SubmitCommand
 from registry.ipc.messages import (
     AskSnapshots,
     AskStatus,
@@ -40,9 +42,9 @@ _log = logging.getLogger(__name__)
 class Endpoint:
     """Listens for readers and answers them."""
 
-    def __init__(self, node: Node, offer: Offer, *, confirm_timeout_s: float) -> None:
+    def __init__(self, node: Node, submit: SubmitCommand, *, confirm_timeout_s: float) -> None:
         self.node = node
-        self.offer = offer
+        self.submit = submit
         self.confirm_timeout_s = confirm_timeout_s
         self.loop = asyncio.get_running_loop()
         self.readers: set[ReaderCall] = set()
@@ -142,11 +144,10 @@ class ReaderCall(Framed):
     def heard(self, message: bytes) -> None:
         """Do what the reader asks."""
         match decode_from_reader(message):
-            case Submit(number, command, remaining_s, request_id, forwarded, idempotency_key, doubt):
+            case Submit(number, request, forwarded, in_doubt):
                 endpoint = self._endpoint
-                deadline = endpoint.loop.time() + remaining_s
-                asked = Asked(command, deadline, request_id, forwarded, idempotency_key, doubt)
-                endpoint.offer(asked, lambda outcome: self._decided(number, outcome))
+                deadline, reply = endpoint.loop.time() + request.remaining_s, partial(self._decided, number)
+                endpoint.submit(PendingCommand(request, deadline, reply, forwarded, in_doubt))
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))
             case AskStatus(number):

@@ -13,15 +13,17 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from election.contract import Election, Identity
 from registry.api.status import NodeStatus
 from registry.config.loading import Settings
-from registry.domain.commands import Command, IdempotencyKey, Outcome, RequestSnapshot
+from registry.domain.commands import Outcome, RequestSnapshot
 from registry.domain.log_format.records import Record
+from registry.domain.pending_command import PendingCommand
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
@@ -46,7 +48,6 @@ from .snapshots.coordinator import Snapshotting
 from .startup.progress import Starting
 from .status import encoder_trouble, metrics, status
 from .write.loop import Duty
-from .write.queue import Answer
 from .write.writer import Writer, Writing
 
 if TYPE_CHECKING:
@@ -116,13 +117,14 @@ class Node:
             self.store,
             Writing(
                 defaults(settings), settings.id_batch, settings.queue_max, settings.queue_bytes_max,
-                patience_s=max(0.5, settings.request_timeout_s - 1.0),
+                timeout_s=max(0.5, settings.request_timeout_s - 1.0),
             ),
             follow=self.following.reach,
             deliver=self._deliver,
             now=now_ms,
             clock=time.monotonic,
             pool=self.pool,
+            call_later=partial(self._soon, self._loop.call_later),
             memory=self._memory,
             cipher=cipher,
         )  # fmt: skip
@@ -153,7 +155,7 @@ class Node:
         self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
         self.snapshots = Snapshotting(
             settings, self.store, self.log.identity,
-            situation=self, offer=self.writer.offer, soon=self._soon, now=now_ms,
+            situation=self, submit=self.writer.submit, soon=self._soon, now=now_ms,
         )  # fmt: skip
         self.when_role_changes(self.snapshots.wake)
         self.processes = Processes()
@@ -256,23 +258,15 @@ class Node:
         """Whether a command that is sent again with its idempotency key is not done twice."""
         return self._memory is not None
 
-    def submit(
-        self,
-        command: Command,
-        answer: Answer,
-        wait_s: float | None = None,
-        idempotency_key: IdempotencyKey | None = None,
-        *,
-        later: bool = False,
-    ) -> bool:
-        """Queue a command for this node's writer; ``answer`` is called on the event loop.
+    def submit(self, pending: PendingCommand) -> None:
+        """Queue a command for this node's writer.
 
-        It says :class:`NotPrimary` at once where this node does not write, and later when it ceases to.
-        ``wait_s``: how long the command may wait while the log is out of reach. ``False``: too many wait.
+        The reply is :class:`NotPrimary` if this node does not write, or ceases to while the command waits.
         """
-        if isinstance(command, RequestSnapshot):
-            return self.snapshots.request(command, answer, wait_s, idempotency_key)
-        return self.writer.offer(command, answer, wait_s, idempotency_key, later=later)
+        if isinstance(pending.command, RequestSnapshot):
+            self.snapshots.request(pending)
+        else:
+            self.writer.submit(pending)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
@@ -365,8 +359,8 @@ class Node:
     def _stuck(self) -> None:
         self.freshness.stop_waiting()
 
-    def _deliver(self, answers: list[tuple[Answer, Outcome]]) -> None:
-        self._soon(_answer_all, answers)
+    def _deliver(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
+        self._soon(_reply_all, replies)
 
     def _caught_up(self) -> None:
         if trouble := encoder_trouble(self):
@@ -383,7 +377,7 @@ class Node:
         for call in calls:
             call()
 
-    def _soon(self, call: Callable[..., None], *given: Any) -> None:
+    def _soon(self, call: Callable[..., object], *given: Any) -> None:
         with suppress(RuntimeError):  # the loop has ended, and nobody waits
             self._loop.call_soon_threadsafe(call, *given)
 
@@ -395,9 +389,9 @@ class Node:
             self._failed(str(error) or repr(error))
 
 
-def _answer_all(answers: list[tuple[Answer, Outcome]]) -> None:
-    for answer, outcome in answers:
-        answer(outcome)
+def _reply_all(replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
+    for pending, outcome in replies:
+        pending.reply(outcome)
 
 
 def _nothing() -> None:

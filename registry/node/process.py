@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from registry.config.loading import Settings
-from registry.forwarding.node_port import Offer
+from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
 from registry.store.layout import StoreError
 
-from .command_router import Alone, Attached, Ending
+from .command_router import CommandRouter
 from .ipc_server import Endpoint
 from .node import Node
 from .startup.open import Opened, Opening
@@ -53,14 +53,14 @@ async def run(parent: Parent, opening: Opening) -> int:
         loop.call_soon_threadsafe(stopping.set)
 
     early: Early | None = None
-    heard_before: list[dict[str, Any]] = []
+    messages_before: list[dict[str, Any]] = []
 
-    def heard_early(said: dict[str, Any]) -> None:
-        heard_before.append(said)
-        if said.get("resign"):
+    def on_early_message(message: dict[str, Any]) -> None:
+        messages_before.append(message)
+        if message.get("resign"):
             opening.starting.stop()
 
-    parent.listen(stopping.set, heard_early)
+    parent.listen(stopping.set, on_early_message)
     try:
         early = await _waited_for(parent, opening, stopping)
         opened = opening.opened.result()
@@ -78,19 +78,7 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
 
     node.starting = opening.starting
-    ending = Ending()
-
-    def heard(said: dict[str, Any]) -> None:
-        node.restarts.update(said.get("restarts", {}))
-        if said.get("resign"):
-            loop.run_in_executor(None, node.resign)
-            loop.call_later(GIVE_UP_S, ending.give_up)
-
-    for said in heard_before:
-        heard(said)
-    parent.listen(stopping.set, heard)
     peers, peer, serving = None, "", None if early is None else early.serving
-    offer: Offer = Alone(node).offer
     if not node.alone:
         from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only)
 
@@ -100,9 +88,18 @@ async def run(parent: Parent, opening: Opening) -> int:
             await asyncio.to_thread(node.stop)
             parent.tell(refused=str(error))
             return REFUSED
-        offer = Attached(node, peers.forwarding.offer).offer
-    offer = ending.around(offer)
-    endpoint = Endpoint(node, offer, confirm_timeout_s=parent.settings.confirm_timeout_s)
+    router = CommandRouter(node, None if peers is None else peers.forwarding.submit)
+
+    def on_message(message: dict[str, Any]) -> None:
+        node.restarts.update(message.get("restarts", {}))
+        if message.get("resign"):
+            loop.run_in_executor(None, node.resign)
+            loop.call_later(GIVE_UP_S, router.give_up)
+
+    for message in messages_before:
+        on_message(message)
+    parent.listen(stopping.set, on_message)
+    endpoint = Endpoint(node, router.submit, confirm_timeout_s=parent.settings.confirm_timeout_s)
     await endpoint.start(parent.endpoint)
     if early is not None:
         early.hand_over(endpoint)
@@ -113,14 +110,14 @@ async def run(parent: Parent, opening: Opening) -> int:
             if serving is None:
                 await _has_rows(node, stopping)
             serving = serving or _serving(parent.settings)
-            await _serve(serving, parent.settings, node, offer, early)
+            await _serve(serving, parent.settings, node, router.submit, early)
         parent.tell(listening=True)
         await stopping.wait()
     except OSError as error:
         parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
         return REFUSED
     finally:
-        loop.call_later(GIVE_UP_S, ending.give_up)
+        loop.call_later(GIVE_UP_S, router.give_up)
         await asyncio.to_thread(node.resign)
         if serving is not None:
             await serving.stop(STOP_SERVING_S)
@@ -189,7 +186,9 @@ def _cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
 
 
-async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer, early: Early | None) -> None:
+async def _serve(
+    serving: Serving, settings: Settings, node: Node, submit: Submit, early: Early | None
+) -> None:
     from .backend import NodeBackend  # noqa: PLC0415 (as above)
 
     async def metrics() -> bytes:
@@ -198,7 +197,7 @@ async def _serve(serving: Serving, settings: Settings, node: Node, offer: Offer,
 
     backend = NodeBackend(
         node,
-        offer,
+        submit,
         timeout_s=settings.request_timeout_s * DECIDING_PART,
         confirm_timeout_s=settings.confirm_timeout_s,
     )

@@ -118,10 +118,10 @@ class EarlyCall(Framed):
                 self.tell(Status(number, self._early.starting.status()))
             case Confirm(number):
                 self.tell(Confirmed(number, False))
-            case Submit(command=command) if self._room.fits(size := size_of(command)):
+            case Submit(request=request) if self._room.fits(size := size_of(request.command)):
                 self._room.add(size)
-                deadline = self._loop.time() + said.remaining_s
-                timer = self._loop.call_later(min(HOLD_S, said.remaining_s), self._refuse, said.number)
+                deadline = self._loop.time() + request.remaining_s
+                timer = self._loop.call_later(min(HOLD_S, request.remaining_s), self._refuse, said.number)
                 self._writes[said.number] = said, deadline, timer
             case Submit(number):
                 self.tell(Decided(number, refused(NOT_STARTED())))
@@ -134,7 +134,7 @@ class EarlyCall(Framed):
 
     def _refuse(self, number: int) -> None:
         said, _, _ = self._writes.pop(number)
-        self._room.remove(size_of(said.command))
+        self._room.remove(size_of(said.request.command))
         self.tell(Decided(number, refused(NOT_STARTED())))
 
     def hand_over(self, endpoint: Endpoint) -> None:
@@ -142,7 +142,8 @@ class EarlyCall(Framed):
         call = endpoint.take(self)
         for submit, deadline, timer in self._writes.values():
             timer.cancel()
-            call.heard(encode(replace(submit, remaining_s=deadline - self._loop.time())))
+            request = replace(submit.request, remaining_s=deadline - self._loop.time())
+            call.heard(encode(replace(submit, request=request)))
 
 
 class EarlyBackend:

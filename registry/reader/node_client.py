@@ -36,6 +36,7 @@ from registry.domain.errors import (
     UNAVAILABLE,
     RegistryError,
 )
+from registry.domain.pending_command import CommandRequest
 from registry.ipc.messages import (
     AskSnapshots,
     AskStatus,
@@ -164,8 +165,8 @@ class Link:
         lost: NodeLost | None = None
 
         def message(number: int) -> Submit:
-            left, doubt = self._left(deadline), lost is not None
-            return Submit(number, command, left, request_id, forwarded, idempotency_key, doubt)
+            request = CommandRequest(command, self._left(deadline), request_id, idempotency_key)
+            return Submit(number, request, forwarded, in_doubt=lost is not None)
 
         while True:
             repeats = self._repeats

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from deploy.local.broker import Broker
-from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register
+from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register, refused
+from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import NO_HEADERS, Fenced, Unreachable
 from registry.node.leadership.claim import newest_barrier
@@ -101,8 +102,8 @@ def test_a_primary_that_another_one_overtook_writes_nothing_and_says_so(node: Ma
     first.ask(register("s"))
     second.claim()
     end = second.log.query_end(10)
-    first.offer(register("t"))
-    first.offer(DeleteSubject("missing"))
+    first.submit(register("t"))
+    first.submit(DeleteSubject("missing"))
     with pytest.raises(Fenced):
         first.writer.step()
     assert first.outcomes[1:] == [NotPrimary(), NotPrimary()]
@@ -117,7 +118,7 @@ def test_what_needs_no_record_is_not_answered_from_rows_that_are_stale(node: Mad
     for stale in (register("s"), register("s", "Other"), DeleteSubject("missing")):
         first.claim()
         first.before_following = once(lambda: (second.claim(), second.ask(DeleteSubject("s"))))
-        first.offer(stale)
+        first.submit(stale)
         with pytest.raises(Fenced):
             step_to_the_end(first)
         assert first.outcomes[-1] == NotPrimary()
@@ -184,12 +185,14 @@ def test_an_idle_primary_renews_its_fence(node: Made) -> None:
 
 def test_what_waits_when_writing_ends_is_told_at_once(node: Made) -> None:
     first = node("first", queue_max=2)
-    assert first.offer(register("before it is primary"))
+    first.submit(register("before it is primary"))
     assert first.outcomes == [NotPrimary()]
     first.claim()
-    assert [first.offer(register(name)) for name in "abc"] == [True, True, False]
+    for name in "abc":
+        first.submit(register(name))
+    assert first.outcomes[1:] == [refused(TOO_MANY_WRITES())], "two wait, and there is no room for a third"
     first.writer.shut()
-    assert first.outcomes == [NotPrimary()] * 3
+    assert first.outcomes[2:] == [NotPrimary()] * 2
     assert not first.writer.wait(0)
 
 
@@ -213,14 +216,14 @@ def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: P
     log = Away(
         away, lambda _: None, identity="a", applied=0, trouble=Unreachable("nobody listens"), retry_s=0.05
     )
-    station = Station(tmp_path / "alone", log, patience_s=10.0)
+    station = Station(tmp_path / "alone", log, timeout_s=10.0)
     station.writer.open(None)
-    station.offer(register("s"))
+    station.submit(register("s"))
     for station.now in (0.0, 9.0):
         with pytest.raises(Unreachable):
             station.writer.step()
         assert station.outcomes == []
-    station.offer(register("t"))
+    station.submit(register("t"))
     station.now = 9.9  # before the next look, and so in time for who waits
     with pytest.raises(Unreachable):
         station.writer.step()

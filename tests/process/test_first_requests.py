@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -16,14 +17,15 @@ from registry.domain.errors import NOT_STARTED
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
-from registry.forwarding.node_port import Asked
+from registry.domain.pending_command import PendingCommand
 from registry.ipc.messages import State
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.command_router import Alone
+from registry.node.command_router import CommandRouter
 from registry.node.startup.progress import Starting
 from registry.node.startup_endpoint import EarlyBackend
 from registry.reader.backend import ReaderBackend
 from registry.store.reader import StoreReader
+from tests.pending import pending
 from tests.running import PATIENT, Registry, until, until_async
 
 RECORDS = 1_000
@@ -88,29 +90,26 @@ class Node:
 
     def __init__(self) -> None:
         self.started = False
+        self.following = SimpleNamespace(foreign="")
         self.begun: Callable[[], None]
 
     def when_started(self, call: Callable[[], None]) -> None:
         self.begun = call
 
-    def submit(self, command: Command, answer: Callable[[Outcome], None]) -> bool:
-        answer(DONE)
-        return True
-
-
-def asked(seconds: float) -> Asked:
-    return Asked(COMMAND, asyncio.get_running_loop().time() + seconds)
+    def submit(self, pending: PendingCommand) -> None:
+        pending.reply(DONE)
 
 
 def test_writes_wait_for_a_node_alone_that_reads_its_log() -> None:
     async def try_it() -> None:
         node, outcomes = Node(), list[Outcome]()
-        alone = Alone(cast("Any", node))
-        alone.offer(asked(SHORT_S), outcomes.append)
+        router = CommandRouter(cast("Any", node))
+        now = asyncio.get_running_loop().time()
+        router.submit(pending(COMMAND, outcomes.append, deadline=now + SHORT_S))
         await until_async(lambda: outcomes, "what waited for its whole time to be refused")
         assert isinstance(outcomes[0], Refused)
         assert outcomes.pop().code == NOT_STARTED.code
-        alone.offer(asked(WAIT_S), outcomes.append)
+        router.submit(pending(COMMAND, outcomes.append, deadline=now + WAIT_S))
         assert outcomes == []
         node.started = True
         node.begun()

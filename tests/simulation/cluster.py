@@ -5,7 +5,7 @@ election of the simulation. Modelled here are waiting, and what production does 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from election.contract import Identity
@@ -18,11 +18,12 @@ from registry.domain.commands import (
     Outcome,
     Refused,
     Unknown,
+    refused,
 )
+from registry.domain.errors import TOO_MANY_WRITES
+from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.queries.scope import Defaults
-from registry.forwarding.command_forwarder import Doubt
-from registry.forwarding.node_port import Asked
-from registry.forwarding.primary_client import Reply
+from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import LogError
 from registry.node.leadership.claim import Claimant, claim_log
 from registry.node.leadership.role import Role, Stage
@@ -30,7 +31,6 @@ from registry.node.leadership.role_holder import Membership
 from registry.node.replication.dedup import Memory
 from registry.node.replication.follower import Follower
 from registry.node.write.loop import Duty
-from registry.node.write.queue import Answer
 from registry.node.write.writer import Writer, Writing
 
 from .authority import Authority, Elector
@@ -46,7 +46,7 @@ _RETRY_S = 0.25
 _HOP_S = 0.001
 _ASK_S = 2.0
 _LONG_S = 1000.0
-_WRITING = Writing(Defaults(), id_batch=3, queue_max=50, patience_s=REQUEST_S / 2)
+_WRITING = Writing(Defaults(), id_batch=3, queue_max=50, timeout_s=REQUEST_S / 2)
 
 
 class PausingMembership(Membership):
@@ -218,27 +218,22 @@ class Cluster:
     def submit(self, command: Command) -> Outcome:
         """What a client gets of nodes that ask each other again, any of which may be the one it asked."""
         deadline = self._world.now + REQUEST_S
-        asked = Asked(
-            command,
-            deadline,
-            idempotency_key=IdempotencyKey(self._world.chance.randbytes(IDEMPOTENCY_KEY_BYTES), 0),
-        )
+        name, since = self._world.chance.randbytes(IDEMPOTENCY_KEY_BYTES), 0
         doubt = Doubt(False)
         while self._world.now < deadline:
             entry = self._world.chance.choice(self.nodes)
             if not doubt.any:
-                assert asked.idempotency_key is not None
-                since = max(asked.idempotency_key.since, entry.store.applied)
-                asked = asked._replace(idempotency_key=IdempotencyKey(asked.idempotency_key.id, since))
-            outcome = self._through(entry, asked) or NotPrimary()
-            told = doubt.weigh(asked, Reply(outcome, repeats=True))
+                since = max(since, entry.store.applied)
+            request = CommandRequest(command, REQUEST_S, idempotency_key=IdempotencyKey(name, since))
+            outcome = self._through(entry, PendingCommand(request, deadline)) or NotPrimary()
+            told = doubt.weigh(command, Reply(outcome, repeats=True))
             if told is not None:
                 self.settled += doubt.any and not isinstance(told, Unknown)
                 return told
             self._world.sleep(_RETRY_S)
         return doubt.unknown or Refused(50004, "nobody writes")
 
-    def _through(self, entry: Node, asked: Asked) -> Outcome | None:
+    def _through(self, entry: Node, pending: PendingCommand) -> Outcome | None:
         """What one node answers; ``None``: it took nothing."""
         self._world.sleep(_HOP_S * self._world.chance.random())
         life = entry.running
@@ -251,13 +246,13 @@ class Cluster:
             self._world.sleep(_HOP_S * self._world.chance.random())
             if target.cut_off:
                 return None
-        outcome = self._asked(target, asked)
+        outcome = self._decided(target, pending)
         if outcome is None or not isinstance(outcome, Done):
             return outcome
         # The node that the client talks to has the effect before it answers.
         held = self._world.until(
             lambda: life.process.dead or life.store.applied >= outcome.offset,
-            asked.deadline - self._world.now,
+            pending.deadline - self._world.now,
         )
         return outcome if held and not life.process.dead else Unknown("the node was lost", repeats=True)
 
@@ -267,8 +262,8 @@ class Cluster:
             wanted = life.role.other.node
         return next((node for node in self.nodes if node.name == wanted), None)
 
-    def _asked(self, target: Node, asked: Asked) -> Outcome | None:
-        life, deadline = target.running, asked.deadline
+    def _decided(self, target: Node, pending: PendingCommand) -> Outcome | None:
+        life, deadline = target.running, pending.deadline
         if life is None:
             return None
         answers: list[Outcome] = []
@@ -279,7 +274,10 @@ class Cluster:
             )
             if life.process.dead or life.process.frozen:
                 return Unknown("no answer", repeats=True)
-        if not life.writer.offer(asked.command, answers.append, None, asked.idempotency_key):
+        attempt = pending.attempt()
+        attempt.reply = answers.append
+        life.writer.submit(attempt)
+        if answers == [refused(TOO_MANY_WRITES())]:
             return NotPrimary()
         self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
         if not answers or target.cut_off:
@@ -306,6 +304,6 @@ class Cluster:
         return node.store if confirmed and confirmed[0] else None
 
 
-def _deliver(answers: list[tuple[Answer, Outcome]]) -> None:
-    for answer, outcome in answers:
-        answer(outcome)
+def _deliver(replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
+    for pending, outcome in replies:
+        pending.reply(outcome)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from registry.domain.commands import Command, DeleteSubject, Done, NotPrimary, Outcome, Register
 from registry.node.leadership.role import Stage
+from tests.pending import pending
 
 from .cluster import Cluster, Node
 from .world import Process, World
@@ -57,7 +58,7 @@ class Deposed:
     def _ask(self, node: Node, command: Command) -> None:
         assert node.running is not None
         answers: list[Outcome] = []
-        node.running.writer.offer(command, answers.append)
+        node.running.writer.submit(pending(command, answers.append))
         self.world.until(lambda: answers, 30.0)
         self.answers += answers
 

@@ -8,6 +8,7 @@ primary looks for a marker that never became one, so that whoever is primary nex
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -15,13 +16,12 @@ from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from registry.config.schedule import Rhythm
 from registry.config.settings import Settings
 from registry.domain.commands import (
     Done,
-    IdempotencyKey,
     NotPrimary,
     Outcome,
     RequestSnapshot,
@@ -29,7 +29,7 @@ from registry.domain.commands import (
     refused,
 )
 from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
-from registry.node.write.queue import Answer
+from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.node.write.writer import Rows
 from snapshots.catalogue.builders import has_ended
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
@@ -52,8 +52,6 @@ Listed = list[Entry] | RegistryError
 """All entries, or why they cannot be told."""
 Deleted = Entry | None | RegistryError
 """What is left of an entry, or why it stays."""
-Offer = Callable[[RequestSnapshot, Answer, float | None, IdempotencyKey | None], bool]
-"""Queues a command for the own writer; ``False``: too many wait."""
 
 
 class Situation(Protocol):
@@ -80,7 +78,7 @@ class Snapshotting:
         log: str,
         *,
         situation: Situation,
-        offer: Offer,
+        submit: Submit,
         soon: Callable[[Callable[[], None]], None],
         now: Callable[[], int],
     ) -> None:
@@ -88,7 +86,7 @@ class Snapshotting:
         self._settings = settings
         self._store = store
         self._situation = situation
-        self._offer = offer
+        self._submit = submit
         self._soon = soon
         self._now = now
         self._rhythm = Rhythm.read(settings.snapshots_every)
@@ -102,15 +100,10 @@ class Snapshotting:
 
     # --- from any thread
 
-    def request(
-        self,
-        command: RequestSnapshot,
-        answer: Answer,
-        wait_s: float | None,
-        idempotency_key: IdempotencyKey | None,
-    ) -> bool:
-        """As :meth:`.writer.Writer.offer`; :class:`Done` says the entry, which the catalogue then holds."""
-        return self._call(lambda: self._request(command, answer, wait_s, idempotency_key))
+    def request(self, pending: PendingCommand) -> None:
+        """Decide a :class:`RequestSnapshot`; :class:`Done` has the entry, which the catalogue then holds."""
+        if not self._call(lambda: self._request(pending)):
+            self._reply(pending, refused(TOO_MANY_WRITES()))
 
     def tell(self, answer: Callable[[Listed], None]) -> bool:
         """Tell all entries, the newest first; ``False``: too many wait."""
@@ -204,32 +197,28 @@ class Snapshotting:
         if not busy:
             self.entries.catalogue.rest()
 
-    def _request(
-        self,
-        command: RequestSnapshot,
-        answer: Answer,
-        wait_s: float | None,
-        idempotency_key: IdempotencyKey | None,
-    ) -> None:
+    def _request(self, pending: PendingCommand) -> None:
         if self._situation.role != "primary":
-            self._soon(lambda: answer(NotPrimary()))
+            self._reply(pending, NotPrimary())
             return
         try:
-            command = msgspec.structs.replace(command, begun=self.entries.begun())
+            command = replace(pending.command, begun=self.entries.begun())
         except CatalogueError as error:
-            why = refused(UNAVAILABLE(f"Nothing was asked for: {error}"))
-            self._soon(lambda: answer(why))
+            self._reply(pending, refused(UNAVAILABLE(f"Nothing was asked for: {error}")))
             return
 
-        def told(outcome: Outcome) -> None:
-            if not isinstance(outcome, Done) or not self._call(lambda: self._announce(outcome, answer)):
-                answer(outcome)
+        def on_reply(outcome: Outcome) -> None:
+            if not isinstance(outcome, Done) or not self._call(lambda: self._announce(outcome, pending)):
+                pending.reply(outcome)
 
-        if not self._offer(command, told, wait_s, idempotency_key):
-            self._soon(lambda: answer(refused(TOO_MANY_WRITES())))
+        request = replace(pending.request, command=command)
+        self._submit(PendingCommand(request, pending.deadline, on_reply))
 
-    def _announce(self, done: Done, answer: Answer) -> None:
-        """A marker stands in the log; now the catalogue has to know."""
+    def _reply(self, pending: PendingCommand, outcome: Outcome) -> None:
+        self._soon(lambda: pending.reply(outcome))
+
+    def _announce(self, done: Done, pending: PendingCommand) -> None:
+        """Publish the entry of a marker that stands in the log."""
         self._asked, self._next_look = False, 0.0
         outcome: Outcome
         try:
@@ -242,7 +231,7 @@ class Snapshotting:
             outcome = Unknown(
                 f"The snapshot was asked for, but is not announced yet; it is safe to repeat it ({error})"
             )
-        self._soon(lambda: answer(outcome))
+        self._reply(pending, outcome)
 
     def _why_due(self) -> str:
         if self._asked or not any(self._rhythm):
@@ -255,14 +244,15 @@ class Snapshotting:
             return
         _log.info("a snapshot is asked for: %s", why)
 
-        def told(outcome: Outcome) -> None:
+        def on_reply(outcome: Outcome) -> None:
             self._asked = False
             if not isinstance(outcome, Done):
                 self._next_ask = time.monotonic() + AGAIN_S
                 _log.warning("no snapshot was asked for: %s", outcome)
 
         self._asked = True
-        self._request(RequestSnapshot(secrets.token_hex(8)), told, None, None)
+        request = CommandRequest(RequestSnapshot(secrets.token_hex(8)), math.inf)
+        self._request(PendingCommand(request, math.inf, on_reply))
 
     def _have_built(self) -> None:
         now = self._now()

@@ -23,7 +23,8 @@ from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
-from registry.domain.parsing.schema_queries import NOTHING, Facts
+from registry.domain.parsing.schema_queries import Facts
+from registry.domain.pending_command import PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.layout import View
@@ -71,15 +72,6 @@ class Postponed(NamedTuple):
 Plan = Planned | Refused | Forgotten | Doubtful | Postponed
 
 
-class Given(NamedTuple):
-    """A command to decide."""
-
-    command: Command
-    idempotency_key: IdempotencyKey | None = None
-    known: Facts = NOTHING
-    """Answers to queries for which it was postponed."""
-
-
 class Batch(NamedTuple):
     """What a batch of commands comes to."""
 
@@ -118,7 +110,9 @@ class Decider:
         self._defaults = defaults
         self._parser = Parser()
 
-    def decide(self, view: View, given: Iterable[Given], *, base: int, now: int, bytes_max: int) -> Batch:
+    def decide(
+        self, view: View, commands: Iterable[PendingCommand], *, base: int, now: int, bytes_max: int
+    ) -> Batch:
         """Decide as many of the commands as one batch takes, at least the first one.
 
         ``base``: an offset that no row of ``view`` reaches. ``bytes_max``: of a record's key and value.
@@ -129,7 +123,9 @@ class Decider:
         here: dict[bytes, Planned] = {}
         unseen: list[Record] = []
         """Records that are laid over the view once another command is there to see them."""
-        for command, idempotency_key, known in given:
+        for pending in commands:
+            command, idempotency_key = pending.command, pending.request.idempotency_key
+            known = pending.facts
             if size > BATCH_BYTES_MAX:
                 break
             for record in unseen:

@@ -16,16 +16,13 @@ was done beside. What was found follows from texts alone, so it holds whatever w
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.domain.commands import (
-    Command,
     Done,
-    IdempotencyKey,
     Later,
     NotPrimary,
     Outcome,
@@ -37,6 +34,7 @@ from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, 
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import facts
+from registry.domain.pending_command import PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
 from registry.domain.rows.layout import View
@@ -55,9 +53,8 @@ from registry.observe.throttled import Throttled
 from registry.store.layout import StoreError
 from registry.workers.pool import SLOW, Answered, Pool
 
-from .batch import Batch, Decider, Doubtful, Given, Plan, Planned, Postponed
-from .deadlines import Deadlines
-from .queue import Answer, Deliver, Queue, Waiting
+from .batch import Batch, Decider, Doubtful, Plan, Planned, Postponed
+from .queue import Deliver, Queue
 
 COMMANDS_MAX = 1000
 """Of one batch."""
@@ -75,6 +72,10 @@ _log = logging.getLogger(__name__)
 _failures = Throttled(_log)
 
 
+# Has a function called after so many seconds, by another thread.
+CallLater = Callable[[float, Callable[[], None]], None]
+
+
 class Rows(Protocol):
     """What the writer needs of a store."""
 
@@ -88,6 +89,10 @@ class Rows(Protocol):
         ...
 
 
+def _no_timers(seconds: float, call: Callable[[], None]) -> None:
+    raise NotImplementedError
+
+
 class Writing(NamedTuple):
     """What the writer needs to decide."""
 
@@ -95,8 +100,8 @@ class Writing(NamedTuple):
     id_batch: int
     queue_max: int
     queue_bytes_max: int = 256 << 20
-    patience_s: float = 30.0
-    """How long a command may wait for a log that is out of reach."""
+    # How long a command may wait for a log that is out of reach.
+    timeout_s: float = 30.0
 
 
 class WriterStat(NamedTuple):
@@ -110,14 +115,13 @@ class WriterStat(NamedTuple):
 
 
 class Writer:
-    """Decides and appends. Any thread may :meth:`offer`, open and shut it; one makes the steps.
+    """The writer. Any thread may submit, open and shut it; one makes the steps.
 
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called from any of these
-    threads with answers. ``now`` is the wall clock, ms since the epoch; ``clock`` runs evenly, in seconds.
-    ``memory``: of commands done before, so that none with an idempotency key is done twice; for a log that
-    keeps record headers.
-    ``pool``: answers what would keep the writer; without one it does so by itself. ``cipher``: for sensitive
-    metadata.
+    threads with replies. ``now`` is the wall clock, ms since the epoch; ``clock`` that of the commands'
+    deadlines. ``memory`` holds commands done before, so that none with an idempotency key is done twice; it
+    needs a log that keeps record headers. ``pool`` answers queries that take long, and needs ``call_later``;
+    without one the writer answers them itself. ``cipher``: for sensitive metadata.
     """
 
     def __init__(
@@ -132,11 +136,12 @@ class Writer:
         clock: Callable[[], float],
         memory: Memory | None = None,
         pool: Pool | None = None,
+        call_later: CallLater = _no_timers,
         cipher: Cipher | None = None,
     ) -> None:
         self._log = log
         self._pool = pool
-        self._deadlines = Deadlines()
+        self._call_later = call_later
         self._memory = memory
         self._store = store
         self._follow = follow
@@ -147,7 +152,7 @@ class Writer:
         )
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
-            patience_s=writing.patience_s,
+            timeout_s=writing.timeout_s,
         )  # fmt: skip
         self._barrier: int | None = None
         self._away = False
@@ -169,23 +174,13 @@ class Writer:
         """Write no more until it is opened; what waits, and is not being decided, is told so."""
         self._queue.shut()
 
-    def offer(
-        self,
-        command: Command,
-        answer: Answer,
-        wait_s: float | None = None,
-        idempotency_key: IdempotencyKey | None = None,
-        *,
-        later: bool = False,
-    ) -> bool:
-        """Queue a command; ``False`` when too much waits, and ``answer`` will not be called.
+    def submit(self, pending: PendingCommand) -> None:
+        """Queue a command.
 
-        ``wait_s``: how long it may wait for a log that is out of reach, if less than usual.
-        ``idempotency_key``: makes
-        it the same command as another one with the same; it may be answered with :class:`Forgotten`.
-        ``later``: one that takes long is answered with :class:`Later` instead.
+        The reply is :class:`NotPrimary` if this node does not write, or ceases to; it may be
+        :class:`Forgotten` for a command with an idempotency key.
         """
-        return self._queue.offer(command, answer, wait_s, idempotency_key, later=later)
+        self._queue.submit(pending)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for commands; ``False`` when the time is over, or the writer was shut or closed."""
@@ -218,87 +213,87 @@ class Writer:
         :class:`Unreachable` when the log cannot be reached, and under a claim :class:`StoreError` when the
         store does not take what is in the log; the batch waits on, or was told that it waited too long.
         """
-        waiting = self._take()
-        if not waiting:
+        commands = self._take()
+        if not commands:
             return
         ids = self._decider.ids.saved()
         try:
-            outcomes = self._write(waiting)
+            outcomes = self._write(commands)
         except Fenced:
-            self._queue.tell(waiting, [NotPrimary()] * len(waiting))
+            self._queue.reply(commands, [NotPrimary()] * len(commands))
             raise
         except Unreachable as error:
             self._away = True
             self._decider.ids.restore(ids)
-            self._queue.put_back(waiting, str(error))
+            self._queue.put_back(commands, str(error))
             raise
         except StoreError as error:
             # The commands wait until there is room or, told NotPrimary, go to the next primary.
             self._decider.ids.restore(ids)
-            self._queue.put_back(waiting, str(error))
+            self._queue.put_back(commands, str(error))
             raise
         except RegistryError as error:
             self._decider.ids.restore(ids)
-            _failures.error("a batch of %d commands failed: %s", len(waiting), error.message)
-            outcomes = [refused(error) for _ in waiting]
+            _failures.error("a batch of %d commands failed: %s", len(commands), error.message)
+            outcomes = [refused(error) for _ in commands]
         if outcomes is None:
             self._decider.ids.restore(ids)
-            self._queue.put_back(waiting, "")
+            self._queue.put_back(commands, "")
             return
         self._batches += 1
-        self._tell(waiting, outcomes)
+        self._reply(commands, outcomes)
 
-    def _tell(self, waiting: Sequence[Waiting], outcomes: Sequence[Outcome | Postponed]) -> None:
-        commands: list[Waiting] = []
-        told: list[Outcome] = []
-        for each, outcome in zip(waiting, outcomes, strict=True):
-            if isinstance(outcome, Postponed) and not each.later:
+    def _reply(self, commands: Sequence[PendingCommand], outcomes: Sequence[Outcome | Postponed]) -> None:
+        decided: list[PendingCommand] = []
+        replies: list[Outcome] = []
+        for each, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(outcome, Postponed) and not each.may_defer:
                 self._postpone(each, outcome.lacking)
             else:
-                commands.append(each)
-                told.append(Later() if isinstance(outcome, Postponed) else outcome)
-        self._commands += len(commands)
-        self._queue.tell(commands, told)
+                decided.append(each)
+                replies.append(Later() if isinstance(outcome, Postponed) else outcome)
+        self._commands += len(decided)
+        self._queue.reply(decided, replies)
 
-    def _postpone(self, waiting: Waiting, lacking: Unanswered) -> None:
-        """Have a query answered by a worker; a command that waits for it too long gets 503."""
-        said = threading.Lock()
-        """Who takes it answers the command, or lets it wait on."""
+    def _postpone(self, pending: PendingCommand, lacking: Unanswered) -> None:
+        """Have workers answer a query; a command that has waited for that too long is refused (503)."""
+        # Whoever pops it replies, or queues it again. What is left of it to the timer is an empty list.
+        waiting = [pending]
 
-        def late() -> None:
-            if said.acquire(blocking=False):
-                self._queue.tell([waiting], [refused(UNAVAILABLE(_SLOW))])
+        def timed_out() -> None:
+            if taken := _popped(waiting):
+                self._queue.reply(taken, [refused(UNAVAILABLE(_SLOW))])
 
         def done(outcome: Answered | RegistryError) -> None:
-            if not said.acquire(blocking=False):
+            if not (taken := _popped(waiting)):
                 return
-            deadline.drop()
             if isinstance(outcome, RegistryError):
-                self._queue.tell([waiting], [refused(outcome)])
+                self._queue.reply(taken, [refused(outcome)])
                 return
-            known = {**waiting.known, **facts(lacking.query, outcome.known)}
-            again = waiting._replace(known=known, spent_s=waiting.spent_s + outcome.took_s)
-            self._queue.put_back([again], "")
+            taken[0].facts = {**taken[0].facts, **facts(lacking.query, outcome.known)}
+            taken[0].spent_s += outcome.took_s
+            self._queue.put_back(taken, "")
 
         assert self._pool is not None
-        until = time.monotonic() + max(0.0, waiting.until - self._clock() - SPARE_S)
-        deadline = self._deadlines.add(until, late)
-        self._pool.ask(lacking, done, spent_s=waiting.spent_s, until=until, wanted=lambda: not said.locked())
+        left_s = max(0.0, pending.deadline - self._clock() - SPARE_S)
+        self._call_later(left_s, timed_out)
+        until = time.monotonic() + left_s
+        self._pool.ask(lacking, done, spent_s=pending.spent_s, until=until, wanted=lambda: bool(waiting))
 
-    def _take(self) -> list[Waiting]:
+    def _take(self) -> list[PendingCommand]:
         if not self._one_by_one:
             return self._queue.take(COMMANDS_MAX, TAKEN_BYTES_MAX)
         self._one_by_one -= 1
         return self._queue.take(1, TAKEN_BYTES_MAX)
 
-    def _write(self, waiting: list[Waiting]) -> list[Outcome | Postponed] | None:
-        """The outcomes of a batch; ``None``: decide it again. ``waiting`` loses what did not fit."""
+    def _write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
+        """Return the outcomes of a batch; ``None``: decide it again. ``commands`` loses what does not fit."""
         ids = self._decider.ids.saved()
         try:
             self._look_for_log()
             self._reach(self._log.end())
             base = self._store.applied
-            batch = self._decide(waiting, base)
+            batch = self._decide(commands, base)
             if not batch.entries:
                 return [self._done(each, base) for each in batch.plans] if self._nothing_newer(base) else None
         except (Fenced, Unreachable):
@@ -310,12 +305,12 @@ class Writer:
         except (Fenced, Unreachable):
             raise
         except OutcomeUnknown as error:
-            _log.error("the outcome of a batch of %d commands is unknown: %s", len(waiting), error)
-            self._queue.tell(waiting, [self._in_doubt(each, error) for each in batch.plans])
+            _log.error("the outcome of a batch of %d commands is unknown: %s", len(commands), error)
+            self._queue.reply(commands, [self._in_doubt(each, error) for each in batch.plans])
             raise
         except RecordTooLarge:
             self._decider.ids.restore(ids)
-            return self._too_large(len(waiting))
+            return self._too_large(len(commands))
         except LogError as error:
             self._decider.ids.restore(ids)
             return self._in_trouble(batch.plans, error)
@@ -330,20 +325,19 @@ class Writer:
             self._log.query_end(LOOK_S)
             self._away = False
 
-    def _decide(self, waiting: list[Waiting], base: int) -> Batch:
-        """Decide what fits one batch; the rest of ``waiting`` is put back.
+    def _decide(self, commands: list[PendingCommand], base: int) -> Batch:
+        """Decide what fits one batch; the rest of ``commands`` is put back.
 
         ``base`` was the applied offset before: the rows hold the log at least so far.
         """
         with self._store.view() as view:
             self._see_own_barrier(view)
-            given = [Given(each.command, each.idempotency_key, each.known) for each in waiting]
             batch = self._decider.decide(
-                view, given, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
+                view, commands, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
             )
-        if rest := waiting[len(batch.plans) :]:
+        if rest := commands[len(batch.plans) :]:
             self._queue.put_back(rest, "")
-            del waiting[len(batch.plans) :]
+            del commands[len(batch.plans) :]
         return batch
 
     def _see_own_barrier(self, view: View) -> None:
@@ -422,6 +416,14 @@ class Writer:
                 raise
             # Nobody else can write: waiting would help nobody, so the client hears of it at once.
             raise STORE_FAILED(f"The store does not take what is in the log: {error}") from error
+
+
+def _popped(waiting: list[PendingCommand]) -> list[PendingCommand]:
+    """Take the command, if no other thread has: ``pop`` is atomic."""
+    try:
+        return [waiting.pop()]
+    except IndexError:
+        return []
 
 
 def _kind_of(error: LogError) -> ErrorKind:

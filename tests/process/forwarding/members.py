@@ -17,17 +17,18 @@ from registry.domain.commands import (
     NotPrimary,
     Outcome,
     Refused,
+    refused,
 )
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
-from registry.domain.errors import RegistryError
+from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
+from registry.domain.pending_command import OnReply, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.forwarding.authentication import Security
-from registry.forwarding.node_port import Answer
 from registry.forwarding.peers import Peers
 from registry.processes.sockets import listen
 
@@ -56,7 +57,7 @@ class Member:
         self.evicted: list[Identity] = []
         self.answers = True
         """Whether the writer answers what it is given."""
-        self.unanswered: list[Answer] = []
+        self.unanswered: list[OnReply] = []
         self.long: set[str] = set()
         """Subjects about which it takes as long as the test wants."""
         self.held: set[str] = set()
@@ -66,30 +67,21 @@ class Member:
         self._calls: list[Callable[[], None]] = []
         self._ids, self._parser = Ids(), Parser()
 
-    def submit(
-        self,
-        command: Command,
-        answer: Answer,
-        wait_s: float | None = None,
-        idempotency_key: IdempotencyKey | None = None,
-        *,
-        later: bool = False,
-    ) -> bool:
+    def submit(self, pending: PendingCommand) -> None:
+        command, idempotency_key = pending.command, pending.request.idempotency_key
         if self.full:
-            return False
-        if getattr(command, "subject", None) in self.long:
-            if later:
-                asyncio.get_running_loop().call_soon(answer, Later())
+            pending.reply(refused(TOO_MANY_WRITES()))
+        elif getattr(command, "subject", None) in self.long:
+            if pending.may_defer:
+                asyncio.get_running_loop().call_soon(pending.reply, Later())
             else:
-                self.unanswered.append(answer)
-            return True
-        if not self.answers or getattr(command, "subject", None) in self.held:
-            self.unanswered.append(answer)
+                self.unanswered.append(pending.reply)
+        elif not self.answers or getattr(command, "subject", None) in self.held:
+            self.unanswered.append(pending.reply)
             self.decided.append(command)
             self.idempotency_keys.append(idempotency_key)
-            return True
-        asyncio.get_running_loop().call_soon(answer, self._decide(command, idempotency_key))
-        return True
+        else:
+            asyncio.get_running_loop().call_soon(pending.reply, self._decide(command, idempotency_key))
 
     def _decide(self, command: Command, idempotency_key: IdempotencyKey | None) -> Outcome:
         if self.role != "primary":

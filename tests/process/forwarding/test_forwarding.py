@@ -27,12 +27,14 @@ from registry.domain.commands import (
     TagVersion,
     Unknown,
 )
+from registry.domain.pending_command import CommandRequest
 from registry.forwarding.authentication import Security
 from registry.forwarding.http2_connection import connect
-from registry.forwarding.messages import COMMANDS, Batch, Wanted, encode, outcomes_of
-from registry.forwarding.node_port import Asked, decided
-from registry.forwarding.primary_client import UNDER_WAY_MAX, _Item
+from registry.forwarding.messages import COMMANDS, Batch, encode, outcomes_of
+from registry.forwarding.node_port import outcome_of
+from registry.forwarding.primary_client import UNDER_WAY_MAX
 from registry.forwarding.signing import Signing
+from tests.pending import pending
 from tests.process.forwarding.certificates import Authority
 from tests.process.forwarding.members import ROOM_BYTES, Group, Member, group
 from tests.running import free_port, until_async
@@ -71,7 +73,7 @@ def under_way(nodes: Group) -> int:
 
 
 def submit(member: Member, command: Any, seconds: float = 5.0, **options: Any) -> Any:
-    return decided(member.peers.forwarding.offer, Asked(command, in_s(seconds), **options))
+    return outcome_of(member.peers.forwarding.submit, pending(command, deadline=in_s(seconds), **options))
 
 
 def line_of(member: Member) -> Any:
@@ -302,7 +304,7 @@ def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_c
             nodes.members[older].repeats = False
             nodes.members[0].answers = False
             nodes.elect(0)
-            waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA), doubt=True))
+            waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA), in_doubt=True))
             await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
             nodes.elect(2)
             await until_met(nodes.members[1])
@@ -322,9 +324,8 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
         line = line_of(secondary)
         await until_met(secondary)
         line._peer.standing = msgspec.structs.replace(line._peer.standing, repeats=False)
-        wanted = Wanted(DeleteSubject("s"), 5.0)
-        reply = await line._queued(_Item(wanted, 0, in_s(5), asyncio.Future(), doubt=True, alone=True))
-        assert isinstance(reply.outcome, Unknown)
+        deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, may_defer=False)
+        assert isinstance(await line.ask(deletion), Unknown)
         assert not primary.unanswered
 
 
@@ -367,7 +368,9 @@ async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_un
         assert nodes.members[0].idempotency_keys == [None]
     old_answer = msgspec.msgpack.encode({"outcomes": [{"type": "Unknown", "message": "why"}]})
     assert outcomes_of(old_answer, 1).outcomes == [Unknown("why", repeats=False)]
-    new = Batch([Wanted(DeleteSubject("s"), 1.0, "r", IdempotencyKey(b"0" * IDEMPOTENCY_KEY_BYTES, 7))])
+    new = Batch(
+        [CommandRequest(DeleteSubject("s"), 1.0, "r", IdempotencyKey(b"0" * IDEMPOTENCY_KEY_BYTES, 7))]
+    )
 
     understood = msgspec.msgpack.decode(encode(new), type=OldBatch)
     assert understood.wanted[0].command == DeleteSubject("s")

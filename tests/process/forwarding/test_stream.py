@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import DeleteSubject, Done, Register
+from registry.domain.pending_command import CommandRequest
 from registry.forwarding import server
 from registry.forwarding.authentication import Security
 from registry.forwarding.frames import PREFACE, BadFrame, Frame, Receiver, Sender
 from registry.forwarding.http2_connection import Broken
-from registry.forwarding.messages import STREAM, Batch, Wanted, encode, outcomes_of
+from registry.forwarding.messages import STREAM, Batch, encode, outcomes_of
 from registry.forwarding.peer_client import Peer
 from registry.forwarding.signing import Signing, clock_ms
 from registry.forwarding.stream import open_stream
@@ -193,7 +194,7 @@ async def test_a_node_that_stops_answers_first_what_its_streams_have_asked() -> 
         peers: Any = primary.peers
         primary.answers = False
         stream = await open_stream(nodes.identities[0].peer, Signing(""), clock_ms(), 5.0, None)
-        batch = encode(Batch([Wanted(DeleteSubject("s"), 5.0)]))
+        batch = encode(Batch([CommandRequest(DeleteSubject("s"), 5.0)]))
         asking = asyncio.ensure_future(stream.ask(batch))
         await until_async(lambda: primary.unanswered, "the primary to have it")
         stopping = asyncio.ensure_future(peers._server.stop(5.0))

@@ -18,6 +18,7 @@ from registry.node.replication.follower import Follower
 from registry.node.write.writer import Writer, Writing
 from registry.store.open import open_store
 from registry.workers.pool import Pool
+from tests.pending import pending
 
 MAP = 256 << 20
 WAIT_S = 30.0
@@ -32,7 +33,7 @@ class Station:
         log: Log,
         *,
         queue_max: int = 1000,
-        patience_s: float = 30.0,
+        timeout_s: float = 30.0,
         pool: Pool | None = None,
     ) -> None:
         self.name = path.name
@@ -41,16 +42,19 @@ class Station:
         self.follower = Follower(log, self.store)
         self.now = 0.0
         self.outcomes: list[Outcome] = []
+        # What the writer has called later, and after how many seconds: the test calls it.
+        self.timers: list[tuple[float, Callable[[], None]]] = []
         self.before_following: Callable[[int], None] = lambda offset: None
         self.writer = Writer(
             log,
             self.store,
-            Writing(Defaults(), id_batch=20, queue_max=queue_max, patience_s=patience_s),
+            Writing(Defaults(), id_batch=20, queue_max=queue_max, timeout_s=timeout_s),
             follow=self.follow,
-            deliver=lambda answers: [answer(outcome) for answer, outcome in answers],  # type: ignore[func-returns-value]
+            deliver=lambda replies: [pending.reply(outcome) for pending, outcome in replies],  # type: ignore[func-returns-value]
             now=lambda: time.time_ns() // 1_000_000,
             clock=lambda: self.now,
             pool=pool,
+            call_later=lambda seconds, call: self.timers.append((seconds, call)),
         )
 
     def follow(self, offset: int) -> None:
@@ -66,12 +70,12 @@ class Station:
         self.writer.open(epoch)
         return epoch
 
-    def offer(self, command: Command) -> bool:
-        return self.writer.offer(command, self.outcomes.append)
+    def submit(self, command: Command) -> None:
+        self.writer.submit(pending(command, self.outcomes.append))
 
     def ask(self, command: Command) -> Outcome:
         """One command, decided at once."""
-        assert self.offer(command)
+        self.submit(command)
         self.writer.step()
         return self.outcomes[-1]
 

@@ -42,7 +42,7 @@ def step_to_the_end(station: Station) -> int:
 def test_all_large_writes_that_come_at_once_are_done(station: Station) -> None:
     names = [f"s{number}" for number in range(12)]
     for name in names:
-        station.offer(large(name))
+        station.submit(large(name))
     assert step_to_the_end(station) >= len(names) * RECORD_BYTES // 2 // (2 * TAKEN_BYTES_MAX)
     assert len(station.outcomes) == len(names)
     assert all(isinstance(each, Done) for each in station.outcomes), station.outcomes
@@ -50,12 +50,12 @@ def test_all_large_writes_that_come_at_once_are_done(station: Station) -> None:
 
 def test_a_small_write_waits_for_one_batch_of_large_ones_and_for_none_beside_it(station: Station) -> None:
     for number in range(12):
-        station.offer(large(f"s{number}"))
+        station.submit(large(f"s{number}"))
     station.writer.step()
     done = len(station.outcomes)
     assert 0 < done < 12
     for number in range(3):
-        station.offer(Register(f"small{number}", f'{{"type":"fixed","name":"F","size":{number + 1}}}'))
+        station.submit(Register(f"small{number}", f'{{"type":"fixed","name":"F","size":{number + 1}}}'))
     station.writer.step()
     small = [each.body for each in station.outcomes[done:] if isinstance(each, Done)]
     assert len(small) == 3
@@ -64,10 +64,10 @@ def test_a_small_write_waits_for_one_batch_of_large_ones_and_for_none_beside_it(
 
 def test_large_writes_are_done_while_small_ones_never_end(station: Station) -> None:
     for number in range(3):
-        station.offer(large(f"s{number}"))
+        station.submit(large(f"s{number}"))
     steps = 0
     while sum(len(each.body) > RECORD_BYTES // 2 for each in station.outcomes if isinstance(each, Done)) < 3:
-        station.offer(Register("small", '"int"'))
+        station.submit(Register("small", '"int"'))
         station.writer.step()
         steps += 1
     assert steps <= 6
@@ -79,7 +79,7 @@ def test_small_commands_with_large_records_go_into_several_batches(station: Stat
         station.ask(large(name))
     done = len(station.outcomes)
     for name in names:
-        station.offer(DeleteVersion(name, 1))
+        station.submit(DeleteVersion(name, 1))
     assert step_to_the_end(station) > 1
     assert station.outcomes[done:] == [Done(b"1", each.offset) for each in station.outcomes[done:]]  # type: ignore[union-attr]
     assert len(station.outcomes) == done + len(names)

@@ -11,6 +11,7 @@ import msgspec
 
 from registry.config.settings import Settings
 from registry.domain.commands import DeleteSubject
+from registry.domain.pending_command import CommandRequest
 from registry.ipc.messages import (
     AskSnapshots,
     AskStatus,
@@ -86,7 +87,7 @@ def with_early(path: Path, try_it: Callable[[Early, Reader, NodesEnd], Any]) -> 
 def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
     async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
         reader.tell(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
-        reader.tell(Submit(3, DeleteSubject("s"), remaining_s=0.01))
+        reader.tell(Submit(3, CommandRequest(DeleteSubject("s"), 0.01)))
         await until_async(lambda: len(reader.told) == 6, "all answers")
         state, status, confirmed, *others, decided = reader.told
         assert state == State(started=False, opening=True)
@@ -103,13 +104,13 @@ def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
 
 def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None:
     async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
-        reader.tell(Submit(1, DeleteSubject("s"), remaining_s=20.0), AskStatus(2))
+        reader.tell(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
         await until_async(lambda: len(reader.told) == 2, "the status")
         early.hand_over(cast("Any", node))
         (submit,) = node.asked
         assert isinstance(submit, Submit)
-        assert (submit.number, submit.command) == (1, DeleteSubject("s"))
-        assert 0 < submit.remaining_s <= 20
+        assert (submit.number, submit.request.command) == (1, DeleteSubject("s"))
+        assert 0 < submit.request.remaining_s <= 20
         reader.tell(AskSnapshots(4))
         await until_async(lambda: node.asked[1:] == [AskSnapshots(4)], "what is asked of the node")
         node.tell(State(started=True))
@@ -120,7 +121,7 @@ def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None
 
 def test_what_waits_is_bounded(tmp_path: Path) -> None:
     async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
-        writes = [Submit(number, DeleteSubject("s"), remaining_s=20.0) for number in range(HELD_MAX + 10)]
+        writes = [Submit(number, CommandRequest(DeleteSubject("s"), 20.0)) for number in range(HELD_MAX + 10)]
         reader.tell(*writes)
         await until_async(lambda: len(reader.told) == 11, "what is refused")
         assert [told.number for told in reader.told if isinstance(told, Decided)] == [

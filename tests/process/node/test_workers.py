@@ -78,19 +78,26 @@ def processes() -> Processes:
     return lambda: [pid for pid in started() if pid not in others]
 
 
-def test_writes_that_wait_beside_for_too_long_are_told_so_by_one_thread(tmp_path: Path) -> None:
+def test_writes_that_wait_too_long_for_workers_are_refused_without_a_thread(
+    tmp_path: Path,
+) -> None:
     pool = Pool(60, quick_s=300)
     Outcome(pool, endless())
     log = EmbeddedLog(tmp_path / "log")
-    station = Station(tmp_path / "alone", log, patience_s=SPARE_S + 0.25, pool=pool)
+    station = Station(tmp_path / "alone", log, timeout_s=SPARE_S + 0.25, pool=pool)
     log.claim()
     station.writer.open(None)
     before = threading.active_count()
     for number in range(20):
-        station.offer(Register(f"s{number}", unions("string"), "JSON"))
+        station.submit(Register(f"s{number}", unions("string"), "JSON"))
     station.writer.step()
-    assert threading.active_count() - before <= 1
-    until(lambda: len(station.outcomes) == 20, 30, "all answers")
+    assert threading.active_count() == before
+    assert not station.outcomes
+    assert len(station.timers) == 20
+    for seconds, timed_out in station.timers:
+        assert seconds == 0.25
+        timed_out()
+    assert len(station.outcomes) == 20
     told = {(each.code, each.message) for each in station.outcomes if isinstance(each, Refused)}
     assert told == {(503, f"Nothing was written. {SLOW}")}
     pool.close()

@@ -23,7 +23,7 @@ class Node(Framed):
     def heard(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit):
-            self.asked.append(said.command)
+            self.asked.append(said.request.command)
             if len(self.asked) == 1:
                 self.transport.close()
             else:
@@ -42,7 +42,7 @@ class Restarted(Node):
     def heard(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit) and len(self.asked) in {1, 2}:
-            self.asked.append(said.command)
+            self.asked.append(said.request.command)
             self.transport.close()
         else:
             super().heard(message)
@@ -102,12 +102,12 @@ class Kept(Framed):
     def heard(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit):
-            assert isinstance(said.command, Register)
-            self.heard_of.append((said.command.subject, said.doubt))
-            if said.command.subject == "end" and not said.doubt:
+            assert isinstance(said.request.command, Register)
+            self.heard_of.append((said.request.command.subject, said.in_doubt))
+            if said.request.command.subject == "end" and not said.in_doubt:
                 self.transport.close()
             else:
-                self.tell(Decided(said.number, Done(said.command.schema.encode(), 1)))
+                self.tell(Decided(said.number, Done(said.request.command.schema.encode(), 1)))
 
 
 def heard_of(path: Path, *commands: Register) -> list[tuple[str, bool]]:

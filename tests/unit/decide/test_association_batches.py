@@ -18,10 +18,11 @@ from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
-from registry.node.write.batch import Decider, Given, Planned
+from registry.node.write.batch import Decider, Planned
 from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
 from registry.workers.worker import WorkerProcess
+from tests.pending import pending
 
 COUNT = 60
 _offsets = count()
@@ -95,12 +96,12 @@ def test_a_batch_that_would_not_be_written_whole_is_refused() -> None:
         len(each.key) + len(each.value or b"")
         for each in decided(rows, command, characters=10**9, steps=10**9)[0].entries
     )
-    too_much = decider.decide(rows, [Given(command)], base=0, now=1, bytes_max=size)
+    too_much = decider.decide(rows, [pending(command)], base=0, now=1, bytes_max=size)
     assert not too_much.entries
     (refused,) = too_much.plans
     assert isinstance(refused, Refused)
     assert (refused.code, "at once" in refused.message) == (42212, True)
-    (done,) = decider.decide(rows, [Given(command)], base=0, now=1, bytes_max=2 * size).plans
+    (done,) = decider.decide(rows, [pending(command)], base=0, now=1, bytes_max=2 * size).plans
     assert isinstance(done, Planned)
     assert done.stop >= 2 * COUNT
 

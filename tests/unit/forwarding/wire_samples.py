@@ -29,7 +29,8 @@ from registry.domain.commands import (
     WantedAssociation,
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
-from registry.forwarding.messages import Batch, Outcomes, Standing, Wanted
+from registry.domain.pending_command import CommandRequest
+from registry.forwarding.messages import Batch, Outcomes, Standing
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
 RULES = RuleSet([Rule("m", mode="UPGRADE", type="T")], [Rule("d", type="T")], [Rule("e", type="T")], "now")
@@ -65,7 +66,7 @@ OUTCOMES = (
 MESSAGES = {
     **{f"command {place} {type(each).__name__}": each for place, each in enumerate(COMMANDS)},
     **{f"outcome {type(each).__name__}": each for each in OUTCOMES},
-    "batch": Batch([Wanted(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", later=True),
+    "batch": Batch([CommandRequest(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", later=True),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "standing": Standing("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
 }

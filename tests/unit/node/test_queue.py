@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import NotPrimary, Outcome, Register
-from registry.node.write.queue import Queue, Waiting
+from registry.domain.commands import NotPrimary, Outcome, Register, refused
+from registry.domain.errors import TOO_MANY_WRITES
+from registry.domain.pending_command import PendingCommand
+from registry.node.write.queue import Queue
+from tests.pending import pending
 
 LARGE = 2 * LARGE_BYTES
 
 
 class Trial:
     def __init__(self, bytes_max: int = 1 << 30) -> None:
-        self.told: list[Outcome] = []
+        self.replies: list[Outcome] = []
         self.queue = Queue(
-            lambda answers: self.told.extend(outcome for _, outcome in answers),
+            lambda replies: self.replies.extend(outcome for _, outcome in replies),
             lambda: 0.0,
             commands_max=100,
             bytes_max=bytes_max,
-            patience_s=1.0,
+            timeout_s=1.0,
         )
         self.queue.open()
 
-    def offer(self, subject: str, size: int = 0) -> bool:
-        return self.queue.offer(Register(subject, "x" * size), self.told.append, None)
+    def submit(self, subject: str, size: int = 0) -> bool:
+        """Return if the command waits, and was not refused."""
+        replies = len(self.replies)
+        self.queue.submit(pending(Register(subject, "x" * size)))
+        if len(self.replies) == replies:
+            return True
+        assert self.replies.pop() == refused(TOO_MANY_WRITES())
+        return False
 
     def take(self, bytes_max: float, count: int = 100) -> list[str]:
         return names(self.queue.take(count, bytes_max))
 
 
-def names(taken: list[Waiting]) -> list[str]:
+def names(taken: list[PendingCommand]) -> list[str]:
     found = []
     for each in taken:
         assert isinstance(each.command, Register)
@@ -39,9 +48,9 @@ def names(taken: list[Waiting]) -> list[str]:
 def test_batches_of_small_and_of_large_commands_alternate() -> None:
     trial = Trial()
     for number in range(3):
-        trial.offer(f"large{number}", LARGE)
+        trial.submit(f"large{number}", LARGE)
     for number in range(4):
-        trial.offer(f"small{number}", LARGE_BYTES // 2)
+        trial.submit(f"small{number}", LARGE_BYTES // 2)
     assert trial.take(LARGE_BYTES) == ["small0", "small1"]
     assert trial.take(LARGE_BYTES) == ["large0"]
     assert trial.take(LARGE_BYTES) == ["small2", "small3"]
@@ -52,7 +61,7 @@ def test_batches_of_small_and_of_large_commands_alternate() -> None:
 def test_large_commands_go_together_while_they_fit() -> None:
     trial = Trial()
     for number in range(3):
-        trial.offer(f"large{number}", LARGE)
+        trial.submit(f"large{number}", LARGE)
     assert trial.take(2 * LARGE) == ["large0", "large1"]
     assert trial.take(2 * LARGE) == ["large2"]
 
@@ -60,8 +69,8 @@ def test_large_commands_go_together_while_they_fit() -> None:
 def test_what_is_put_back_is_taken_first() -> None:
     trial = Trial()
     for number in range(2):
-        trial.offer(f"large{number}", LARGE)
-        trial.offer(f"small{number}")
+        trial.submit(f"large{number}", LARGE)
+        trial.submit(f"small{number}")
     taken = trial.queue.take(100, 1)
     trial.queue.put_back(taken, "")
     assert names(taken) == ["small0"]
@@ -70,17 +79,17 @@ def test_what_is_put_back_is_taken_first() -> None:
 
 def test_a_small_command_may_wait_where_no_large_one_may() -> None:
     trial = Trial(bytes_max=8 * LARGE)
-    while trial.offer("large", LARGE):
+    while trial.submit("large", LARGE):
         pass
-    assert trial.offer("small")
+    assert trial.submit("small")
     assert [trial.take(1) for _ in range(2)] == [["small"], ["large"]]
-    assert trial.offer("large", LARGE), "there is room again"
+    assert trial.submit("large", LARGE), "there is room again"
 
 
-def test_all_that_wait_are_told_when_the_queue_is_shut() -> None:
+def test_all_that_wait_get_a_reply_when_the_queue_is_shut() -> None:
     trial = Trial()
-    trial.offer("large", LARGE)
-    trial.offer("small")
+    trial.submit("large", LARGE)
+    trial.submit("small")
     trial.queue.shut()
-    assert trial.told == [NotPrimary(), NotPrimary()]
+    assert trial.replies == [NotPrimary(), NotPrimary()]
     assert len(trial.queue) == 0

@@ -36,7 +36,8 @@ from registry.domain.rows import layout
 from registry.domain.rows.memory_views import DictView
 from registry.encoder.keyset import Keyset
 from registry.node.replication.dedup import Memory
-from registry.node.write.batch import Decider, Given, Planned
+from registry.node.write.batch import Decider, Planned
+from tests.pending import pending
 
 SECRET = "plain-and-secret"
 META = Metadata(properties={"pw": SECRET, "owner": "bob"}, sensitive=["absent", "pw"])
@@ -55,7 +56,7 @@ class Registry:
         self.headers: list[bytes] = []
 
     def submit(self, command: Command, idempotency_key: IdempotencyKey | None = None) -> bytes:
-        given = [Given(command, idempotency_key)]
+        given = [pending(command, key=idempotency_key)]
         base = len(self.log)
         batch = self.decider.decide(self.rows, given, base=base, now=1, bytes_max=1 << 20)
         for number, entry in enumerate(batch.entries):
@@ -68,7 +69,9 @@ class Registry:
         return plan.reply
 
     def refusal(self, command: Command) -> Refused:
-        batch = self.decider.decide(self.rows, [Given(command)], base=len(self.log), now=1, bytes_max=1 << 20)
+        batch = self.decider.decide(
+            self.rows, [pending(command)], base=len(self.log), now=1, bytes_max=1 << 20
+        )
         plan = batch.plans[0]
         assert isinstance(plan, Refused), plan
         assert not batch.entries

@@ -1,0 +1,78 @@
+"""Commands under way: as processes send them to one another, and as a process holds them until the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from .admission import size_of
+from .commands import Command, IdempotencyKey, Outcome
+from .parsing.schema_queries import Facts
+
+
+class CommandRequest(msgspec.Struct, frozen=True):
+    """A command as it travels, from a reader to its node and from a secondary to the primary.
+
+    Nodes of other versions read it: members keep their names on the wire, and new ones need defaults
+    (``tests/unit/forwarding/test_wire_tags.py`` holds the bytes).
+    """
+
+    command: Command
+    # Seconds that the sender still waits for the reply.
+    remaining_s: float
+    # ``X-Request-ID`` of the client's request.
+    request_id: str = ""
+    # The same in every try. A node that ignores it decides each try as a new command.
+    idempotency_key: IdempotencyKey | None = msgspec.field(default=None, name="ticket")
+
+
+OnReply = Callable[[Outcome], None]
+
+
+def _ignore(outcome: Outcome) -> None:
+    pass
+
+
+@dataclass(slots=True, eq=False)
+class PendingCommand:
+    """A command that waits for its reply in this process."""
+
+    request: CommandRequest
+    # When its sender stops waiting, by the clock of event loops, which is ``time.monotonic()``.
+    deadline: float
+    # Called once, on the event loop.
+    reply: OnReply = _ignore
+    # Another node sent it because it takes this one for the primary, so it must not be forwarded again.
+    forwarded: bool = False
+    # It was sent before under its idempotency key, and may have been done.
+    in_doubt: bool = False
+    # The sender accepts :class:`Later` as a reply, if deciding takes long.
+    may_defer: bool = False
+    # The node that it was handed to last does it only once, however often it is sent under its key.
+    repeats: bool = False
+    # Answers to queries about schemas for which the writer postponed it, and the seconds of work they took.
+    facts: Facts = field(default_factory=dict)
+    spent_s: float = 0.0
+    # Bytes of memory.
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        """Measure the command, unless its size is known."""
+        self.size = self.size or size_of(self.request.command)
+
+    @property
+    def command(self) -> Command:
+        """The command itself."""
+        return self.request.command
+
+    def attempt(self, *, may_defer: bool = False, in_doubt: bool = False) -> PendingCommand:
+        """Return the same command for one try by one node, with a reply of its own."""
+        return PendingCommand(
+            self.request, self.deadline, in_doubt=in_doubt, may_defer=may_defer, size=self.size
+        )
+
+
+# Takes a command and returns at once; its ``reply`` is called exactly once.
+Submit = Callable[[PendingCommand], None]
