@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,16 +14,17 @@ from registry.domain import errors as e
 from registry.domain.commands import Associate, ChangeAssociations, Command, Dissociate, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
 from registry.domain.log_format.values import LIFECYCLES
-from registry.domain.model import DEFAULT_CONTEXT, Subject
-from registry.domain.queries import associations
+from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
+from registry.domain.queries import associations, entities, versions
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
+from registry.domain.queries.sorting import Search
 from registry.domain.rows.layout import View
 
 from .answers import Answer
 from .association_bodies import Wanted, change_requests, get_requests, resource_request
 from .listing import Listing
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation, Sought
 from .paging import page
 from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 
@@ -96,16 +97,28 @@ def delete(call: Call, view: View) -> Command:
     return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run)
 
 
-def get_batch(call: Call, view: View) -> Answer:
+def get_batch(call: Call, view: View) -> Sought[list[bytes]]:
     """``POST /associations:batchGet``: for each request, in order, its resource's associations; 207."""
-    results = [_got(view, each, call.args["includeSchemas"]) for each in get_requests(call.body)]
-    return Answer(msgspec.json.encode({"results": results}), 207)
+    requests, include_schemas = get_requests(call.body), call.args["includeSchemas"]
+
+    def search(view: View) -> Search[list[bytes]]:
+        results = []
+        for each in requests:
+            result = yield from _got(view, each, include_schemas)
+            results.append(msgspec.json.encode(result))
+            yield
+        return results
+
+    return Sought(search, lambda _, found: Answer(b'{"results":[' + b",".join(found) + b"]}", 207))
 
 
-def _got(view: View, wanted: Wanted, include_schemas: bool) -> dict[str, Any]:
+def _got(view: View, wanted: Wanted, include_schemas: bool) -> Search[dict[str, Any]]:
     resource = wanted.resource
     try:
-        found = wanted.filter.chosen(_of_resource(view, resource))
+        found = []
+        for each in _of_resource(view, resource, wanted.filter):
+            yield
+            found += [] if each is None else [each]
         first = found[0] if found else Association()
         named = (
             resource.name or first.resource_name,
@@ -116,31 +129,33 @@ def _got(view: View, wanted: Wanted, include_schemas: bool) -> dict[str, Any]:
             raise ASSOCIATION_INVALID("resourceId", ONE_RESOURCE)
     except RegistryError as error:
         return {"error": {"error_code": error.code, "message": error.message}}
-    infos = [_info(view, each, include_schemas) for each in found]
+    infos = []
+    for each in found:
+        schema = (yield from _latest_schema(view, each)) if include_schemas else None
+        infos.append(associations.info(each, schema))
     return {"result": associations.response(*named, resource.resource_type, infos)}
 
 
-def _of_resource(view: View, resource: ResourceRequest) -> Iterable[Association]:
-    """The associations of a resource: by its id, else by its name and namespace, which may be any.
+def _of_resource(view: View, resource: ResourceRequest, wanted: Filter) -> Iterator[Association | None]:
+    """Walk a resource's associations: by its id, else by its name and namespace, which may be any.
 
     Raises 42212, where Confluent says 500.
     """
     if resource.resource_id:
-        return associations.of_resource_id(view, resource.resource_id)
+        return associations.list_of_resource_id(view, resource.resource_id, wanted)
     if not resource.name:
         raise ASSOCIATION_INVALID("resourceId", "either resourceId or resourceName must be specified")
     if not resource.namespace:
         detail = "resourceNamespace is required when resourceName is specified"
         raise ASSOCIATION_INVALID("resourceNamespace", detail)
     if resource.name == ANY:
-        return ()
-    found = associations.list_named(view, resource.name, resource.namespace, Filter())
-    return (each for each in found if each is not None)
+        return iter(())
+    return associations.list_named(view, resource.name, resource.namespace, wanted)
 
 
-def _info(view: View, found: Association, include_schemas: bool) -> dict[str, Any]:
-    schema = associations.latest_schema(view, Subject.parse(found.subject)) if include_schemas else None
-    return associations.info(found, schema)
+def _latest_schema(view: View, found: Association) -> Search[bytes | None]:
+    latest = yield from versions.find_named(view, Subject.parse(found.subject), LATEST)
+    return None if latest is None else entities.schema_entity(latest.row)
 
 
 def change_batch(call: Call, view: View) -> Command:

@@ -19,8 +19,8 @@ from registry.api.app import create_app
 from registry.api.backend import ApiSettings, Slicing
 from registry.api.list_positions import STEP, Places
 from registry.api.listing import Cursor
-from registry.domain.log_format.records import context_key, schema_key
-from registry.domain.log_format.values import schema_value
+from registry.domain.log_format.records import clear_subject_key, config_key, context_key, schema_key
+from registry.domain.log_format.values import clear_subject_value, config_value, schema_value
 from registry.domain.model import Subject
 from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import DictView
@@ -259,6 +259,7 @@ class Streaming:
         self.app = create_app(self.backend, ApiSettings(slicing=slicing))
         self.pieces: asyncio.Queue[Message] = asyncio.Queue(1)
         self.gone = asyncio.Event()
+        self.bodies: list[bytes] = []
 
     def fill(self, subjects: int, size: int = 0) -> None:
         for number in range(subjects):
@@ -267,14 +268,16 @@ class Streaming:
             self.backend.append(schema_key(subject, 1), schema_value(subject, 1, number + 1, text))
 
     async def receive(self) -> Message:
+        if self.bodies:
+            return {"type": "http.request", "body": self.bodies.pop()}
         await self.gone.wait()
         return {"type": "http.disconnect"}
 
     async def get(self, target: str) -> None:
         path, _, query = target.partition("?")
         scope = {
-            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
-            "query_string": query.encode(), "headers": [], "root_path": "",
+            "type": "http", "method": "POST" if self.bodies else "GET", "path": path,
+            "raw_path": path.encode(), "query_string": query.encode(), "headers": [], "root_path": "",
         }  # fmt: skip
         await self.app(scope, self.receive, self.pieces.put)
 
@@ -410,6 +413,9 @@ def versions_under(backend: ListBackend, subject: Subject, count: int, *, delete
         ("/schemas/ids/1?includeSubjects=true", 200),
         ("/schemas/ids/1?subject=elsewhere", 200),
         ("/schemas/ids/1/versions?subject=elsewhere&limit=1", 200),
+        ("/schemas/ids/1/schema?subject=again", 200),
+        ("/schemas/ids/2?subject=:.forgotten:", 404),
+        ("/schemas/ids/2/subjects?subject=:.forgotten:s", 404),
         ("/schemas/guids/{guid}/ids", 200),
         ("/schemas/guids/00000000000000000000000000000000", 404),
         ("/subjects/gone/versions", 404),
@@ -428,10 +434,39 @@ def test_others_are_served_between_the_rows_that_an_answer_needs(target: str, st
             streaming.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, '"string"'))
             streaming.backend.append(context_key(context), b"{}")
     versions_under(streaming.backend, Subject(".", "gone"), 150, deleted=True)
+    for version in range(1, 151):
+        for subject, schema_id in ((Subject(".", "again"), 1), (Subject(".forgotten", f"s{version}"), 2)):
+            value = schema_value(subject, version, schema_id, '"string"', deleted=True)
+            streaming.backend.append(schema_key(subject, version), value)
+    forgotten = Subject(".forgotten", "")
+    streaming.backend.append(clear_subject_key(forgotten), clear_subject_value(forgotten))
     guid = orjson.loads(turns_of(streaming, "/subjects/s00000/versions/1")[1][1]["body"])["guid"]
     turns, messages = turns_of(streaming, target.format(guid=guid))
     assert messages[0]["status"] == status
     assert turns > 50
+
+
+def test_others_are_served_between_the_resources_of_a_batch() -> None:
+    streaming = Streaming(ROW_BY_ROW)
+    streaming.bodies = [orjson.dumps({"requests": [{"resourceId": "none"}] * 150})]
+    turns, messages = turns_of(streaming, "/associations:batchGet")
+    assert messages[0]["status"] == 207
+    assert len(orjson.loads(messages[1]["body"])["results"]) == 150
+    assert turns > 50
+
+
+def test_others_are_served_while_the_subjects_that_aliases_lead_to_are_sorted() -> None:
+    streaming = Streaming(ROW_BY_ROW)
+    for number in range(150):
+        alias = Subject(".", f"alias{number * 7 % 150:03}")
+        members = {"alias": f"s{number:03}"}
+        streaming.backend.append(config_key(alias), config_value(alias, members))
+    subject = Subject(".", "s075")
+    streaming.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, '"string"'))
+    turns, messages = turns_of(streaming, "/schemas?aliases=true&subjectPrefix=alias")
+    found = orjson.loads(b"".join(each.get("body", b"") for each in messages))
+    assert [each["subject"] for each in found] == ["s075"]
+    assert turns > 120  # each alias is read, then sorted
 
 
 def test_an_id_has_its_subjects_sorted_whatever_the_slices() -> None:

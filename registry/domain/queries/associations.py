@@ -21,7 +21,6 @@ from registry.domain.model import Subject
 from registry.domain.rows import layout
 from registry.domain.rows.layout import View
 
-from . import entities, versions
 from .association_rules import AssociationRules
 from .sorting import ordered
 
@@ -297,9 +296,3 @@ def response(
         "associations": infos,
     }
     return {name: value for name, value in members.items() if value}
-
-
-def latest_schema(view: View, subject: Subject) -> bytes | None:
-    """Return the ``Schema`` of the latest version of a subject, where there is one."""
-    found = versions.latest(view, subject)
-    return None if found is None else entities.schema_entity(found.row)

@@ -6,7 +6,7 @@ it is resumed, and what does not change meanwhile is listed exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from registry.domain.model import Subject
@@ -16,7 +16,7 @@ from registry.domain.rows.layout import VersionRow, View
 
 from . import entities, scope, subject_order, versions
 from .associations import Association, Filter
-from .sorting import ordered, sorted_names
+from .sorting import held_and_sorted, ordered
 from .subject_order import Found, Prefix
 from .versions import Registered
 
@@ -107,7 +107,7 @@ class Schemas(NamedTuple):
         filtered = self.rule_type or self.with_aliases or self.wanted.given
         leaps = None if filtered else _leaps(view, skip, self._items, deleted=self.deleted)
         walk = subject_order.subjects(view, Prefix.parse(self.prefix), last, leaps)
-        for subject in _with_targets(walk, [*aliases], last):
+        for subject in _with_targets(walk, aliases, last):
             if subject is None:
                 yield None
             else:
@@ -174,23 +174,32 @@ def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None
 
 
 def _with_targets(
-    walk: Iterator[Found | None], targets: list[Subject], after: Subject | None
+    walk: Iterator[Found | None], targets: Iterable[Subject], after: Subject | None
 ) -> Iterator[Subject | None]:
     """Merge further subjects into a walk over subjects; those that come twice are there once."""
     rank = subject_order.rank
-    coming = targets if after is None else [each for each in targets if rank(each) > rank(after)]
-    waiting = sorted(coming, key=rank, reverse=True)
+    begin = None if after is None else rank(after)
+    coming = (each if begin is None or rank(each) > begin else None for each in targets)
+    waiting = held_and_sorted(coming, rank)
+    target: Subject | None = None
+    for target in waiting:
+        if target is not None:
+            break
+        yield None
     for found in walk:
         if found is None:
             yield None
             continue
         subject = found[0]
-        while waiting and rank(waiting[-1]) < rank(subject):
-            yield waiting.pop()
-        if waiting and waiting[-1] == subject:
-            waiting.pop()
+        while target is not None and rank(target) < rank(subject):
+            yield target
+            target = next(waiting, None)
+        if target == subject:
+            target = next(waiting, None)
         yield subject
-    yield from reversed(waiting)
+    if target is not None:
+        yield target
+        yield from waiting
 
 
 def version_numbers(
@@ -239,7 +248,7 @@ def versions_of_id(
 def subjects_of_id(view: View, context: str, schema_id: int) -> Iterator[str | None]:
     """Walk the names of an id's subjects, sorted."""
     found = versions_of_id(view, context, schema_id)
-    return sorted_names(each.found.subject.qualified if each else None for each in found)
+    return held_and_sorted(each.found.subject.qualified if each else None for each in found)
 
 
 def _is_last(view: View, found: Registered, schema_id: int) -> Generator[None, None, bool]:

@@ -7,7 +7,7 @@ that it looks at, for the same reason, and returns what it found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from heapq import merge
 from typing import Any, TypeVar
 
@@ -59,19 +59,19 @@ def _least(kept: dict[_K, _T], count: int) -> list[tuple[_K, _T]]:
     return [(place, kept[place]) for place in sorted(kept)[:count]]
 
 
-def sorted_names(walk: Iterator[str | None]) -> Iterator[str | None]:
-    """Yield all texts of a walk in order; they are held in memory, sorted a batch at a time."""
-    runs: list[list[str]] = [[]]
+def held_and_sorted(walk: Iterable[_T | None], key: Callable[[_T], Any] | None = None) -> Iterator[_T | None]:
+    """Yield all items of a walk in order; they are held in memory, sorted a batch at a time."""
+    runs: list[list[Any]] = [[]]
     for each in walk:
         yield None
         if each is None:
             continue
         runs[-1].append(each)
         if len(runs[-1]) == BATCH:
-            runs[-1].sort()
+            runs[-1].sort(key=key)
             runs.append([])
-    runs[-1].sort()
-    yield from merge(*runs)
+    runs[-1].sort(key=key)
+    yield from merge(*runs, key=key)
 
 
 def first(walk: Iterator[_T | None]) -> Search[_T | None]:

@@ -150,13 +150,16 @@ def subject_at(key: bytes, value: bytes) -> Subject:
     return Subject(context_text, name_text)
 
 
-def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
-    """Yield all versions with this id in a context, the oldest record first."""
+def walk_of_id(view: View, context: str, schema_id: int) -> Iterator[Registered | None]:
+    """Walk the versions with this id in a context, the oldest record first."""
     prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
     for key, _ in layout.scan(view, prefix):
-        found = at(view, layout.version_key_of_id(key, prefix, packed))
-        if found is not None:
-            yield found
+        yield at(view, layout.version_key_of_id(key, prefix, packed))
+
+
+def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
+    """Yield the versions of :func:`walk_of_id`."""
+    return (each for each in walk_of_id(view, context, schema_id) if each is not None)
 
 
 def by_id(view: View, context: str, schema_id: int) -> Registered | None:
@@ -172,24 +175,30 @@ def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered 
     """
     subject = Subject.parse(scope)
     if subject.is_context:
-        return by_id(view, subject.context, schema_id)
+        return (yield from first(walk_of_id(view, subject.context, schema_id)))
     if subject.context != DEFAULT_CONTEXT:
-        return of_id_in(view, subject, schema_id)
+        return (yield from find_id_in(view, subject, schema_id))
     for context in contexts(view):
         yield
-        found = of_id_in(view, Subject(context, subject.name), schema_id) if context is not None else None
-        if found is not None:
-            return found
-    return by_id(view, DEFAULT_CONTEXT, schema_id)
+        if context is not None:
+            found = yield from find_id_in(view, Subject(context, subject.name), schema_id)
+            if found is not None:
+                return found
+    return (yield from first(walk_of_id(view, DEFAULT_CONTEXT, schema_id)))
 
 
-def of_id_in(view: View, subject: Subject, schema_id: int) -> Registered | None:
-    """Return the version of a subject that was recorded last with this id."""
-    first = by_id(view, subject.context, schema_id)
-    if first is None:
+def find_id_in(view: View, subject: Subject, schema_id: int) -> Search[Registered | None]:
+    """Search for the version of a subject that was recorded last with this id."""
+    of_id = yield from first(walk_of_id(view, subject.context, schema_id))
+    if of_id is None:
         return None
-    held = [each for each in of_content_in(view, subject, first.row.md5) if each.row.schema_id == schema_id]
-    return max(held or _clashing(view, subject, schema_id), key=lambda each: each.row.offset, default=None)
+    newest = None
+    for each in walk_of_content_in(view, subject, of_id.row.md5):
+        yield
+        if each is not None and each.row.schema_id == schema_id:
+            newest = each if newest is None or each.row.offset > newest.row.offset else newest
+    clashing = [] if newest is not None else _clashing(view, subject, schema_id)
+    return max(clashing, key=lambda each: each.row.offset, default=newest)
 
 
 def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
@@ -229,12 +238,18 @@ def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
             yield found
 
 
-def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
-    """Return the versions of one content under one subject, ascending, soft-deleted ones included."""
+def walk_of_content_in(view: View, subject: Subject, md5: bytes) -> Iterator[Registered | None]:
+    """Walk the versions of one content under one subject, ascending, soft-deleted ones included."""
     prefix = layout.guid_prefix(subject.context, md5) + layout.part(subject.name)
-    numbers = [layout.unnumber(key[-4:]) for key, _ in layout.scan(view, prefix)]
-    found = ((number, get(view, subject, number)) for number in numbers)
-    return [Registered(subject, number, row) for number, row in found if row is not None]
+    for key, _ in layout.scan(view, prefix):
+        number = layout.unnumber(key[-4:])
+        row = get(view, subject, number)
+        yield None if row is None else Registered(subject, number, row)
+
+
+def of_content_in(view: View, subject: Subject, md5: bytes) -> list[Registered]:
+    """Return the versions of :func:`walk_of_content_in`."""
+    return [each for each in walk_of_content_in(view, subject, md5) if each is not None]
 
 
 def by_guid(view: View, md5: bytes) -> Search[Registered | None]:
