@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import uvloop
 
 from registry.http1.answers import Answer
-from registry.http1.exchange import App, Receive, Send
 from registry.http1.server import Server
+from registry.http1.service import App, Receive, Send
 from registry.observe.observed import Observed
 from registry.processes.sockets import listen
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from registry.api.answers import standing
+from registry.api.answers import common_headers
 from registry.api.app import route_of
 from registry.api.backend import ApiSettings
 from registry.api.cors import Cors
 from registry.api.response_headers import ResponseHeaders
-from registry.http1.exchange import App
 from registry.http1.limits import Limits
-from registry.http1.server import Quick, Server
+from registry.http1.request import Header
+from registry.http1.server import Server
+from registry.http1.service import App, FastPath
 from registry.observe.observed import Observed
 
 
@@ -22,18 +23,22 @@ def public_server(
     *,
     applied: Callable[[], int],
     observed: Observed,
-    quick: Quick = lambda _: None,
+    fast_path: FastPath = lambda _: None,
 ) -> Server:
     """Return the server of ``app``; must be called on its event loop.
 
-    ``applied`` returns the offset that answers carry, ``quick`` answers what it can before ``app`` is asked.
+    ``applied`` returns the offset that answers carry, ``fast_path`` may answer a request instead of ``app``.
     """
     cors, extra = Cors(settings.cors_origins), ResponseHeaders(settings.response_headers)
+
+    def headers(request: Iterable[Header]) -> Iterable[Header]:
+        return extra.applied((*common_headers(request, applied()), *cors.headers(request)))
+
     return Server(
         app,
         limits=limits,
-        quick=quick,
+        fast_path=fast_path,
         observe=observed,
         route_of=route_of,
-        standing=lambda request: extra.applied((*standing(request, applied()), *cors.headers(request))),
+        common_headers=headers,
     )

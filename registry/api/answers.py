@@ -43,7 +43,7 @@ def request_id(headers: Iterable[Header]) -> bytes:
     return given[0] if len(given) == 1 and given[0] else str(uuid.uuid4()).encode()
 
 
-def standing(request: Iterable[Header], offset: int) -> tuple[Header, ...]:
+def common_headers(request: Iterable[Header], offset: int) -> tuple[Header, ...]:
     """The headers that every answer to a request with these headers has; ``offset``: the applied one."""
     own = ((b"x-request-id", request_id(request)), (b"x-registry-offset", b"%d" % offset))
     return (*STANDARD_HEADERS, *own)

@@ -1,4 +1,4 @@
-"""The bytes of answers."""
+"""Responses as bytes: status line, headers and errors."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ _ERROR_TYPE = b"content-type: application/vnd.schemaregistry.v1+json\r\n"
 _RETRY = b"retry-after: 1\r\n"
 
 
-# Larger answers are written in slices of this size. Each slice is copied into the kernel while others wait.
+# Larger answers are written in slices of this size, since copying one into the kernel blocks the event loop.
 LARGE_ANSWER_BYTES = 64 * 1024
-# Of what is remembered of large answers: the requests, and the length of each.
+# Number and length of the request targets remembered for large answers.
 _TARGETS_MAX, _TARGET_BYTES_MAX = 2048, 512
 
 
 class Answer(NamedTuple):
-    """A whole answer, ready to be sent; ``headers`` are printed lines without length, date and connection."""
+    """A complete answer; ``headers`` are encoded lines without length, date and connection."""
 
     status: int
     headers: bytes
     body: bytes
-    route: str = ""
-    """The template of the path that served it, for metrics."""
+    route: str = ""  # the path template that served it, for metrics
 
 
 class LargeAnswers:
-    """Remembers which requests had large answers lately, because they will have such again."""
+    """Remembers which requests had large answers recently, because they will probably have them again."""
 
     def __init__(self) -> None:
         self._sizes: dict[bytes, int] = {}
 
     def size(self, target: bytes) -> int | None:
-        """Return how large the answer was, if it was large."""
+        """Return the size of the last answer if it was large."""
         return self._sizes.get(target)
 
     def note(self, target: bytes, size: int) -> None:
@@ -57,44 +56,44 @@ class LargeAnswers:
 
 
 Answered = Callable[[Answer | None], None]
+# A deferred answer: calls its argument once, with the answer or with ``None``.
 Later = Callable[[Answered], None]
-"""An answer that has to be waited for: calls what it is given, once, with it or with ``None``."""
 
 
 def status_line(status: int) -> bytes:
-    """The first line of an answer."""
+    """Return the first line of an answer."""
     return _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
 
 
 def lines(headers: Iterable[Header]) -> bytes:
-    """Headers as they stand on the wire. Line breaks inside them cannot pass."""
+    """Encode headers; line breaks in values are replaced by spaces."""
     return b"".join(
         b"%s: %s\r\n" % (name, value.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in value else value)
         for name, value in headers
     )
 
 
-def refusal(error: RegistryError, standing: Iterable[Header] = ()) -> Answer:
-    """``error`` in the documented shape; ``standing``: the headers that every answer has."""
+def refusal(error: RegistryError, common_headers: Iterable[Header] = ()) -> Answer:
+    """Return ``error`` as an answer in the documented format, with the headers that every answer has."""
     body = orjson.dumps({"error_code": error.code, "message": error.message})
     retry = _RETRY if error.status == 503 else b""
-    return Answer(error.status, _ERROR_TYPE + retry + lines(standing), body)
+    return Answer(error.status, _ERROR_TYPE + retry + lines(common_headers), body)
 
 
 def printed_head(answer: Answer, *more: bytes) -> bytes:
-    """Return what goes over the wire ahead of the body; ``more``: printed headers."""
+    """Encode status line and headers; ``more``: further encoded headers."""
     return b"%s%s%scontent-length: %d\r\n\r\n" % (
         status_line(answer.status), answer.headers, b"".join(more), len(answer.body),
     )  # fmt: skip
 
 
 def persistence(request: Request, last: bool) -> bytes:
-    """Return the ``Connection`` header where it has to be said; ``last``: the connection ends."""
+    """Return the ``Connection`` header if one is needed; ``last``: the connection closes."""
     if last:
         return b"connection: close\r\n"
     return b"connection: keep-alive\r\n" if request.version == "1.0" else b""
 
 
 def date_line() -> bytes:
-    """The ``Date`` header of this second."""
+    """Return the ``Date`` header for the current second."""
     return b"date: %s\r\n" % formatdate(usegmt=True).encode()

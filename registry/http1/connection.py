@@ -4,8 +4,8 @@ Requests are received whole before they are served, so that a slow sender occupi
 connection. One is served at a time. What a client has sent ahead stays unparsed until the requests before it
 are answered; nothing more is read from the socket meanwhile.
 
-``deadline`` is when the connection will have used up its time (event-loop time); the server looks at it every
-now and then. A client that has read or sent enough until then gets as much time again.
+``deadline`` is the event-loop time at which the connection has used up its time; the server checks it a few
+times a second. A client that has read or sent enough by then gets as much time again.
 """
 
 from __future__ import annotations
@@ -13,39 +13,48 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
 from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal
 from .exchange import Exchange
-from .framing import BROKEN
 from .inflow import Inflow
-from .parsing import Stage
+from .output import Output
+from .parsing import BROKEN, Stage
 from .reading import RequestReader
 from .request import Request
-from .writing import Output
-
-if TYPE_CHECKING:
-    from .server import Server
+from .service import Service
 
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Connection(asyncio.Protocol):
-    """The protocol of one connection; made by :class:`.server.Server`."""
+    """The protocol of one connection.
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._limits = server.limits
+    ``on_open`` is called with the connection and returns false if it is to be refused; ``on_close`` is called
+    when it has closed.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        on_open: Callable[[Connection], bool],
+        on_close: Callable[[Connection], None],
+    ) -> None:
+        self._service = service
+        self._on_open = on_open
+        self._on_close = on_close
+        self._limits = service.limits
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
-        self._reader = RequestReader(server.limits)
+        self._reader = RequestReader(service.limits)
         self._inflow: Inflow = cast("Inflow", None)
         self.output: Output = cast("Output", None)
-        self._serving: object = None  # what answers the request that is being served
-        self._body_mark = 0  # of the body's bytes, when the deadline was set
+        self._serving: object = None  # the task or callback that answers the current request
+        self._body_mark = 0  # body bytes received when the deadline was set
         self._lingering = False
         self.deadline = math.inf
         self.client: tuple[str, int] | None = None
@@ -55,43 +64,43 @@ class Connection(asyncio.Protocol):
     # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the clock; a connection too many is refused at once."""
+        """Start the clock, or refuse the connection if there are too many."""
         self._transport = cast("asyncio.Transport", transport)
-        server, reader = self._server, self._reader
-        self._inflow = Inflow(self._transport, reader, server.intake, server.turns, self._go_on)
-        self.output = Output(self._transport, server.unread, reader)
+        service, reader = self._service, self._reader
+        self._inflow = Inflow(self._transport, reader, service.intake, service.turns, self._go_on)
+        self.output = Output(self._transport, service.unread, reader)
         peer = transport.get_extra_info("peername")
         self.client = (peer[0], peer[1]) if isinstance(peer, tuple) else None
-        self.deadline = self._server.now + self._limits.header_timeout_s
-        if not self._server.joined(self):
+        self.deadline = service.now + self._limits.header_timeout_s
+        if not self._on_open(self):
             self._refuse_rest(UNAVAILABLE("There are too many connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything; what is being served runs to its end, unheard."""
+        """Free everything; a request that is being served runs to its end, and its answer is dropped."""
         self.closed = True
         self._reader.close()
         self._inflow.close()
         self.output.close()
         if self._serving is None:
             self._inflow.answered()
-        self._server.left(self)
+        self._on_close(self)
         if self.gone is not None and not self.gone.done():
             self.gone.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, and serve what is complete."""
+        """Parse the data and serve complete requests."""
         stage = self._reader.parser.stage
         self._reader.take(data)
         self._inflow.received(len(data))
         self._received(stage)
 
     def _go_on(self) -> None:
-        """Parse what was sent ahead."""
+        """Parse data that the client has sent ahead."""
         self._reader.go_on()
         self._received(None)
 
     def _received(self, before: Stage | None) -> None:
-        """Serve what was parsed, or give the client time for what is missing."""
+        """Serve parsed requests, or give the client time to send the rest of one."""
         self._serve_next()
         parser = self._reader.parser
         if self._serving is None and parser.stage is not before:
@@ -102,7 +111,7 @@ class Connection(asyncio.Protocol):
                 self.output.write(_CONTINUE)
 
     def eof_received(self) -> bool:
-        """The client has sent all it wants to; it may still read what it asked for."""
+        """Handle a client that closed its sending side; it may still read its answers."""
         if self._lingering:
             return False
         if self._reader.parser.stage is not Stage.IDLE:
@@ -111,12 +120,12 @@ class Connection(asyncio.Protocol):
         return bool(self._reader.requests) or self._serving is not None
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as we write."""
+        """Handle a client that reads more slowly than we write."""
         self.output.pause()
         self._set_deadline()
 
     def resume_writing(self) -> None:
-        """The client has read."""
+        """Handle a client that has caught up."""
         self.output.resume()
         self._set_deadline()
         if self._serving is None:
@@ -125,7 +134,7 @@ class Connection(asyncio.Protocol):
     # --- serving
 
     def _serve_next(self) -> None:
-        """Serve what waits until something takes longer, or nobody reads the answers."""
+        """Serve waiting requests until one is not answered at once, or the client does not read."""
         waiting = self._reader.requests
         while waiting and self._serving is None and not (self.output.behind or self.closed):
             request = waiting.popleft()
@@ -133,12 +142,12 @@ class Connection(asyncio.Protocol):
                 self._refuse(request)
                 return
             began = time.perf_counter()
-            size = self._server.large_answers.size(request.target)
+            size = self._service.large_answers.size(request.target)
             if size is None:
                 self._serve(request, began)
             else:
                 self._begin(request)
-                self._server.turns.call(size, partial(self._serve_in_turn, request, began))
+                self._service.turns.call(size, partial(self._serve_in_turn, request, began))
         self._inflow.update(serving=self._serving is not None)
 
     def _serve_in_turn(self, request: Request, began: float) -> None:
@@ -150,7 +159,7 @@ class Connection(asyncio.Protocol):
             self._serve_next()
 
     def _serve(self, request: Request, began: float) -> None:
-        answer = self._server.quick(request)
+        answer = self._service.fast_path(request)
         if answer is None:
             self._exchange(request, began)
         elif isinstance(answer, Answer):
@@ -160,15 +169,15 @@ class Connection(asyncio.Protocol):
             answer(partial(self._answered, request, began))
 
     def _exchange(self, request: Request, began: float) -> None:
-        exchange = Exchange(self._server, self, request, began)
-        self._begin(self._server.loop.create_task(exchange.run()))
+        exchange = Exchange(self._service, self, request, began)
+        self._begin(self._service.loop.create_task(exchange.run()))
 
     def _begin(self, serving: object) -> None:
         self._serving = serving
         self.deadline = math.inf
 
     def _answered(self, request: Request, began: float, answer: Answer | None) -> None:
-        """Send an answer that had to be waited for; without one, ask the application."""
+        """Send an answer that was deferred; if there is none, let the application answer."""
         if answer is None:
             self._exchange(request, began)
             return
@@ -181,25 +190,25 @@ class Connection(asyncio.Protocol):
 
     def _send(self, request: Request, answer: Answer, began: float) -> None:
         if len(answer.body) > LARGE_ANSWER_BYTES:
-            self._server.large_answers.note(request.target, len(answer.body))
-            exchange = Exchange(self._server, self, request, began)
-            self._begin(self._server.loop.create_task(exchange.give(answer)))
+            self._service.large_answers.note(request.target, len(answer.body))
+            exchange = Exchange(self._service, self, request, began)
+            self._begin(self._service.loop.create_task(exchange.send(answer)))
             return
         last = self.is_last(request)
-        head = printed_head(answer, self._server.date_line, persistence(request, last))
+        head = printed_head(answer, self._service.date_line, persistence(request, last))
         self.output.write(head + answer.body)
         seconds = time.perf_counter() - began
-        self._server.observe(request, answer.status, seconds, len(answer.body), answer.route)
+        self._service.observe(request, answer.status, seconds, len(answer.body), answer.route)
         self._after(last)
 
     def is_last(self, request: Request) -> bool:
-        """Check that the connection ends with the answer to ``request``."""
+        """Return true if the connection closes after the answer to ``request``."""
         reader = self._reader
         ahead = reader.requests or reader.ahead_bytes
-        return not request.keep_alive or (not ahead and (reader.closed or self._server.stopping))
+        return not request.keep_alive or (not ahead and (reader.closed or self._service.stopping))
 
     def served(self, last: bool) -> None:
-        """Go on after the application's answer, or close after the ``last`` one."""
+        """Continue after an exchange has answered; close if its answer was the ``last``."""
         self._serving = None
         self._after(last)
         self._serve_next()
@@ -215,18 +224,18 @@ class Connection(asyncio.Protocol):
     # --- refusing, deadlines, closing
 
     def _refuse_rest(self, error: RegistryError) -> None:
-        """Answer what came before, then ``error``, then read no more."""
+        """Answer the requests that came before, then send ``error`` and stop reading."""
         self._reader.refuse(error)
         if self._serving is None:
             self._serve_next()
 
     def _refuse(self, error: RegistryError) -> None:
-        answer = refusal(error, self._server.standing(self._reader.parser.headers))
+        answer = refusal(error, self._service.common_headers(self._reader.parser.headers))
         self._inflow.answered()
-        head = printed_head(answer, self._server.date_line, b"connection: close\r\n")
+        head = printed_head(answer, self._service.date_line, b"connection: close\r\n")
         self.output.write(head + answer.body)
-        self._server.observe(None, answer.status, 0.0, len(answer.body), "")
-        # Closing now would reset the connection under a client that still sends, and lose the refusal.
+        self._service.observe(None, answer.status, 0.0, len(answer.body), "")
+        # Closing now would reset the connection of a client that is still sending, and lose the refusal.
         self._lingering = True
         self._set_deadline()
         self._inflow.update(serving=False)
@@ -234,7 +243,7 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
 
     def _set_deadline(self) -> None:
-        limits, now, stage = self._limits, self._server.now, self._reader.parser.stage
+        limits, now, stage = self._limits, self._service.now, self._reader.parser.stage
         if self._lingering:
             self.deadline = now + limits.linger_timeout_s
         elif self.output.behind:
@@ -256,7 +265,7 @@ class Connection(asyncio.Protocol):
         if self._inflow.waits_for_room:
             self._refuse_rest(UNAVAILABLE("Too many large requests at once"))
         elif self._has_progressed():
-            self.deadline = self._server.now + self._limits.body_timeout_s
+            self.deadline = self._service.now + self._limits.body_timeout_s
         elif self._lingering or self.output.behind or self._reader.closed:
             self.output.abort()
         elif stage is Stage.BODY:
@@ -267,19 +276,19 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _has_progressed(self) -> bool:
-        """Check that the client has read or sent at the least rate since the deadline was set."""
+        """Return true if the client has kept up the minimum rate since the deadline was set."""
         least = self._limits.rate_bytes_min * self._limits.body_timeout_s
         if self.output.behind and not self._lingering:
             return self.output.read_since() >= least
         if self._reader.parser.stage is Stage.BODY:
             before, self._body_mark = self._body_mark, self._reader.parser.body_bytes
             if self._inflow.holds_up_others:
-                # Else a few clients that send next to nothing would keep all others from sending at all.
+                # Otherwise a few clients that send next to nothing would keep all others from sending.
                 least = max(least, self._reader.parser.body_bytes_max / 2)
             return self._body_mark - before >= least
         return False
 
     def stop(self) -> None:
-        """Close if nothing is under way; else the last answer closes it."""
+        """Close if idle; otherwise the last answer closes the connection."""
         if self._reader.idle and not (self._serving or self._lingering):
             self._transport.close()

@@ -1,13 +1,13 @@
 """One request through the ASGI application.
 
-The application may stream an answer's body: it sends ``http.response.body`` with ``more_body`` as often as it
-likes, and each ``send`` returns once the client has read enough of what was sent before. So about one slice
-(``LARGE_ANSWER_BYTES``) of an answer waits in the transport. A body that is given at once is cut into slices
-and waits in the same way. Without a ``content-length`` a streamed body is chunked for HTTP/1.1, and ends with
-the connection for HTTP/1.0. Other connections have their turn after every slice.
+The application may stream a response body: it sends ``http.response.body`` with ``more_body`` any number of
+times, and each ``send`` returns once the client has read enough of the previous data. At any time about one
+slice (``LARGE_ANSWER_BYTES``) of an answer is buffered in the transport. A body sent in one message is cut
+into slices in the same way. Without a ``content-length``, a streamed body is chunked for HTTP/1.1 and ends
+with the connection for HTTP/1.0. Other connections get their turn after every slice.
 
-When the client has gone, ``send`` raises :class:`ClientGone` (an ``OSError``, as ASGI 2.4 demands). It ends a
-producer at its next slice, or at once if the producer was waiting for the client to read.
+When the client has disconnected, ``send`` raises :class:`ClientGone` (an ``OSError``, as ASGI 2.4 requires):
+at the next slice, or at once if the application was waiting for the client to read.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from registry.domain.errors import RegistryError
@@ -31,30 +31,40 @@ from .answers import (
     refusal,
     status_line,
 )
+from .output import Output
 from .request import Header, Request
+from .service import Message, Service
 
-if TYPE_CHECKING:
-    from .connection import Connection
-    from .server import Server
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-
-_BODILESS = {204, 304}
+_BODILESS_STATUS = {204, 304}
 _log = logging.getLogger(__name__)
 
 
 class ClientGone(ConnectionResetError):
-    """The client has closed its connection; nobody will read the rest of the answer."""
+    """The client has disconnected; nobody will read the rest of the answer."""
+
+
+class Client(Protocol):
+    """The connection on which a request has come."""
+
+    output: Output
+    client: tuple[str, int] | None
+    closed: bool
+    gone: asyncio.Future[None] | None
+
+    def is_last(self, request: Request) -> bool:
+        """Return true if the connection closes after the answer to ``request``."""
+        ...
+
+    def served(self, last: bool) -> None:
+        """Continue after an exchange has answered; close if its answer was the ``last``."""
+        ...
 
 
 class Exchange:
     """Runs the application for one request and writes its answer."""
 
-    def __init__(self, server: Server, connection: Connection, request: Request, began: float) -> None:
-        self._server = server
+    def __init__(self, service: Service, connection: Client, request: Request, began: float) -> None:
+        self._service = service
         self._connection = connection
         self._output = connection.output
         self._request = request
@@ -65,37 +75,37 @@ class Exchange:
         self._head_sent = False
         self._done = False
         self._chunked = False
-        self._silent = False
+        self._bodiless = False
         self._last = not request.keep_alive
         self._bytes = 0
 
     async def run(self) -> None:
-        """Serve, and tell the connection.
+        """Call the application, then notify the connection.
 
-        A failing application is a 500, or a broken connection if it had begun to answer.
+        If the application fails, send a 500, or abort the connection if its answer has begun.
         """
         scope = self._scope()
         try:
-            await self._server.app(scope, self._receive, self._send)
+            await self._service.app(scope, self._receive, self._send)
         except ClientGone:
             pass
         except Exception:
             _log.exception("unexpected error in %s %s", self._request.method.decode(), scope["path"])
         if not (self._done or self._output.closed):
             await self._fail()
-        seconds, route = time.perf_counter() - self._began, self._server.route_of(scope)
-        self._server.observe(self._request, self._status, seconds, self._bytes, route)
+        seconds, route = time.perf_counter() - self._began, self._service.route_of(scope)
+        self._service.observe(self._request, self._status, seconds, self._bytes, route)
         self._connection.served(self._last)
 
-    async def give(self, answer: Answer) -> None:
-        """Send a large answer that is ready, and tell the connection."""
-        server, connection, request = self._server, self._connection, self._request
+    async def send(self, answer: Answer) -> None:
+        """Send a large answer that is ready, then notify the connection."""
+        service, connection, request = self._service, self._connection, self._request
         last = connection.is_last(request)
-        head = printed_head(answer, server.date_line, persistence(request, last))
+        head = printed_head(answer, service.date_line, persistence(request, last))
         with suppress(ClientGone):
             await self._stream(head, answer.body)
         seconds = time.perf_counter() - self._began
-        server.observe(request, answer.status, seconds, len(answer.body), answer.route)
+        service.observe(request, answer.status, seconds, len(answer.body), answer.route)
         connection.served(last)
 
     def _scope(self) -> dict[str, Any]:
@@ -113,7 +123,7 @@ class Exchange:
             "root_path": "",
             "headers": request.headers,
             "client": self._connection.client,
-            "server": self._server.address,
+            "server": self._service.address,
         }
 
     async def _receive(self) -> Message:
@@ -122,8 +132,8 @@ class Exchange:
             return {"type": "http.request", "body": self._request.body, "more_body": False}
         connection = self._connection
         if not connection.closed:
-            connection.gone = connection.gone or self._server.loop.create_future()
-            # The next request of this connection waits for the same: to cancel one wait ends no other.
+            connection.gone = connection.gone or self._service.loop.create_future()
+            # Later requests of this connection wait for the same future: cancelling one must not end another.
             await asyncio.shield(connection.gone)
         return {"type": "http.disconnect"}
 
@@ -135,11 +145,11 @@ class Exchange:
         self._bytes += len(body)
         out = b"" if self._head_sent else self._head(len(body), more)
         if not more:
-            self._server.large_answers.note(self._request.target, len(body))
+            self._service.large_answers.note(self._request.target, len(body))
         if not (more or self._chunked or len(body) > LARGE_ANSWER_BYTES):
-            self._write(out if self._silent else out + body)
+            self._write(out if self._bodiless else out + body)
         else:
-            await self._stream(out, b"" if self._silent else body)
+            await self._stream(out, b"" if self._bodiless else body)
             if self._chunked and not more:
                 self._write(b"0\r\n\r\n")
         self._done = not more
@@ -155,8 +165,8 @@ class Exchange:
                 self._write(b"".join((b"%x\r\n" % len(piece), piece, b"\r\n")))
             else:
                 self._write(piece)
-            # Clients that read fast would have the event loop to themselves otherwise.
-            await self._server.turns.wait(len(piece))
+            # Otherwise a client that reads fast would keep the event loop to itself.
+            await self._service.turns.wait(len(piece))
             await self._output.drained()
         self._output.keep(0)
 
@@ -168,19 +178,19 @@ class Exchange:
     def _head(self, length: int, more: bool) -> bytes:
         request = self._request
         self._head_sent = True
-        self._silent = request.method == b"HEAD" or self._status in _BODILESS
+        self._bodiless = request.method == b"HEAD" or self._status in _BODILESS_STATUS
         headers = [each for each in self._headers if each[0] not in (b"connection", b"transfer-encoding")]
-        if all(name != b"content-length" for name, _ in headers) and self._status not in _BODILESS:
+        if all(name != b"content-length" for name, _ in headers) and self._status not in _BODILESS_STATUS:
             if not more:
                 headers.append((b"content-length", b"%d" % length))
             elif request.version == "1.1":
-                self._chunked = not self._silent
+                self._chunked = not self._bodiless
                 headers.append((b"transfer-encoding", b"chunked"))
             else:
                 self._last = True
         self._last = self._last or self._connection.is_last(request)
         return b"%s%s%s%s\r\n" % (
-            status_line(self._status), lines(headers), self._server.date_line,
+            status_line(self._status), lines(headers), self._service.date_line,
             persistence(request, self._last),
         )  # fmt: skip
 
@@ -191,7 +201,7 @@ class Exchange:
             return
         answer = refusal(RegistryError(500, "Internal Server Error"))
         kind = (b"content-type", answer.headers.partition(b": ")[2].strip())
-        headers = [kind, *self._server.standing(self._request.headers)]
+        headers = [kind, *self._service.common_headers(self._request.headers)]
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": answer.body})
 

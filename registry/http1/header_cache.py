@@ -1,7 +1,7 @@
-"""Requests whose headers the client has sent before, byte for byte: only their first line is read.
+"""Cache of parsed header blocks: when a client repeats its headers, only the first line is parsed.
 
-Clients say the same with every request of a connection, so that parsing it again is most of what reading a
-small request costs. What is remembered was read by the parser, and means the same again.
+Most clients send the same headers with every request of a connection, and parsing them is most of the cost of
+reading a small request. Only blocks that the parser has accepted are cached.
 """
 
 from __future__ import annotations
@@ -12,43 +12,39 @@ from typing import NamedTuple
 from .request import Header, Request
 
 _BLOCK_BYTES_MAX = 1024
-"""Of what is remembered of one request."""
-_BLOCKS_MAX = 4
-"""Per connection: a client's bodies differ in length, and with them its headers."""
-_TARGET_BYTES_MAX = 2048
-"""A longer one is measured against the limit of all headers."""
+_BLOCKS_MAX = 4  # per connection: a client's headers differ by the length of its bodies
+_TARGET_BYTES_MAX = 2048  # longer ones are left to the parser, which checks the limit of all headers
+# Characters that need no validation in a target.
 _PLAIN = b"-._~/?&=%:,+!*'();@$" + (string.ascii_letters + string.digits).encode()
-"""All of a target that is surely one."""
-_MORE = frozenset({b"transfer-encoding", b"expect", b"upgrade"})
-"""A request with these may be more than its head and a body of known length."""
+# A request with one of these may be more than its head and a body of known length.
+_UNCACHEABLE = frozenset({b"transfer-encoding", b"expect", b"upgrade"})
 _GET, _POST, _END = b"GET /", b"POST /", b" HTTP/1.1\r\n"
 _HEAD_END = b"\r\n\r\n"
 
 
-class _Known(NamedTuple):
-    """What headers said that the parser has read."""
+class _Block(NamedTuple):
+    """A parsed header block."""
 
     headers: list[Header]
-    length: int
-    """Of the body."""
+    body_length: int
 
 
-class Repeated:
-    """What one connection's last plain requests had between their first line and their body."""
+class HeaderCache:
+    """The header blocks of one connection's last plain requests."""
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[bytes, _Block] = {}
 
     def read(self, data: bytes) -> Request | None:
-        """The request that ``data`` is, if it is one with known headers."""
+        """Return the request in ``data`` if it is exactly one, with a known header block."""
         if not self._known:
             return None
         line_end = data.find(_END)
         head_end = data.find(_HEAD_END, line_end + len(_END) - 2) + len(_HEAD_END)
         known = self._known.get(data[line_end + len(_END) : head_end])
-        if known is None or line_end < 0 or len(data) != head_end + known.length:
+        if known is None or line_end < 0 or len(data) != head_end + known.body_length:
             return None
         if data.startswith(_GET):
             method, target = b"GET", data[len(_GET) - 1 : line_end]
@@ -61,7 +57,7 @@ class Repeated:
         return Request(method, target, known.headers, data[head_end:], "1.1", True)
 
     def remember(self, data: bytes, request: Request) -> None:
-        """``request`` was read from ``data``, which has nothing else; keep its headers if they are plain."""
+        """Cache the headers of ``request``, which the parser read from all of ``data``, if they are plain."""
         method, target, headers, body, version, keep_alive = request
         line = b"%b %b%b" % (method, target, _END)
         block = data[len(line) : len(data) - len(body)]
@@ -74,7 +70,7 @@ class Repeated:
         lengths = [value for name, value in headers if name == b"content-length"]
         if lengths not in ([], [b"%d" % len(body)]) or not (lengths or not body):
             return
-        if _MORE.isdisjoint([name for name, _ in headers]):
+        if _UNCACHEABLE.isdisjoint([name for name, _ in headers]):
             if len(self._known) >= _BLOCKS_MAX:
                 del self._known[next(iter(self._known))]
-            self._known[block] = _Known(headers, len(body))
+            self._known[block] = _Block(headers, len(body))

@@ -1,19 +1,18 @@
-"""Flow control of a connection's input: when its socket is read."""
+"""Flow control of a connection's input: pauses and resumes reading its socket."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from .intake import Intake
+from .fairness import Intake, Turns
 from .reading import RequestReader
-from .turns import Turns
 
 
 class Inflow:
     """Reads a socket unless a complete request waits, or a body waits for room or for its turn.
 
-    ``parse`` is called when the reader should go on with what the client has sent ahead.
+    ``parse`` is called when the reader should continue with data that the client has sent ahead.
     """
 
     def __init__(
@@ -50,24 +49,24 @@ class Inflow:
             self._turns.call(size, self._end_turn)
 
     def update(self, *, serving: bool) -> None:
-        """Read on or not. A body asks for room when no request is served or waits before it."""
+        """Pause or resume reading. A body asks for room once no earlier request is served or waits."""
         reader = self._reader
         if reader.body_waits and not (serving or reader.requests or self.waits_for_room):
             reader.admitted = self._intake.admit(self, reader.parser.body_bytes_max)
         self._apply()
 
     def admitted(self) -> None:
-        """Receive the body for which there is room now."""
+        """Receive the waiting body: there is room for it now."""
         self._reader.admitted = True
         self._parse_soon()
 
     def answered(self) -> None:
-        """Give back the room that the body of a request took."""
+        """Release the room that the request's body took."""
         self._intake.release(self)
 
     def close(self) -> None:
-        """Note that the connection is gone."""
-        self._parse = None  # it refers to the connection
+        """Release the connection, which ``parse`` refers to."""
+        self._parse = None
 
     def _apply(self) -> None:
         if self._parse is None:

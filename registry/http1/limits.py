@@ -1,4 +1,4 @@
-"""What one server takes from its clients at most."""
+"""Limits on connections and requests."""
 
 from __future__ import annotations
 
@@ -7,39 +7,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds for connections and requests; beyond them a client is refused or dropped."""
+    """Bounds for one server; a client that exceeds one gets the status named here, or is disconnected."""
 
+    # Request line and headers of one request: 431.
     header_bytes_max: int = 64 * 1024
-    """Request line and headers of one request: 431."""
+    # Body of one request: 413. Its framing (chunk sizes, extensions and trailers) may take
+    # ``header_bytes_max`` and a quarter of the body's own bytes.
     body_bytes_max: int = 5 * 1024 * 1024
-    """One request's body: 413.
-
-    What frames it (chunk sizes, extensions and trailers) may take ``header_bytes_max`` and a quarter of the
-    body's own bytes.
-    """
+    # Bodies of all connections together, from their first slice until their requests are answered. Further
+    # bodies stay unread in their sockets until there is room.
     bodies_bytes_max: int = 80 * 1024 * 1024
-    """Bodies from their first slice until their requests are answered, of all connections together.
-
-    Further ones are not read from their sockets until there is room.
-    """
+    # Time that a body may wait for that room: 503.
     room_timeout_s: float = 120.0
-    """For a body to wait for that room: 503."""
+    # Open connections: 503.
     connections_max: int = 10_000
-    """Open connections: one more gets 503."""
+    # From a request's first byte, or from the connection's start, to the end of its headers: 408.
     header_timeout_s: float = 15.0
-    """From a request's first byte, or from the connection's start, to the end of its headers: 408."""
+    # Unread answers of all connections together; above it, clients are dropped that have gone longest without
+    # reading. Data below a connection's high-water mark is not counted.
     unread_bytes_max: int = 256 * 1024 * 1024
-    """Answers that clients have not read, of all connections together: beyond it those that have waited
-    longest without reading are dropped. What lies below a connection's high-water mark is not counted."""
+    # For a body to arrive after its headers (408), and for an answer to be read. A client that sent or read
+    # ``rate_bytes_min`` a second in that time gets as much time again; but while other bodies wait for room,
+    # an admitted body must be half complete by then.
     body_timeout_s: float = 30.0
-    """For a body to arrive after its headers (408), and for an answer to be read.
-
-    A client that sent or read ``rate_bytes_min`` a second in that time gets as much time again. A client
-    whose body takes the room that others wait for must have sent half of it.
-    """
+    # Minimum rate of a slow client, in bytes a second over ``body_timeout_s``.
     rate_bytes_min: int = 1024
-    """Least rate of a slow client, in bytes a second over ``body_timeout_s``."""
+    # Between an answer and the next request's first byte; then the connection is closed.
     idle_timeout_s: float = 75.0
-    """Between an answer and the next request's first byte; then the connection is closed."""
+    # How long input from a refused client is discarded, so that the client can read the refusal.
     linger_timeout_s: float = 2.0
-    """How long what a refused client still sends is thrown away, so that it can read the refusal."""

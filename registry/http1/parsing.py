@@ -1,8 +1,9 @@
-"""Incremental parsing of requests, and the checks that do not need a whole request."""
+"""Incremental parsing of requests, with the checks that need no complete request."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -17,19 +18,20 @@ from registry.domain.errors import (
 )
 
 from .answers import lines
-from .framing import BROKEN, coding_fault
 from .limits import Limits
 from .request import Header, Request, relative
 
+BROKEN = "HTTP 400 Bad Request: the request is not valid HTTP"
+CODING_UNKNOWN = ErrorKind(501, "HTTP 501 Not Implemented: the only transfer coding served is chunked")
 HEADERS_TOO_LARGE = ErrorKind(431, "The request's headers are larger than the limit of %d bytes")
 FRAMING_TOO_LARGE = ErrorKind(413, "The request's chunk sizes and trailers take more than its body allows")
-NO_UPGRADE = "HTTP 400 Bad Request: no other protocol is spoken here"
+NO_UPGRADE = "HTTP 400 Bad Request: upgrades are not supported"
 _OFFER = frozenset({b"upgrade", b"connection", b"http2-settings"})
 _VERSIONS = frozenset({"1.0", "1.1"})
 
 
 class Stage(Enum):
-    """The part of a request that is being received."""
+    """The part of a request that is currently received."""
 
     IDLE = "idle"
     HEAD = "head"
@@ -37,11 +39,11 @@ class Stage(Enum):
 
 
 class _Stop(Exception):
-    """Raised inside the parser's callbacks to end the parsing."""
+    """Raised in the parser's callbacks to stop parsing."""
 
 
 class RequestParser:
-    """Parses the input of one connection slice by slice and appends complete requests to ``requests``."""
+    """Parses the input of one connection slice by slice; appends complete requests to ``requests``."""
 
     def __init__(self, limits: Limits, requests: deque[Request | RegistryError]) -> None:
         self._limits = limits
@@ -55,12 +57,12 @@ class RequestParser:
         self._framing_bytes = 0
         self._fault: RegistryError | None = None
         self.stage = Stage.IDLE
-        # Of the request that is being received, or of the last one.
+        # About the request that is being received, or the last one.
         self.headers: list[Header] = []
         self.body_bytes = 0
-        self.body_bytes_max = 0  # what the client has announced; without that, what is allowed
-        self.continue_wanted = False  # the client waits for a word before it sends the body
-        self.ended = False  # the last request was one after which the connection closes
+        self.body_bytes_max = 0  # the announced length, or the limit without one
+        self.continue_wanted = False  # the client waits for "100 Continue"
+        self.ended = False  # the connection closes after the last request
 
     def feed(self, piece: bytes | memoryview) -> RegistryError | None:
         """Parse one slice; return why no more can be parsed, or ``None``."""
@@ -70,8 +72,8 @@ class RequestParser:
         if self._fault is not None:
             return self._fault
         if self.stage is Stage.HEAD:
-            # Only what is read in slices needs counting here; the parser keeps an unfinished line.
-            # A head that began in this slice may follow much else.
+            # Count only heads that span slices, because the parser buffers an unfinished line. A slice in
+            # which the head began may hold other requests before it.
             if stage is Stage.HEAD and not self._head_began:
                 self._head_bytes += len(piece)
             if self._head_bytes > limits.header_bytes_max:
@@ -83,13 +85,13 @@ class RequestParser:
         return None
 
     def end(self) -> None:
-        """Drop the request that is being received; its headers stay, for the refusal."""
+        """Drop the incomplete request but keep its headers, which the refusal needs."""
         self.stage = Stage.IDLE
         self.continue_wanted = False
         self._drop_body()
 
     def close(self) -> None:
-        """Free everything. httptools refers to this object, and keeps pieces of headers."""
+        """Free everything, since httptools refers to this object and keeps pieces of headers."""
         self.end()
         self._parser = None
         self.headers, self._target, self._declined = [], b"", b""
@@ -98,8 +100,8 @@ class RequestParser:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # h2c is only offered; the client goes on with HTTP/1.1 (RFC 9110, 7.8). The parser would take the
-            # body for the other protocol, so it gets the request again, without the offer.
+            # An h2c upgrade is only an offer, and may be ignored (RFC 9110, 7.8). The parser would treat the
+            # body as the other protocol, so it gets the request again without the offer.
             self._parser = httptools.HttpRequestParser(self)
             if self._fault is None:
                 head, self._declined = self._declined, b""
@@ -114,7 +116,7 @@ class RequestParser:
     # --- called by httptools
 
     def on_message_begin(self) -> None:
-        """Start a request."""
+        """Begin a request."""
         self._target = b""
         self.headers = []
         self._head_bytes = 0
@@ -122,16 +124,16 @@ class RequestParser:
         self.stage = Stage.HEAD
 
     def on_url(self, url: bytes) -> None:
-        """Take the target, or a piece of it."""
+        """Add a piece of the target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; a trailer, which is no header, is dropped."""
+        """Add a header; trailers are dropped."""
         if self.stage is not Stage.BODY:
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """Refuse what can be refused before the body is read."""
+        """Make the checks that do not need the body."""
         self.stage = Stage.IDLE
         limits, size = self._limits, len(self._target)
         length = expected = upgrade = None
@@ -155,7 +157,7 @@ class RequestParser:
         if version not in _VERSIONS:
             self._stop(BAD_REQUEST(BROKEN))
         if hosts != 1 and (hosts or version == "1.1"):
-            self._stop(BAD_REQUEST("HTTP 400 Bad Request: one Host header is needed"))
+            self._stop(BAD_REQUEST("HTTP 400 Bad Request: exactly one Host header is required"))
         if self._parser.should_upgrade() and upgrade != b"h2c":
             connect = self._parser.get_method() == b"CONNECT"
             self._stop(METHOD_NOT_ALLOWED() if connect else BAD_REQUEST(NO_UPGRADE))
@@ -163,7 +165,7 @@ class RequestParser:
             self._declined = self._without_offer()
             return
         if codings:
-            fault = coding_fault(codings, version)
+            fault = _coding_fault(codings, version)
             if fault is not None:
                 self._stop(fault)
             length = b""
@@ -186,7 +188,7 @@ class RequestParser:
         self._framing_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body."""
         if not self._body:
             self._body = body
         else:
@@ -198,7 +200,7 @@ class RequestParser:
             self._stop(BODY_TOO_LARGE(self.body_bytes, self._limits.body_bytes_max))
 
     def on_message_complete(self) -> None:
-        """Append the request."""
+        """Append the complete request."""
         if self._declined:
             return
         self.stage = Stage.IDLE
@@ -217,3 +219,16 @@ class RequestParser:
 
     def _drop_body(self) -> None:
         self._body, self.body_bytes = b"", 0
+
+
+def _coding_fault(codings: Iterable[bytes], version: str) -> RegistryError | None:
+    """Return why a body with these ``Transfer-Encoding`` headers is refused, or ``None``.
+
+    See RFC 9112, section 6. The parser (llhttp) refuses the rest: two lengths, a length together with a
+    coding, codings that do not end with ``chunked``, and unusual spellings of either.
+    """
+    names = [each.strip().lower() for each in b",".join(codings).split(b",")]
+    names = [each for each in names if each]
+    if version != "1.1" or names[-1:] != [b"chunked"] or names.count(b"chunked") > 1:
+        return BAD_REQUEST(BROKEN)
+    return CODING_UNKNOWN() if len(names) > 1 else None

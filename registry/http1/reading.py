@@ -1,4 +1,4 @@
-"""The receiving half of a connection: its input, cut into requests."""
+"""The receiving half of a connection: splits the input into requests."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import Any
 
 from registry.domain.errors import RegistryError
 
-from .header_cache import Repeated
+from .header_cache import HeaderCache
 from .limits import Limits
 from .parsing import RequestParser, Stage
 from .request import Request
 
-# Parsed at once: a hundred of the smallest requests. So much of a body is received without asking.
+# Parsed at once: about a hundred of the smallest requests. Also the part of a body received before admission.
 _SLICE_BYTES = 8 * 1024
-# Of what was sent ahead only the next request is needed. A few hundred clients may do so at the same time.
+# Of pipelined data only the next request is needed; a few hundred clients may pipeline at the same time.
 _AHEAD_BYTES = 1024
 
 
 class RequestReader:
     """Parses input in slices, and no further than the next complete request.
 
-    ``requests`` are complete and wait to be served. A broken request takes its place among them as a refusal,
-    which is the last. A body is received only if it is small or ``admitted``.
+    ``requests`` are complete and wait to be served. A malformed request is queued as the error that refuses
+    it, and nothing follows it. A body is received only if it is small or ``admitted``.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.requests: deque[Request | RegistryError] = deque()
         self.parser = RequestParser(limits, self.requests)
-        self.closed = False  # nothing more is parsed: a fault, the end of input, or the last answer was given
+        self.closed = False  # parse no more: error, end of input, or last answer sent
         self.admitted = False
-        self._repeated: Any = Repeated()
+        self._header_cache: Any = HeaderCache()
         self._rest: memoryview | None = None
 
     @property
     def ahead_bytes(self) -> int:
-        """How much the client has sent ahead that is not parsed yet."""
+        """Number of bytes that the client has sent ahead and that are not parsed yet."""
         return 0 if self._rest is None else len(self._rest)
 
     @property
@@ -50,33 +50,33 @@ class RequestReader:
         return not self.requests and self._rest is None and self.parser.stage is Stage.IDLE
 
     def take(self, data: bytes) -> None:
-        """Parse what has come in."""
+        """Parse received data."""
         if self.closed:
             return
         whole = self.idle
-        request = self._repeated.read(data) if whole else None
+        request = self._header_cache.read(data) if whole else None
         if request is not None:
             self.requests.append(request)
         elif len(data) <= _SLICE_BYTES and self._rest is None and not self.body_waits:
             self._parse(data)
             if whole and self.requests and isinstance(self.requests[0], Request):
-                self._repeated.remember(data, self.requests[0])
+                self._header_cache.remember(data, self.requests[0])
         else:
             rest = data if self._rest is None else b"".join((self._rest, data))
             self._parse_slices(memoryview(rest))
 
     def go_on(self) -> None:
-        """Parse what was sent ahead, if nothing waits."""
+        """Parse data that was sent ahead, unless a request or a body waits."""
         if self._rest is not None:
             self._parse_slices(self._rest)
 
     def refuse(self, error: RegistryError) -> None:
-        """End the input with a refusal, which stands behind the requests before it."""
+        """End the input with an error, queued behind the requests that came before."""
         self.end()
         self.requests.append(error)
 
     def end(self) -> None:
-        """Parse nothing more."""
+        """Stop parsing."""
         self.closed = True
         self.admitted = False
         self._rest = None
@@ -87,7 +87,7 @@ class RequestReader:
         self.end()
         self.requests.clear()
         self.parser.close()
-        self._repeated = None
+        self._header_cache = None
 
     def _parse_slices(self, data: memoryview) -> None:
         self._rest = None

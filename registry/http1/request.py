@@ -1,4 +1,4 @@
-"""A request as it was sent."""
+"""HTTP requests."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ class Request(NamedTuple):
     """A complete request."""
 
     method: bytes
-    target: bytes
-    """Path and query, percent-encoded as sent; an absolute target has lost its scheme and authority."""
-    headers: list[Header]
-    """In order, names in lower case."""
+    target: bytes  # path and query, percent-encoded as sent; see :func:`relative`
+    headers: list[Header]  # in order, names in lower case
     body: bytes
-    version: str
-    """``1.1`` or ``1.0``."""
-    keep_alive: bool
-    """Whether the client wants to go on with this connection."""
+    version: str  # ``1.1`` or ``1.0``
+    keep_alive: bool  # the client wants to reuse the connection
 
     @property
     def path(self) -> bytes:
@@ -28,12 +24,12 @@ class Request(NamedTuple):
 
     @property
     def query(self) -> bytes:
-        """What stands after the question mark."""
+        """The target after the question mark."""
         return self.target.partition(b"?")[2]
 
 
 def relative(target: bytes) -> bytes:
-    """A target without scheme and authority (an absolute one is meant for proxies, but must be served)."""
+    """Strip scheme and authority from a target; absolute ones are meant for proxies, but must be served."""
     scheme, found, rest = target.partition(b"://")
     if not found or b"/" in scheme or b"?" in scheme:
         return target

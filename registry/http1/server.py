@@ -1,36 +1,24 @@
-"""Listening, the clock of all connections, and the orderly stop."""
+"""Listening, the deadlines of all connections, and the orderly stop."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from .answers import Answer, LargeAnswers, Later, date_line
 from .connection import Connection
-from .exchange import App
-from .intake import Intake
 from .limits import Limits
-from .request import Header, Request
-from .turns import Turns
-from .unread import Unread
-
-Quick = Callable[[Request], Answer | Later | None]
-Observe = Callable[[Request | None, int, float, int, str], None]
-"""Told of every answer: the request (none when it could not be read), status, seconds, body bytes, route."""
-
-Standing = Callable[[Iterable[Header]], Iterable[Header]]
-"""From a request's headers to those that every answer to it has."""
+from .service import App, CommonHeaders, FastPath, Observe, Service
 
 _TICK_S = 0.25
 
 
 class Server:
-    """Serves an ASGI application; ``quick`` is asked first and answers what it can, at once or later.
+    """Serves an ASGI application; ``fast_path`` is asked first and may answer instead of it.
 
-    The application gives its answers the ``standing`` headers itself; the server does so where it refuses.
+    The application adds the ``common_headers`` to its answers itself; the server adds them to its refusals.
     """
 
     def __init__(
@@ -38,55 +26,42 @@ class Server:
         app: App,
         *,
         limits: Limits | None = None,
-        quick: Quick = lambda _: None,
+        fast_path: FastPath = lambda _: None,
         observe: Observe = lambda *_: None,
         route_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
-        standing: Standing = lambda _: (),
+        common_headers: CommonHeaders = lambda _: (),
     ) -> None:
-        self.app = app
-        self.quick = quick
-        self.observe = observe
-        self.route_of = route_of
-        self.standing = standing
-        self.limits = limits or Limits()
-        self.loop = asyncio.get_running_loop()
-        self.now = self.loop.time()
-        """Event-loop time, a quarter of a second exact: deadlines need no more, and reading a clock costs."""
-        self.date_line = date_line()
-        self.intake = Intake(self.limits.bodies_bytes_max)
-        self.turns = Turns(self.loop)
-        self.large_answers = LargeAnswers()
-        self.unread = Unread(self.limits.unread_bytes_max)
-        self.stopping = False
-        self.address: tuple[str, int] | None = None
+        self.service = Service(app, limits or Limits(), fast_path, observe, route_of, common_headers)
+        self._loop = self.service.loop
         self._connections: set[Connection] = set()
         self._listener: asyncio.Server | None = None
-        self._queue: socket.socket | None = None
-        """The listening socket once more, for those that the kernel took and this process has not."""
+        # A duplicate of the listening socket, for connections that the kernel has accepted and this process
+        # has not.
+        self._backlog: socket.socket | None = None
         self._empty = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def start(self, listener: socket.socket) -> None:
         """Serve what connects to ``listener``, a bound socket."""
         name = listener.getsockname()
-        self.address = (name[0], name[1]) if isinstance(name, tuple) else None
-        self._clock = self.loop.create_task(self._watch())
-        self._queue = listener.dup()
-        self._listener = await self.loop.create_server(lambda: Connection(self), sock=listener, backlog=1024)
+        self.service.address = (name[0], name[1]) if isinstance(name, tuple) else None
+        self._clock = self._loop.create_task(self._watch())
+        self._backlog = listener.dup()
+        self._listener = await self._loop.create_server(self._connection, sock=listener, backlog=1024)
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more connections, finish what is under way for at most ``grace_s``, then drop the rest."""
-        self.stopping = True
+        """Accept no more connections, finish requests in flight for up to ``grace_s``, then drop the rest."""
+        self.service.stopping = True
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):
             connection.stop()
-        await self._take_the_last()
+        await self._accept_backlog()
         if self._connections:
             self._empty.clear()
             try:
@@ -98,26 +73,28 @@ class Server:
         if self._clock is not None:
             self._clock.cancel()
 
-    async def _take_the_last(self) -> None:
-        """Serve who has connected already: closing the socket would reset them, with what they have sent."""
-        if self._queue is None:
+    def _connection(self) -> Connection:
+        return Connection(self.service, self._on_open, self._on_close)
+
+    async def _accept_backlog(self) -> None:
+        """Serve clients that have connected already: closing the socket would reset them."""
+        if self._backlog is None:
             return
         waiting = []
-        with self._queue as queue, suppress(OSError):
-            queue.setblocking(False)
+        with self._backlog as backlog, suppress(OSError):
+            backlog.setblocking(False)
             while True:
-                waiting.append(queue.accept()[0])
+                waiting.append(backlog.accept()[0])
         for each in waiting:
             each.setblocking(False)
-            await self.loop.connect_accepted_socket(lambda: Connection(self), each)
+            await self._loop.connect_accepted_socket(self._connection, each)
 
-    def joined(self, connection: Connection) -> bool:
-        """A connection came; whether there is room for it."""
+    def _on_open(self, connection: Connection) -> bool:
+        """Count a new connection; return false if it is one too many."""
         self._connections.add(connection)
-        return len(self._connections) <= self.limits.connections_max
+        return len(self._connections) <= self.service.limits.connections_max
 
-    def left(self, connection: Connection) -> None:
-        """A connection went."""
+    def _on_close(self, connection: Connection) -> None:
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()
@@ -125,8 +102,7 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
-            self.now = self.loop.time()
-            self.date_line = date_line()
-            self.unread.look()
-            for connection in [each for each in self._connections if each.deadline < self.now]:
+            self.service.tick()
+            self.service.unread.look()
+            for connection in [each for each in self._connections if each.deadline < self.service.now]:
                 connection.overdue()

@@ -30,7 +30,7 @@ class Waiting:
     def __init__(self) -> None:
         self.answers: list[Answered] = []
 
-    def quick(self, request: Request) -> Answer | Later | None:
+    def fast_path(self, request: Request) -> Answer | Later | None:
         if int(request.target[1:]) % 2:
             return Answer(200, b"", b"at once" + request.target)
         return self.answers.append
@@ -42,7 +42,7 @@ class Waiting:
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[Waiting, Server, asyncio.StreamReader, asyncio.StreamWriter]]:
     waiting = Waiting()
-    server = Server(_application, quick=waiting.quick)
+    server = Server(_application, fast_path=waiting.fast_path)
     listener = listen("127.0.0.1", 0, shared=False)
     await server.start(listener)
     reader, writer = await asyncio.open_connection(*listener.getsockname())
@@ -96,7 +96,7 @@ async def _stopping() -> None:
         writer.write(PING % 2)
         await waiting.until_waiting(1)
         stopping = asyncio.ensure_future(server.stop(5.0))
-        await until_async(lambda: server.stopping, "the stop to begin")
+        await until_async(lambda: server.service.stopping, "the stop to begin")
         waiting.answers[0](Answer(200, b"", b"later"))
         assert await body(reader) == b"later"
         assert await reader.read() == b""

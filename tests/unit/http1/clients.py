@@ -12,9 +12,9 @@ import pytest
 import uvloop
 
 from registry.http1.connection import Connection
-from registry.http1.exchange import App
 from registry.http1.limits import Limits
-from registry.http1.server import Quick, Server
+from registry.http1.server import Server
+from registry.http1.service import App, FastPath
 
 Run = Callable[[Any], Any]
 loops = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -23,12 +23,12 @@ BUFFER = 64 * 1024
 
 @asynccontextmanager
 async def serving(
-    app: App, limits: Limits | None = None, quick: Quick = lambda _: None
+    app: App, limits: Limits | None = None, fast_path: FastPath = lambda _: None
 ) -> AsyncIterator[Server]:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
     listener.setblocking(False)
-    server = Server(app, limits=limits, quick=quick)
+    server = Server(app, limits=limits, fast_path=fast_path)
     await server.start(listener)
     try:
         yield server
@@ -43,7 +43,7 @@ async def asking(
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     client.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(client, server.address)
+    await asyncio.get_running_loop().sock_connect(client, server.service.address)
     reader, writer = await asyncio.open_connection(sock=client, limit=BUFFER)
     writer.write(request)
     try:

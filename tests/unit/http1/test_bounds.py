@@ -107,7 +107,7 @@ def test_what_frames_a_body_is_bounded(run: Run, before: bytes, piece: bytes) ->
             async with asking(server, POST + before) as (reader, writer):
                 assert await refused(reader, writer, piece) == 413
             await until_async(lambda: not server.connections, "the connection to be closed")
-            assert server.intake.size == 0
+            assert server.service.intake.size == 0
 
     run(main())
 
@@ -181,11 +181,11 @@ def test_those_who_have_not_read_for_longest_are_dropped(run: Run) -> None:
                 async with asking(server, GET) as (third, _):
                     await head(third)
                     await until_async(lambda: other.closed, "the second to be dropped")
-                    assert server.unread.size <= LIMITS.unread_bytes_max
+                    assert server.service.unread.size <= LIMITS.unread_bytes_max
                     assert len(await first.readexactly(3_000_000)) == 3_000_000
                     assert len(await third.readexactly(4_000_000)) == 4_000_000
             await until_async(lambda: not server.connections, "all to be closed")
-            assert server.unread.size == 0
+            assert server.service.unread.size == 0
 
     run(main())
 
@@ -197,7 +197,7 @@ def test_unread_answers_of_all_clients_have_one_bound(run: Run) -> None:
             for _ in range(8):
                 await stack.enter_async_context(asking(server, GET))
             await until_async(lambda: server.connections == 2, "all but two to be dropped")
-            assert server.unread.size <= LIMITS.unread_bytes_max
+            assert server.service.unread.size <= LIMITS.unread_bytes_max
 
     run(main())
 
@@ -216,7 +216,7 @@ def test_a_client_that_reads_gets_more_time_and_another_not(run: Run) -> None:
                 await until_async(partial(acknowledged, connection, left), "acknowledgements")
                 connection.deadline = 0.0
                 connection.overdue()
-                assert connection.deadline > server.now
+                assert connection.deadline > server.service.now
             connection.overdue()
             connection.overdue()
             await until_async(lambda: connection.closed, "the client to be dropped")
@@ -237,7 +237,7 @@ def test_a_body_that_arrives_slowly_gets_more_time_and_one_that_stops_not(run: R
                     await until_async(partial(received, server, sent), "a part")
                     connection.deadline = 0.0
                     connection.overdue()
-                    assert connection.deadline > server.now
+                    assert connection.deadline > server.service.now
                 writer.write(b"x" * 20_000)
                 await until_async(lambda: received(server, 140_000), "too small a part")
                 connection.overdue()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from registry.http1.answers import Answer
+from registry.http1.fairness import Turns
 from registry.http1.limits import Limits
 from registry.http1.request import Request
-from registry.http1.turns import Turns
 from tests.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 
@@ -51,16 +51,16 @@ def test_large_bodies_wait_for_room_and_small_ones_do_not(run: Run) -> None:
             async with asking(server, post(b"small")) as (reader, _):
                 assert (await head(reader)).startswith(b"HTTP/1.1 200")
             assert app.began == [len(BODY), len(BODY), 5]
-            assert server.intake.size == 2 * len(BODY)
+            assert server.service.intake.size == 2 * len(BODY)
             for served in (3, 4, 5):
                 app.go.release()
                 await until_async(lambda: app.began.count(len(BODY)) == served, "the next")  # noqa: B023
-                assert server.intake.size == 2 * len(BODY)
+                assert server.service.intake.size == 2 * len(BODY)
             app.go.release()
             app.go.release()
             for reader, _ in clients:
                 assert (await head(reader)).startswith(b"HTTP/1.1 200")
-            assert server.intake.size == 0
+            assert server.service.intake.size == 0
 
     run(main())
 
@@ -73,16 +73,17 @@ def test_those_who_go_give_their_room_to_others(run: Run) -> None:
         app = Held()
         async with serving(app, LIMITS) as server, contextlib.AsyncExitStack() as stack:
             async with asking(server, post(BODY, sent=-1)), asking(server, post(BODY)):
-                await until_async(lambda: app.began and server.intake.size == 2 * len(BODY), "no room")
+                intake = server.service.intake
+                await until_async(lambda: app.began and intake.size == 2 * len(BODY), "no room")
                 async with asking(server, post(BODY, sent=-1)):
                     await until_async(lambda: server.connections == 3, "one that waits")
                 last, _ = await stack.enter_async_context(asking(server, post(BODY)))
             await until_async(lambda: len(app.began) == 2, "the last one to be served")
-            assert server.intake.size == 2 * len(BODY)
+            assert server.service.intake.size == 2 * len(BODY)
             app.go.release()
             app.go.release()
             assert (await head(last)).startswith(b"HTTP/1.1 200")
-            await until_async(lambda: server.intake.size == 0, "all to be free")
+            await until_async(lambda: server.service.intake.size == 0, "all to be free")
 
     run(main())
 
@@ -119,11 +120,11 @@ def test_a_body_that_arrives_slowly_gets_no_more_time_when_others_wait_for_its_r
             await until_async(lambda: len(app.began) == 1, "one to be served")
             before = set(server._connections)
             slow, writer = await stack.enter_async_context(asking(server, post(BODY, sent=100_000)))
-            await until_async(lambda: server.intake.size == 2 * len(BODY), "no room")
+            await until_async(lambda: server.service.intake.size == 2 * len(BODY), "no room")
             (connection,) = server._connections - before
             await until_async(lambda: connection._reader.parser.body_bytes == 100_000, "a part")
             connection.overdue()
-            assert connection.deadline > server.now, "nobody waits"
+            assert connection.deadline > server.service.now, "nobody waits"
             last, _ = await stack.enter_async_context(asking(server, post(BODY)))
             await until_async(lambda: connection._inflow.holds_up_others, "another to wait")
             writer.write(BODY[:100_000])
@@ -145,7 +146,8 @@ def test_chunked_bodies_wait_for_the_room_they_may_take(run: Run) -> None:
         app = Held()
         chunked = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n" + b"c" * 20_000
         async with serving(app, LIMITS) as server, asking(server, chunked) as (reader, writer):
-            await until_async(lambda: server.intake.size == LIMITS.body_bytes_max, "the body to be admitted")
+            intake = server.service.intake
+            await until_async(lambda: intake.size == LIMITS.body_bytes_max, "the body to be admitted")
             app.go.release()
             writer.write(b"\r\n0\r\n\r\n" + post(b""))
             for _ in range(2):
@@ -176,12 +178,12 @@ def test_large_answers_are_made_one_after_another(run: Run) -> None:
     async def main() -> None:
         iterations, made = Iterations(), list[int]()
 
-        def quick(request: Request) -> Answer:
+        def fast_path(request: Request) -> Answer:
             made.append(iterations.now)
             return Answer(200, b"", bytes(2_000_000))
 
         get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-        async with serving(Held(), quick=quick) as server, contextlib.AsyncExitStack() as stack:
+        async with serving(Held(), fast_path=fast_path) as server, contextlib.AsyncExitStack() as stack:
             async with asking(server, get) as (reader, _):
                 await head(reader)
             for _ in range(20):

@@ -1,0 +1,53 @@
+"""Everything that the connections of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .answers import Answer, LargeAnswers, Later, date_line
+from .fairness import Intake, Turns
+from .limits import Limits
+from .output import Unread
+from .request import Header, Request
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+# Answers a request at once or later, or returns ``None`` to leave it to the application.
+FastPath = Callable[[Request], Answer | Later | None]
+# Called with every answer: request (``None`` if it was malformed), status, seconds, body bytes, route.
+Observe = Callable[[Request | None, int, float, int, str], None]
+# Maps a request's headers to the headers of every answer to it.
+CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
+
+
+@dataclass
+class Service:
+    """The application, the limits, and the state of one server."""
+
+    app: App
+    limits: Limits
+    fast_path: FastPath
+    observe: Observe
+    route_of: Callable[[Mapping[str, Any]], str]
+    common_headers: CommonHeaders
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    address: tuple[str, int] | None = None
+    stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.intake = Intake(self.limits.bodies_bytes_max)
+        self.turns = Turns(self.loop)
+        self.unread = Unread(self.limits.unread_bytes_max)
+        self.large_answers = LargeAnswers()
+        self.tick()
+
+    def tick(self) -> None:
+        """Read the clocks; called a few times a second, because reading them for each request costs."""
+        self.now = self.loop.time()
+        self.date_line = date_line()
