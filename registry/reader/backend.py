@@ -1,4 +1,4 @@
-"""The API's backend in a reader: rows from the shared store, writes to the node."""
+"""The API's backend in a reader: rows from the shared store, writes through the node."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from registry.store.reader import StoreReader
 from registry.store.views import AppliedView, decrypted
 from snapshots.catalogue.catalogue import Entry
 
-from .node_client import Link
-from .read_barrier import Confirming
+from .node_client import NodeClient
+from .read_barrier import ReadBarrier
 
 if TYPE_CHECKING:
-    from .log_end_client import LogEnd
+    from .log_end_client import LogEndClient
 
-_NO_NODE = "the node does not answer; if it has started just now, its log lines say what it waits for"
+_NO_NODE = "the node does not answer; if it has just started, its log lines say what it is waiting for"
 
 
 class ReaderBackend:
     """See :class:`registry.api.backend.Backend`.
 
-    The store is opened, and another one than before is taken up, only when the node says that it may be read:
-    until then the rows of before are served, or none. So a node that is away or builds a new store costs no
-    reads.
+    The store is opened, or replaced by a new one, only when the node reports that it may be read. Until then
+    the old rows are served, if there are any. So reads go on while a node is down or builds a new store.
     """
 
     def __init__(self, store: StoreReader, *, cluster: bool, cipher: Cipher | None = None) -> None:
-        """``cluster``: others write to the log too, so that the store is behind it at times.
+        """``cluster``: other nodes write to the log too, so that the store may be behind it.
 
         ``cipher``: decrypts sensitive metadata.
         """
@@ -42,69 +41,70 @@ class ReaderBackend:
         self._cluster = cluster
         self._serving = False
         self._applied = 0
-        self.told = asyncio.Event()
-        """Set once the node has told that its rows may be read, or that this will take a while."""
-        self.link: Link
-        self.log_end: LogEnd | None = None
-        """Asked before the node, in a cluster."""
-        self.confirming = Confirming(self._ask)
+        # Set once the node has reported that its rows may be read, or that this will take a while.
+        self.node_known = asyncio.Event()
+        self.node: NodeClient
+        # In a cluster, asked before the node.
+        self.log_end: LogEndClient | None = None
+        self.barrier = ReadBarrier(self._is_fresh)
 
     def changed(self, state: State) -> None:
-        """The node has told its state."""
+        """Handle a state that the node has reported."""
         if state.started or state.readable:
             self._serving = self._store.refresh()
         elif state.opening:
             self.without_node()
         if self.log_end is not None:
-            self.log_end.belongs(state.log)
+            self.log_end.set_identity(state.log)
         if state.started or state.readable or state.opening:
-            self.told.set()
+            self.node_known.set()
 
     def without_node(self) -> None:
-        """There is no node: what is there is served, as it is, where a node may wait for its log for long."""
+        """Serve the rows as they are, without a node: in a cluster it may wait long for its log."""
         if self._cluster and not self._serving:
             self._serving = self._store.refresh()
 
     def view(self) -> AppliedView:
-        """The committed rows; 503 until there are any."""
+        """Return the committed rows; raise 503 until there are any."""
         if not self._serving:
             raise NOT_STARTED()
         try:
             return decrypted(self._store.view(), self._cipher)
         except StoreMissing as error:
-            raise UNAVAILABLE("The store is being opened again; try again soon") from error
+            raise UNAVAILABLE("The store is being reopened; try again soon") from error
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Decided by the primary; the rows then hold the effect, because they are the node's own."""
-        return await self.link.submit(command, request_id=request_id, forwarded=forwarded)
+        """Have the primary decide; the rows show the effect afterwards, because the node shares its store."""
+        return await self.node.submit(command, request_id=request_id, forwarded=forwarded)
 
     async def confirm(self) -> bool:
-        """Ask the node, with all that wait, whether the rows are as new as the log.
+        """Return true if the rows are as new as the log.
 
-        Alone, they always are: a write is answered after the rows, which all processes share, hold it.
+        Without a cluster they always are: a write is answered after it is in the store, which all processes
+        share.
         """
-        return await self.confirming.confirmed() if self._cluster else True
+        return await self.barrier.confirmed() if self._cluster else True
 
-    async def _ask(self) -> bool:
+    async def _is_fresh(self) -> bool:
         end = None if self.log_end is None else await self.log_end.ask()
         if end is None:
-            return await self.link.confirm()
+            return await self.node.confirm()
         applied = self.applied()
         if applied == end:
             return True
-        # A log that ends before the rows do is not theirs: that is for the node to find out.
-        return await self.link.confirm(end) if applied < end else await self.link.confirm()
+        # A log that ends before the rows do is not the store's log; the node has to handle that.
+        return await self.node.confirm(end) if applied < end else await self.node.confirm()
 
     async def snapshots(self) -> list[Entry]:
-        """What the node's catalogue holds."""
-        return await self.link.snapshots()
+        """Return the node's catalogue."""
+        return await self.node.snapshots()
 
     async def delete_snapshot(self, id: str) -> Entry | None:
-        """The node does it."""
-        return await self.link.delete_snapshot(id)
+        """Have the node delete it."""
+        return await self.node.delete_snapshot(id)
 
     def applied(self) -> int:
-        """The applied offset."""
+        """Return the applied offset."""
         if self._serving:
             try:
                 with self._store.view() as view:
@@ -114,9 +114,9 @@ class ReaderBackend:
         return self._applied
 
     async def status(self) -> NodeStatus:
-        """The node's state; not ready, with the reason, when it does not answer."""
+        """Return the node's state; if it does not answer, not ready, with the reason."""
         try:
-            return await self.link.status()
+            return await self.node.status()
         except RegistryError:
             return NodeStatus(
                 role="following", epoch=-1, applied=self.applied(), end=self.applied(), digest="",

@@ -1,8 +1,8 @@
-"""Asking Kafka itself where the log ends: a reader's shortest way to know that its rows are new.
+"""A reader's own query to Kafka for the end of the log: the fastest way to know that its rows are new.
 
-The node would ask the same question, but on the way to it and through its threads most of the time is lost.
-Whether the topic is still the store's own log is the node's matter, which tells its identity as long as it
-is; here only the brokers' answers are compared with it.
+The node would send the same query, but most of the time would be lost on the way to it and between its
+threads. The node checks that the topic is still the log of the store, and reports the log's identity as long
+as it is; this module only compares the brokers' answers with that identity.
 """
 
 from __future__ import annotations
@@ -19,18 +19,16 @@ from registry.log.kafka.partition import Partition
 from registry.log.kafka.topic import learn_min_in_sync
 from registry.store.layout import StoreError
 
-ASK_S = 0.2
-"""How long an answer may take before the node is asked instead."""
-LOOK_EVERY_S = 5.0
-"""Between looks at which topic answers to the name."""
-REST_S = 1.0
-"""After a question without an answer: until then the node is asked."""
+TIMEOUT_S = 0.2  # after which the node is asked instead
+CHECK_EVERY_S = 5.0  # between checks that the topic's name still means the same topic
+PAUSE_S = 1.0  # after a failed query; the node is asked meanwhile
 
 
-class LogEnd:
-    """Used on one event loop. ``applied``: what is remembered of the log that the store has applied.
+class LogEndClient:
+    """Queries the partition leader for the log's end; used on one event loop.
 
-    A log that lost some of it gives no answer, whatever its end.
+    ``applied`` returns the lineage of the store: what it remembers of the last records that it has applied.
+    If the log has lost some of them, queries fail, wherever the log ends.
     """
 
     def __init__(
@@ -47,17 +45,17 @@ class LogEnd:
         self._topic = topic
         self._partition = self._new_partition()
         self._identity = ""
-        self._resting_until = 0.0
-        self._looked_at = -LOOK_EVERY_S
-        self._looking = asyncio.Lock()
+        self._paused_until = 0.0
+        self._checked_at = -CHECK_EVERY_S
+        self._checking = asyncio.Lock()
 
-    def belongs(self, identity: str) -> None:
-        """The node has told the identity of the store's log; empty: it is not to be asked now."""
+    def set_identity(self, identity: str) -> None:
+        """Set the identity of the store's log, as reported by the node; if empty, do not query."""
         if identity != self._identity:
             self._identity = identity
             self._partition = self._new_partition()
-            self._looked_at = -LOOK_EVERY_S
-            self.rest_is_over()
+            self._checked_at = -CHECK_EVERY_S
+            self.resume()
 
     def _new_partition(self) -> Partition:
         partition = Partition(self._connections, self._servers, self._topic)
@@ -65,35 +63,35 @@ class LogEnd:
         return partition
 
     async def ask(self) -> int | None:
-        """The offset of the next record as of some moment after the call; ``None``: ask the node."""
-        if not self._identity or time.monotonic() < self._resting_until:
+        """Return the offset of the next record at some moment after the call; ``None``: ask the node."""
+        if not self._identity or time.monotonic() < self._paused_until:
             return None
         partition = self._partition
         try:
-            async with asyncio.timeout(ASK_S):
-                if time.monotonic() - self._looked_at >= LOOK_EVERY_S:
-                    await self._look(partition)
-                return await partition.offset_at(requests.LATEST, ASK_S)
+            async with asyncio.timeout(TIMEOUT_S):
+                if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
+                    await self._check(partition)
+                return await partition.offset_at(requests.LATEST, TIMEOUT_S)
         except (LogError, NoAnswer, StoreError, TimeoutError):
-            self._resting_until = time.monotonic() + REST_S
+            self._paused_until = time.monotonic() + PAUSE_S
             return None
 
-    def rest_is_over(self) -> None:
-        """Ask again from now on."""
-        self._resting_until = 0.0
+    def resume(self) -> None:
+        """End the pause after a failed query."""
+        self._paused_until = 0.0
 
-    async def _look(self, partition: Partition) -> None:
-        async with self._looking:
-            if time.monotonic() - self._looked_at < LOOK_EVERY_S:
+    async def _check(self, partition: Partition) -> None:
+        async with self._checking:
+            if time.monotonic() - self._checked_at < CHECK_EVERY_S:
                 return
-            cluster = await partition.refresh(ASK_S)
+            cluster = await partition.refresh(TIMEOUT_S)
             if not partition.topic_id and cluster.place is not None:
                 partition.adopt(cluster)
             if partition.identity != self._identity:
                 raise NoAnswer(f"the log is {self._identity}, not {partition.identity}", sent=True)
             await learn_min_in_sync(partition)
-            self._looked_at = time.monotonic()
+            self._checked_at = time.monotonic()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         await self._connections.close()

@@ -22,19 +22,17 @@ from registry.store.reader import StoreReader
 from registry.wiring import api_settings, limits
 
 from .backend import ReaderBackend
-from .fast_path.dispatch import Quick
-from .node_client import Link
+from .fast_path.dispatch import FastPaths
+from .node_client import NodeClient
 
 STOP_SERVING_S = 2.5
-NODE_WAIT_S = 10.0
-"""How long a call waits for a node that is away: a little longer than starting one takes."""
-NODE_FIRST_WAIT_S = 2.0
-"""How long a reader that starts waits for its node before it serves without."""
+NODE_WAIT_S = 10.0  # how long a call waits for a node that is down: a little longer than a restart takes
+NODE_FIRST_WAIT_S = 2.0  # how long a starting reader waits for its node before it serves without it
 REPORT_EVERY_S = 1.0
 
 
 def main() -> None:
-    """Run until the parent says stop or ends."""
+    """Run until the parent process sends stop or ends."""
     parent = started_by_parent("reader")
     sys.exit(uvloop.run(_run(parent)))
 
@@ -54,12 +52,12 @@ async def _run(parent: Parent) -> int:
     if cluster:
         from registry.log.kafka.connection import Security  # noqa: PLC0415 (a client for clusters only)
 
-        from .log_end_client import LogEnd  # noqa: PLC0415
+        from .log_end_client import LogEndClient  # noqa: PLC0415
 
-        backend.log_end = LogEnd(
+        backend.log_end = LogEndClient(
             Security(**settings.security), settings.kafka, settings.topic, applied=store.lineage
         )
-    backend.link = Link(
+    backend.node = NodeClient(
         parent.endpoint,
         timeout_s=settings.request_timeout_s,
         wait_s=NODE_WAIT_S,
@@ -72,48 +70,47 @@ async def _run(parent: Parent) -> int:
     observed, pulse = Observed(access_log=settings.access_log), Pulse()
 
     async def metrics() -> bytes:
-        return await backend.link.metrics(observed.tally(server.connections, pulse.lag_s()))
+        return await backend.node.metrics(observed.tally(server.connections, pulse.lag_s()))
 
-    of_api = api_settings(settings, VERSION)
-    app = create_app(backend, of_api, metrics=metrics)
-    quick = Quick(
+    api = api_settings(settings, VERSION)
+    app = create_app(backend, api, metrics=metrics)
+    fast_paths = FastPaths(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
-        confirming=backend.confirming if cluster else None,
+        barrier=backend.barrier if cluster else None,
         local_reads=settings.reads == "local",
-        repeats=not settings.validate_fields,
-        guard=PageGuard(of_api.allowed_hosts, of_api.cors_origins),
-        extra=ResponseHeaders(of_api.response_headers),
+        registrations=not settings.validate_fields,
+        guard=PageGuard(api.allowed_hosts, api.cors_origins),
+        extra=ResponseHeaders(api.response_headers),
     )
     server = public_server(
-        app, of_api, limits(settings), applied=backend.applied, observed=observed, quick=quick
+        app, api, limits(settings), applied=backend.applied, observed=observed, fast_path=fast_paths
     )
-    backend.link.start()
+    backend.node.start()
     try:
-        # Whoever connects before this reader knows how things stand would be refused for nothing, while other
-        # readers could serve.
-        await asyncio.wait_for(backend.told.wait(), NODE_FIRST_WAIT_S)
+        # Until this reader knows the node's state it would refuse clients that other readers could serve.
+        await asyncio.wait_for(backend.node_known.wait(), NODE_FIRST_WAIT_S)
     except TimeoutError:
         backend.without_node()
     await server.start(listener)
     parent.tell(listening=True)
     pulse.start()
-    reporting = asyncio.get_running_loop().create_task(_report(backend.link, observed, server, pulse))
+    reporting = asyncio.get_running_loop().create_task(_report(backend.node, observed, server, pulse))
     await stopping.wait()
     await server.stop(STOP_SERVING_S)
     reporting.cancel()
-    backend.link.report(observed.tally(0))
-    backend.link.stop()
+    backend.node.report(observed.tally(0))
+    backend.node.stop()
     if backend.log_end is not None:
         await backend.log_end.close()
     await asyncio.sleep(0)
     return 0
 
 
-async def _report(link: Link, observed: Observed, server: Server, pulse: Pulse) -> None:
+async def _report(node: NodeClient, observed: Observed, server: Server, pulse: Pulse) -> None:
     while True:
         await asyncio.sleep(REPORT_EVERY_S)
-        link.report(observed.tally(server.connections, pulse.lag_s()))
+        node.report(observed.tally(server.connections, pulse.lag_s()))
 
 
 if __name__ == "__main__":

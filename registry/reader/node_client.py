@@ -1,9 +1,9 @@
-"""A reader's line to its node: calls with numbers, answered in any order over one unix socket.
+"""A reader's client of its node: numbered calls, answered in any order over one unix socket.
 
-What was sent when the line broke may or may not have happened. What does no harm twice is sent again when the
-node is back, and in a cluster everything: by its idempotency key it is done only once. Anything else is
-answered so
-(50002). What was not sent waits for the next line, for a bounded time, and is then refused (50003).
+If the connection breaks, calls that were sent may or may not have been executed. Idempotent calls are sent
+again when the node is back, and in a cluster all calls, because the idempotency key ensures that each is
+executed once. All others fail with 50002, outcome unknown. Calls that were not sent wait a bounded time for
+the next connection, then fail with 50003.
 """
 
 from __future__ import annotations
@@ -59,29 +59,27 @@ from registry.observe.requests import Tally
 from snapshots.catalogue.catalogue import Entry
 
 RETRY_S = 0.05
-ASK_S = 2.0
-"""How long questions about the node's state wait; nothing is lost when they are asked again."""
-CATALOGUE_S = 15.0
-"""The same for what the node has to ask others for, or to delete."""
+STATUS_TIMEOUT_S = 2.0  # for queries of the node's state, which can be repeated
+CATALOGUE_TIMEOUT_S = 15.0  # for queries that the node has to pass on, and for deletions
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
 _UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _LOST = f"The node went away before it answered; {_UNKNOWN}"
-_NOT_SENT = "The node has too much to do; nothing was written"
+_NOT_SENT = "The node is overloaded; nothing was written"
 _LATE = f"The node did not answer in time; {_UNKNOWN}"
 
 
 class NodeLost(RegistryError):
-    """The line broke before the answer was there."""
+    """The connection broke before the reply."""
 
 
 class NotSent(Exception):
-    """The line broke before a large message began."""
+    """The connection broke before a large message began."""
 
 
-class Link:
-    """The line, made anew whenever it breaks. ``changed`` is called with each state that the node tells."""
+class NodeClient:
+    """Keeps a connection to the node; ``changed`` is called with each state that the node reports."""
 
     def __init__(
         self,
@@ -95,9 +93,9 @@ class Link:
         changed: Callable[[State], None],
         applied: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``timeout_s``: for a write; ``wait_s``: for a node that is away; ``confirm_s``: for news.
+        """Timeouts: for a write, for a node that is down, and for a read barrier.
 
-        ``calls_max``, ``bytes_max``: what may wait. ``applied``: an offset that the log has reached.
+        ``calls_max``, ``bytes_max``: calls in flight. ``applied`` returns an offset that the log has reached.
         """
         self._path = path
         self._timeout_s = timeout_s
@@ -109,56 +107,56 @@ class Link:
         self._repeats = False
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        self._line: _Line | None = None
+        self._connection: _Connection | None = None
         self._joined = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Keep a line from now on."""
+        """Connect, and reconnect whenever the connection breaks."""
         self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
     def stop(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         if self._keeper is not None:
             self._keeper.cancel()
             self._keeper = None
-        if self._line is not None:
-            self._line.transport.close()
+        if self._connection is not None:
+            self._connection.transport.close()
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                _, line = await loop.create_unix_connection(
-                    lambda: _Line(self._heard, self._lost), str(self._path)
+                _, connection = await loop.create_unix_connection(
+                    lambda: _Connection(self._on_state, self._on_lost), str(self._path)
                 )
             except OSError:
                 await asyncio.sleep(RETRY_S)
                 continue
-            line.tell(Hello(os.getpid()))
-            if not line.ended.done():
-                self._line = line
+            connection.tell(Hello(os.getpid()))
+            if not connection.ended.done():
+                self._connection = connection
                 self._joined.set()
-            while not line.ended.done():
-                # One clock for all calls: a timer for each would cost more than the call.
-                await asyncio.wait((line.ended,), timeout=_LATE_EVERY_S)
-                line.end_late()
+            while not connection.ended.done():
+                # One timer for all calls: a timer for each would cost more than the call itself.
+                await asyncio.wait((connection.ended,), timeout=_LATE_EVERY_S)
+                connection.end_late()
 
-    def _heard(self, state: State) -> None:
-        # A node that is starting does not say yet; it is run with the same settings as the one before.
+    def _on_state(self, state: State) -> None:
+        # A starting node does not report this yet; it has the same settings as the one before.
         if state.started:
             self._repeats = state.repeats
         self._changed(state)
 
-    def _lost(self) -> None:
-        # At once, so that no call goes to a line that will never answer.
-        self._line = None
+    def _on_lost(self) -> None:
+        # At once, so that no call is sent on a connection that will never answer.
+        self._connection = None
         self._joined.clear()
-        if self._keeper is not None:  # else it was this side that hung up
-            _log.warning("the line to the node is broken")
+        if self._keeper is not None:  # otherwise this side has closed it
+            _log.warning("the connection to the node is broken")
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """The node's outcome. Raises 50002, 50003 or 503."""
+        """Return the node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
         size = size_of(command)
         idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._applied())
@@ -179,25 +177,25 @@ class Link:
                 continue
             except RegistryError:
                 if lost is not None:
-                    raise lost from None  # the first try may have come to something
+                    raise lost from None  # the first attempt may have been executed
                 raise
             assert isinstance(answer, Decided)
             outcome = answer.outcome
-            if lost is not None and isinstance(outcome, Refused) and not self._looked(outcome):
-                raise lost  # a refusal says nothing about the first try either
+            if lost is not None and isinstance(outcome, Refused) and not self._is_final(outcome):
+                raise lost  # a refusal tells nothing about the first attempt
             return outcome
 
-    def _looked(self, outcome: Refused) -> bool:
-        """Whether it was refused by somebody who had seen that no earlier try has done it."""
+    def _is_final(self, outcome: Refused) -> bool:
+        """Return true if the node refused after checking that no earlier attempt was executed."""
         return self._repeats and not str(outcome.code).startswith("5")
 
     def _left(self, deadline: float) -> float:
-        """How long the node may take: less than the caller waits, so that it can say what came of it."""
+        """Return the node's time limit: less than the caller waits, so that the outcome arrives in time."""
         left = deadline - self._loop.time()
         return left - min(_MARGIN_S, left / 10)
 
     async def confirm(self, offset: int = -1) -> bool:
-        """Whether the store is as new as the log, or as ``offset``; not, when there is no answer in time."""
+        """Return true if the store is as new as the log, or as ``offset``; false if no reply came in time."""
         try:
             answer = await self._call(
                 lambda number: Confirm(number, offset), self._confirm_s, self._confirm_s
@@ -208,44 +206,44 @@ class Link:
         return answer.fresh
 
     async def status(self) -> NodeStatus:
-        """The node's state. Raises as :meth:`submit`."""
-        answer = await self._call(AskStatus, ASK_S, ASK_S)
+        """Return the node's state. Raises as :meth:`submit`."""
+        answer = await self._call(AskStatus, STATUS_TIMEOUT_S, STATUS_TIMEOUT_S)
         assert isinstance(answer, Status)
         return answer.status
 
     async def snapshots(self) -> list[Entry]:
-        """The entries of the catalogue. Raises 503 where the node cannot tell."""
+        """Return the entries of the catalogue. Raises 503 if the node does not know them."""
         try:
             return await self._entries(AskSnapshots)
         except RegistryError as error:
             if error.code != OUTCOME_UNKNOWN.code:
                 raise
-            raise UNAVAILABLE("The node does not tell which snapshots there are") from None
+            raise UNAVAILABLE("The node did not list its snapshots in time; try again") from None
 
     async def delete_snapshot(self, id: str) -> Entry | None:
-        """What is left of a snapshot. Raises 40480, 40980, and as :meth:`submit`."""
+        """Delete a snapshot; return what is left of it. Raises 40480, 40980, and as :meth:`submit`."""
         left = await self._entries(lambda number: DeleteSnapshot(number, id))
         return left[0] if left else None
 
     async def _entries(self, message: Callable[[int], msgspec.Struct]) -> list[Entry]:
-        answer = await self._call(message, CATALOGUE_S, ASK_S)
+        answer = await self._call(message, CATALOGUE_TIMEOUT_S, STATUS_TIMEOUT_S)
         assert isinstance(answer, Snapshots)
         if answer.refused is not None:
             raise RegistryError(answer.refused.code, answer.refused.message)
         return answer.entries
 
     async def metrics(self, tally: Tally) -> bytes:
-        """The host's metrics. Raises as :meth:`submit`."""
-        answer = await self._call(lambda number: Report(tally, number), ASK_S, ASK_S)
+        """Return the host's metrics. Raises as :meth:`submit`."""
+        answer = await self._call(lambda number: Report(tally, number), STATUS_TIMEOUT_S, STATUS_TIMEOUT_S)
         assert isinstance(answer, Metrics)
         if answer.refused is not None:
             raise RegistryError(answer.refused.code, answer.refused.message)
         return answer.text
 
     def report(self, tally: Tally) -> None:
-        """Tell the node what was counted, if it is there."""
-        if self._line is not None:
-            self._line.tell(Report(tally))
+        """Send the counts to the node, if it is connected."""
+        if self._connection is not None:
+            self._connection.tell(Report(tally))
 
     async def _call(
         self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float, size: int = 0
@@ -256,28 +254,29 @@ class Link:
         deadline = self._loop.time() + timeout_s
         try:
             while True:
-                line = self._line or await self._next_line(min(wait_s, deadline - self._loop.time()))
+                left = min(wait_s, deadline - self._loop.time())
+                connection = self._connection or await self._next_connection(left)
                 number = next(self._numbers)
                 if not is_large(size):
-                    return await line.call(number, message(number), deadline)
+                    return await connection.call(number, message(number), deadline)
                 try:
-                    return await line.call_large(number, partial(message, number), deadline)
+                    return await connection.call_large(number, partial(message, number), deadline)
                 except NotSent:
                     continue
         finally:
             self._room.remove(size)
 
-    async def _next_line(self, wait_s: float) -> _Line:
+    async def _next_connection(self, wait_s: float) -> _Connection:
         try:
             async with asyncio.timeout(wait_s):
-                while self._line is None:
+                while self._connection is None:
                     await self._joined.wait()
-                return self._line
+                return self._connection
         except TimeoutError:
             raise FORWARD_FAILED("The node cannot be reached; nothing was written") from None
 
 
-class _Line(Framed):
+class _Connection(Framed):
     """One connection to the node."""
 
     def __init__(self, changed: Callable[[State], None], lost: Callable[[], None]) -> None:
@@ -291,9 +290,9 @@ class _Line(Framed):
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     def call(self, number: int, message: msgspec.Struct, deadline: float) -> asyncio.Future[Any]:
-        """Send a message; its answer comes later, or 50002 after the ``deadline`` (event-loop time).
+        """Send a message; the future gets the reply, or 50002 after the ``deadline`` (event-loop time).
 
-        Calls of one moment go out together.
+        Calls made in the same iteration of the event loop are sent together.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
@@ -305,7 +304,7 @@ class _Line(Framed):
     def call_large(
         self, number: int, message: Callable[[], msgspec.Struct], deadline: float
     ) -> asyncio.Future[Any]:
-        """Do the same for a message that is made when its turn comes; :class:`NotSent` if it does not."""
+        """Do the same for a message that is built when its turn comes; :class:`NotSent` if it does not."""
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
         self._unsent.add(number)
@@ -318,7 +317,7 @@ class _Line(Framed):
         return answer
 
     def end_late(self) -> None:
-        """End the calls whose deadline has passed; an answer that still comes is ignored."""
+        """Fail the calls whose deadline has passed; late replies are ignored."""
         now = self._loop.time()
         for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
             late = FORWARD_FAILED(_NOT_SENT) if number in self._unsent else OUTCOME_UNKNOWN(_LATE)
@@ -329,17 +328,17 @@ class _Line(Framed):
         self.tell(*outbox)
 
     def heard(self, message: bytes) -> None:
-        """An answer, or the node's state."""
-        said = decode_from_node(message)
-        if isinstance(said, State):
-            self._changed(said)
+        """Handle a reply, or the node's state."""
+        reply = decode_from_node(message)
+        if isinstance(reply, State):
+            self._changed(reply)
             return
-        waiting, _ = self._calls.pop(said.number, (None, 0))
+        waiting, _ = self._calls.pop(reply.number, (None, 0))
         if waiting is not None and not waiting.done():
-            waiting.set_result(said)
+            waiting.set_result(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """What waits for an answer may or may not have been done."""
+        """Fail all calls: those that were sent may or may not have been executed."""
         self._lost()
         calls, self._calls = self._calls, {}
         for number, (waiting, _) in calls.items():
@@ -352,4 +351,4 @@ class _Line(Framed):
 def _fail(waiting: asyncio.Future[Any], error: Exception) -> None:
     if not waiting.done():
         waiting.set_exception(error)
-        waiting.exception()  # seen, even if the caller has gone
+        waiting.exception()  # marks it as retrieved, even if the caller has gone

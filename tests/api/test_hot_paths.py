@@ -8,9 +8,9 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from registry.reader.fast_path.latest_version import is_latest, latest
-from registry.reader.fast_path.register import Bodies, register_again
-from registry.reader.fast_path.schema_by_id import hot
+from registry.reader.fast_path.latest_version import is_latest, latest_version
+from registry.reader.fast_path.register import Bodies, repeated_registration
+from registry.reader.fast_path.schema_by_id import schema_by_id
 from tests.api.driver import Api, record
 
 SUBJECTS = ("a", "b", "a%2Fb", ":.c:a", ":.c:", "%C3%BC" * 60, "__EMPTY")
@@ -131,7 +131,7 @@ def begun(steps) -> Api:
 def test_a_read_by_id_is_what_the_application_answers(steps) -> None:
     with begun(steps) as api:
         for path, query in product(PATHS, QUERIES):
-            body = hot(api.backend.rows, path, query)
+            body = schema_by_id(api.backend.rows, path, query)
             if body is not None:
                 reply = api.request("GET", path + b"?" + query)
                 assert (reply.status, reply.body) == (200, body), (path, query)
@@ -145,7 +145,7 @@ def test_registering_again_is_what_the_application_answers(steps) -> None:
     with begun(steps) as api:
         for subject, query, body in product(SUBJECTS, ("", "normalize=true", "force=true"), BODIES):
             target = f"/subjects/{subject}/versions"
-            fast = register_again(api.backend.rows, target.encode(), query.encode(), body, bodies)
+            fast = repeated_registration(api.backend.rows, target.encode(), query.encode(), body, bodies)
             if fast is not None:
                 written = len(api.backend.log)
                 reply = api.request("POST", f"{target}?{query}", body)
@@ -159,7 +159,7 @@ def test_the_latest_version_is_what_the_application_answers(steps) -> None:
     with begun(steps) as api:
         for subject, query in product(SUBJECTS, (b"", b"deleted=true", b"format=resolved")):
             path = f"/subjects/{subject}/versions/latest".encode()
-            body = latest(api.backend.rows, path, query)
+            body = latest_version(api.backend.rows, path, query)
             if body is not None:
                 reply = api.request("GET", path + b"?" + query)
                 assert (reply.status, reply.body) == (200, body), (path, query)
@@ -171,17 +171,18 @@ def test_the_plain_cases_are_taken() -> None:
     api.register("a", '"string"')
     api.register("b", '"int"')
     for query in (b"", b"fetchMaxId=false", b"subject=a", b"fetchMaxId=false&subject=a"):
-        assert hot(api.backend.rows, b"/schemas/ids/1", query) is not None
+        assert schema_by_id(api.backend.rows, b"/schemas/ids/1", query) is not None
     assert is_latest(b"/subjects/a/versions/latest")
     assert not is_latest(b"/subjects/a/versions/1")
-    assert latest(api.backend.rows, b"/subjects/a/versions/latest", b"") is not None
+    assert latest_version(api.backend.rows, b"/subjects/a/versions/latest", b"") is not None
     for query in (b"", b"normalize=false", b"force=false"):
-        assert register_again(api.backend.rows, b"/subjects/a/versions", query, BODIES[0], bodies) is not None
+        path = b"/subjects/a/versions"
+        assert repeated_registration(api.backend.rows, path, query, BODIES[0], bodies) is not None
     api.close()
 
 
 def test_bodies_are_forgotten_oldest_first() -> None:
     bodies = Bodies(bytes_max=1000)
     for each in BODIES * 3:
-        assert bodies.said(each) == Bodies().said(each)
-    assert 0 < len(bodies._kept) < len(BODIES)
+        assert bodies.content(each) == Bodies().content(each)
+    assert 0 < len(bodies._contents) < len(BODIES)

@@ -78,9 +78,9 @@ def test_a_reader_serves_once_there_are_rows_or_it_takes_a_while(tmp_path: Path,
     async def try_it() -> None:
         backend = ReaderBackend(StoreReader(tmp_path), cluster=False)
         backend.changed(State(started=False))
-        assert not backend.told.is_set()
+        assert not backend.node_known.is_set()
         backend.changed(state)
-        assert backend.told.is_set()
+        assert backend.node_known.is_set()
 
     asyncio.run(try_it())
 

@@ -1,8 +1,8 @@
-"""The requests that matter most, answered before routing: by id, the latest version, and registering again.
+"""Shortcuts for the most frequent requests: by id, the latest version, and repeated registrations.
 
-What is plain enough is answered from ready bytes with the same headers as by the application; everything else
-is left to it. In a cluster, what can change is answered once the node has confirmed that the rows are as new
-as the log; all requests that wait for that share one question.
+Plain cases are answered before routing, from stored bytes, with the same headers as by the application; all
+other requests are left to it. In a cluster, data that can change is answered after the read barrier: once the
+store is known to be as new as the log. All requests that wait at the barrier share one query.
 """
 
 from __future__ import annotations
@@ -23,77 +23,75 @@ from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Header, Request
-from registry.reader.read_barrier import Confirming
+from registry.reader.read_barrier import ReadBarrier
 from registry.store.views import AppliedView
 
-from .latest_version import is_latest, latest
-from .register import Bodies, register_again
-from .schema_by_id import hot
+from .latest_version import is_latest, latest_version
+from .register import Bodies, repeated_registration
+from .schema_by_id import schema_by_id
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
-_GZIP_BYTES_MIN = 16 * 1024
-"""From here on compressing, which the application does, saves more time on the way than it takes."""
+_GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
 STANDARD_KIND = PRODUCED[0]
+# Headers that only the application understands.
 _LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"}) | FROM_PAGES
 _READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id", HOST}) | _LEFT
 _STALE = lines([STALE])
 _log = logging.getLogger(__name__)
 
 
-class _Given(NamedTuple):
-    """What a request's headers ask for."""
+class _Preferences(NamedTuple):
+    """The answer's properties that a request's headers ask for."""
 
-    kind: bytes
-    """The media type to answer with."""
-    request_id: bytes
-    """The client's own; empty before one is given."""
+    media_type: bytes
+    request_id: bytes  # the client's own; empty until one is generated
     gzip: bool
 
 
 class Rows(Protocol):
-    """Where the rows come from."""
+    """Source of the store's rows."""
 
     def view(self) -> AbstractContextManager[AppliedView]:
-        """The rows at one moment."""
+        """Return the rows at one moment."""
         ...
 
 
-class Quick:
-    """Answers one request at once or later, or leaves it with ``None``."""
+class FastPaths:
+    """Answers a request at once or later, or returns ``None`` to leave it to the application."""
 
     def __init__(
         self,
         rows: Rows,
         *,
         cache_max_age_s: int,
-        confirming: Confirming | None = None,
+        barrier: ReadBarrier | None = None,
         local_reads: bool = False,
         guard: PageGuard | None = None,
-        repeats: bool = True,
+        registrations: bool = True,
         extra: ResponseHeaders | None = None,
     ) -> None:
-        """``confirming``: in a cluster only. ``guard``: the application refuses foreign hosts by it.
+        """``barrier``: only in a cluster. ``guard``: requests that it refuses are left to the application.
 
-        ``repeats``: answer registrations that repeat an earlier one. ``extra``: headers of every answer.
+        ``registrations``: answer repeated registrations. ``extra``: headers of every answer.
         """
         self._rows = rows
-        self._confirming = confirming
+        self._barrier = barrier
         self._local_reads = local_reads
         self._guard = guard or PageGuard()
-        self._repeats = repeats
+        self._registrations = registrations
         self._extra = extra or ResponseHeaders()
         self._bodies = Bodies()
         self._headers: list[Header] = []
-        self._asked: _Given | None = self._ask([])
+        self._preferences: _Preferences | None = self._read([])
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
-        # The random part of a UUID, which a count completes for a fraction of the price of another one.
+        # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
         self._identity = str(uuid.uuid4())[:-12].encode()
         self._numbers = itertools.count()
 
     def __call__(self, request: Request) -> Answer | Later | None:
-        """The answer to a plain request."""
+        """Answer a request if it is a plain one."""
         if not self._extra.constant:
             return None
         target = request.target
@@ -102,84 +100,87 @@ class Quick:
                 return self._by_id(request)
             if target.startswith(SUBJECTS) and is_latest(target):
                 return self._of_latest(request)
-        elif request.method == b"POST" and self._repeats and target.startswith(SUBJECTS):
-            return self._registered_again(request)
+        elif request.method == b"POST" and self._registrations and target.startswith(SUBJECTS):
+            return self._register(request)
         return None
 
     def _by_id(self, request: Request) -> Answer | None:
-        given = self._given(request)
-        if given is None:
+        preferences = self._preferences_of(request)
+        if preferences is None:
             return None
         path, _, query = request.target.partition(b"?")
         try:
             with self._rows.view() as view:
-                body, applied = hot(view, path, query), view.applied()
+                body, applied = schema_by_id(view, path, query), view.applied()
         except RegistryError:
             return None
-        if body is None or (given.gzip and len(body) >= _GZIP_BYTES_MIN):
+        if body is None or (preferences.gzip and len(body) >= _GZIP_BYTES_MIN):
             return None
         headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-            self._head(given.kind, lasting=True), etag(body), given.request_id, applied,
+            self._head(preferences.media_type, lasting=True), etag(body), preferences.request_id, applied,
         )  # fmt: skip
         return Answer(200, headers, body, "/schemas/ids/{id}")
 
     def _of_latest(self, request: Request) -> Answer | Later | None:
-        given = self._given(request)
-        if given is None:
+        preferences = self._preferences_of(request)
+        if preferences is None:
             return None
-        if self._confirming is None or self._local_reads:
-            return self._latest(request, given, fresh=True)
-        return _later(self._confirming, lambda fresh: self._latest(request, given, fresh=fresh))
+        if self._barrier is None or self._local_reads:
+            return self._latest(request, preferences, fresh=True)
+        return _later(self._barrier, lambda fresh: self._latest(request, preferences, fresh=fresh))
 
-    def _latest(self, request: Request, given: _Given, *, fresh: bool) -> Answer | None:
+    def _latest(self, request: Request, preferences: _Preferences, *, fresh: bool) -> Answer | None:
         try:
             with self._rows.view() as view:
-                body, applied = latest(view, request.target, b""), view.applied()
+                body, applied = latest_version(view, request.target, b""), view.applied()
         except RegistryError:
             return None
         route = "/subjects/{subject}/versions/{version}"
-        return self._plain(body, applied, given, route, b"" if fresh else _STALE)
+        return self._plain(body, applied, preferences, route, b"" if fresh else _STALE)
 
-    def _registered_again(self, request: Request) -> Answer | Later | None:
-        given = self._given(request)
-        if given is None:
+    def _register(self, request: Request) -> Answer | Later | None:
+        preferences = self._preferences_of(request)
+        if preferences is None:
             return None
-        answer = self._again(request, given)
-        if answer is None or self._confirming is None:
+        answer = self._repeated(request, preferences)
+        if answer is None or self._barrier is None:
             return answer
-        # Not a word about a write that nobody can vouch for: the application hands it to the primary.
-        return _later(self._confirming, lambda fresh: self._again(request, given) if fresh else None)
+        # If the rows may be stale, the application forwards the registration to the primary.
+        return _later(self._barrier, lambda fresh: self._repeated(request, preferences) if fresh else None)
 
-    def _again(self, request: Request, given: _Given) -> Answer | None:
+    def _repeated(self, request: Request, preferences: _Preferences) -> Answer | None:
         path, _, query = request.target.partition(b"?")
         try:
             with self._rows.view() as view:
-                body, applied = register_again(view, path, query, request.body, self._bodies), view.applied()
+                body = repeated_registration(view, path, query, request.body, self._bodies)
+                applied = view.applied()
         except RegistryError:
             return None
-        return self._plain(body, applied, given, "/subjects/{subject}/versions")
+        return self._plain(body, applied, preferences, "/subjects/{subject}/versions")
 
     def _plain(
-        self, body: bytes | None, applied: int, given: _Given, route: str, more: bytes = b""
+        self, body: bytes | None, applied: int, preferences: _Preferences, route: str, more: bytes = b""
     ) -> Answer | None:
-        if body is None or (given.gzip and len(body) >= _GZIP_BYTES_MIN):
+        if body is None or (preferences.gzip and len(body) >= _GZIP_BYTES_MIN):
             return None
         headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n%s" % (
-            self._head(given.kind, lasting=False), given.request_id, applied, more,
+            self._head(preferences.media_type, lasting=False), preferences.request_id, applied, more,
         )  # fmt: skip
         return Answer(200, headers, body, route)
 
-    def _given(self, request: Request) -> _Given | None:
-        """What the headers ask for, or ``None`` where they ask for more than plain answers."""
-        # Clients say the same again and again, mostly all of them.
+    def _preferences_of(self, request: Request) -> _Preferences | None:
+        """Return what the headers ask for, or ``None`` if they ask for more than plain answers."""
+        # Most clients send the same headers, so the last ones are cached.
         if request.headers != self._headers:
-            self._headers, self._asked = request.headers, self._ask(request.headers)
-        asked = self._asked
-        if asked is None or asked.request_id:
-            return asked
-        return _Given(asked.kind, b"%b%012x" % (self._identity, next(self._numbers)), asked.gzip)
+            self._headers, self._preferences = request.headers, self._read(request.headers)
+        preferences = self._preferences
+        if preferences is None or preferences.request_id:
+            return preferences
+        return _Preferences(
+            preferences.media_type, b"%b%012x" % (self._identity, next(self._numbers)), preferences.gzip
+        )
 
-    def _ask(self, headers: list[Header]) -> _Given | None:
+    def _read(self, headers: list[Header]) -> _Preferences | None:
         accept, gzip = b"", False
         content_type = request_id = None
         for name, value in headers:
@@ -203,30 +204,30 @@ class Quick:
                 return None
             else:
                 request_id = value.strip()
-        kind = STANDARD_KIND
+        media_type = STANDARD_KIND
         if accept or content_type:
             try:
                 check_consumed(content_type)
-                kind = negotiated(accept or b"*/*")
+                media_type = negotiated(accept or b"*/*")
             except RegistryError:
                 return None
-        return _Given(kind, request_id or b"", gzip)
+        return _Preferences(media_type, request_id or b"", gzip)
 
-    def _head(self, kind: bytes, *, lasting: bool) -> bytes:
-        head = self._heads.get((kind, lasting))
+    def _head(self, media_type: bytes, *, lasting: bool) -> bytes:
+        head = self._heads.get((media_type, lasting))
         if head is None:
             own = self._lasting if lasting else []
             standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
-            headers = self._extra.applied([(b"content-type", kind), *standard, *own])
-            head = self._heads[kind, lasting] = lines(headers)
+            headers = self._extra.applied([(b"content-type", media_type), *standard, *own])
+            head = self._heads[media_type, lasting] = lines(headers)
         return head
 
 
-def _later(confirming: Confirming, answer: Callable[[bool], Answer | None]) -> Later:
-    """What ``answer`` says once it is told whether the rows are as new as the log."""
+def _later(barrier: ReadBarrier, answer: Callable[[bool], Answer | None]) -> Later:
+    """Defer ``answer`` until it is known if the rows are as new as the log, which it gets as its argument."""
 
     def later(answered: Answered) -> None:
-        def told(fresh: bool) -> None:
+        def on_reply(fresh: bool) -> None:
             try:
                 found = answer(fresh)
             except Exception:
@@ -234,6 +235,6 @@ def _later(confirming: Confirming, answer: Callable[[bool], Answer | None]) -> L
                 found = None
             answered(found)
 
-        confirming.then(told)
+        barrier.then(on_reply)
 
     return later

@@ -1,8 +1,8 @@
-"""``GET /subjects/{subject}/versions/latest`` before any routing: the plain cases, spliced from one row.
+"""Fast path of ``GET /subjects/{subject}/versions/latest``: plain cases, spliced from one row.
 
-A case is plain when the subject's highest version is not soft-deleted, no alias leads elsewhere, and no other
-form of the schema is asked for. Everything else is left to the application, which would give the same answer
-in every case.
+A case is plain if the subject's highest version is not soft-deleted, the subject has no config that could be
+an alias, and no other format is requested. All others are left to the application, which would give the same
+answers in plain cases too.
 """
 
 from __future__ import annotations
@@ -21,38 +21,37 @@ _PATH_BYTES_MAX = 1024
 _TAIL = ("versions", "latest")
 
 
-class _Place(NamedTuple):
-    """Where a subject's rows are."""
+class _Keys(NamedTuple):
+    """The keys of a subject's rows."""
 
     config: bytes
     versions: bytes
-    after: bytes
-    """What sorts behind all its versions."""
+    after: bytes  # sorts behind all its versions
 
 
-def latest(view: View, path: bytes, query: bytes) -> bytes | None:
-    """The body of the answer, or ``None`` when this is not a plain case. Two reads.
+def latest_version(view: View, path: bytes, query: bytes) -> bytes | None:
+    """Return the body of the answer, or ``None`` if this is not a plain case. Takes two reads.
 
-    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is
-    GET, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media_types`), that the request
-    has neither ``If-None-Match`` nor ``X-Registry-Min-Offset``, and that the rows are as new as they must be.
+    ``path`` and ``query`` are raw, as in the request line. The caller has checked that the method is GET,
+    that ``Content-Type`` and ``Accept`` are supported (:mod:`registry.api.media_types`), that the request has
+    neither ``If-None-Match`` nor ``X-Registry-Min-Offset``, and that the rows are as new as required.
     """
-    place = None if query else _place(path)
-    if place is None or view.get(place.config) is not None:
+    keys = None if query else _keys(path)
+    if keys is None or view.get(keys.config) is not None:
         return None
-    row = view.seek_back(place.after)
-    if row is None or not row[0].startswith(place.versions) or layout.is_deleted(row[1]):
+    row = view.seek_back(keys.after)
+    if row is None or not row[0].startswith(keys.versions) or layout.is_deleted(row[1]):
         return None
     return entities.schema_entity(VersionRow.unpack(row[1]))
 
 
 def is_latest(path: bytes) -> bool:
-    """Whether :func:`latest` might answer."""
-    return path.endswith(b"/versions/latest") and _place(path) is not None
+    """Return true if :func:`latest_version` might answer."""
+    return path.endswith(b"/versions/latest") and _keys(path) is not None
 
 
 @remembered(bytes_max=32 * 1024 * 1024, key_bytes_max=_PATH_BYTES_MAX, value_bytes=1536)
-def _place(path: bytes) -> _Place | None:
+def _keys(path: bytes) -> _Keys | None:
     if len(path) > _PATH_BYTES_MAX:
         return None
     try:
@@ -63,4 +62,4 @@ def _place(path: bytes) -> _Place | None:
         return None
     subject = Subject.parse(segments[1])
     versions = layout.scope_key(layout.VERSION, subject)
-    return _Place(layout.scope_key(layout.CONFIG, subject), versions, layout.after(versions))
+    return _Keys(layout.scope_key(layout.CONFIG, subject), versions, layout.after(versions))

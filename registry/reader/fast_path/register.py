@@ -1,10 +1,10 @@
-"""``POST /subjects/{subject}/versions`` before any routing: a schema that is registered already, sent again.
+"""Fast path of ``POST /subjects/{subject}/versions``: registering a schema that is registered already.
 
-This is what every producer does at its start, always with the same bytes. So bodies are remembered together
-with what they say, and the answer is spliced from the version's row. A case is plain when the body holds a
-schema and nothing else that counts, no config in scope changes what is stored, and the subject holds the
-content in exactly one version that is not soft-deleted. Everything else is left to the application, which
-would give the same answer in every case.
+Every producer does this when it starts, always with the same bytes. So parsed bodies are cached, and the
+answer is spliced from the version's row. A case is plain if the body has only a schema and its type, no
+config in scope changes what would be stored, and exactly one version of the subject has the content and is
+not soft-deleted. All others are left to the application, which would give the same answers in plain cases
+too.
 """
 
 from __future__ import annotations
@@ -31,78 +31,77 @@ from registry.workers.pool import TEXT_AT_ONCE_MAX
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
 _PATH_BYTES_MAX = 1024
 _QUERY_BYTES_MAX = 512
-_PLACE_BYTES = 2048  # of the parts of a subject's keys, none of which is longer than LMDB allows
-_PLACES_BYTES = 32 * 1024 * 1024
-_KEPT_BYTES = 320
-"""What one remembered body takes in memory, whatever its size."""
+_KEYS_BYTES = 2048  # memory of one subject's keys, none of which is longer than LMDB allows
+_KEYS_BYTES_MAX = 32 * 1024 * 1024
+_CACHED_BYTES = 320  # memory that one cached body takes, independent of its size
 
 
-class _Said(NamedTuple):
-    """The guid of a content, which does not cover its type, and the type."""
+class _Content(NamedTuple):
+    """The content of a plain body: the hash behind its guid, which does not cover the type, and the type."""
 
     md5: bytes
-    kind: bytes
+    kind: bytes  # as JSON
 
 
-_NOTHING = _Said(b"", b"")
+_NOT_PLAIN = _Content(b"", b"")
 
 
 class Bodies:
-    """Request bodies, by their hash, and what they say: the last ones used within ``bytes_max``."""
+    """Cache of the contents of request bodies, by their hash, within ``bytes_max``; least recently used."""
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
-        self._kept_max = max(1, bytes_max // _KEPT_BYTES)
-        self._kept: OrderedDict[bytes, _Said] = OrderedDict()
+        self._count_max = max(1, bytes_max // _CACHED_BYTES)
+        self._contents: OrderedDict[bytes, _Content] = OrderedDict()
 
-    def said(self, body: bytes) -> _Said:
-        """What a plain body says; ``_NOTHING`` for any other."""
+    def content(self, body: bytes) -> _Content:
+        """Return the content of a plain body; ``_NOT_PLAIN`` for any other."""
         digest = sha256(body).digest()
-        kept = self._kept.get(digest)
-        if kept is None:
-            kept = self._kept[digest] = _said(body)
-            if len(self._kept) > self._kept_max:
-                self._kept.popitem(last=False)
+        found = self._contents.get(digest)
+        if found is None:
+            found = self._contents[digest] = _content(body)
+            if len(self._contents) > self._count_max:
+                self._contents.popitem(last=False)
         else:
-            self._kept.move_to_end(digest)
-        return kept
+            self._contents.move_to_end(digest)
+        return found
 
 
-def _said(body: bytes) -> _Said:
+def _content(body: bytes) -> _Content:
     try:
         request = schema_request(body, "")
         if request != Register("", request.schema, request.schema_type, request.references or None):
-            return _NOTHING
+            return _NOT_PLAIN
         kind = "AVRO" if request.schema_type is None else request.schema_type
         if request.references or kind not in FORMATS or not request.schema.strip():
-            return _NOTHING
+            return _NOT_PLAIN
         if len(request.schema) * FORMATS[kind].weight > TEXT_AT_ONCE_MAX:
-            return _NOTHING
-        # Read as a lookup reads it: what is registered need not be valid as new.
-        return _Said(identity(FORMATS[kind].parse(request.schema).canonical), b'"%b"' % kind.encode())
+            return _NOT_PLAIN
+        # Parsed as by a lookup: a registered schema need not be valid as a new one.
+        return _Content(identity(FORMATS[kind].parse(request.schema).canonical), b'"%b"' % kind.encode())
     except (RegistryError, InvalidSchema):
-        return _NOTHING
+        return _NOT_PLAIN
 
 
-def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies) -> bytes | None:
-    """The body of the answer, or ``None`` when this is not a plain case.
+def repeated_registration(view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies) -> bytes | None:
+    """Return the body of the answer, or ``None`` if this is not a plain case.
 
-    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is
-    POST, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media_types`), and that the
-    request has no ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
+    ``path`` and ``query`` are raw, as in the request line. The caller has checked that the method is POST,
+    that ``Content-Type`` and ``Accept`` are supported (:mod:`registry.api.media_types`), and that the request
+    has no ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
     """
-    place = _place(path)
-    if place is None or (query and not _plain_query(query)) or len(body) > _BODY_BYTES_MAX:
+    keys = _keys(path)
+    if keys is None or (query and not _plain_query(query)) or len(body) > _BODY_BYTES_MAX:
         return None
-    if not _has_rows(view, place.versions):
-        return None  # before the body is parsed: the application will have to do that again
-    md5, kind = bodies.said(body)
+    if not _has_rows(view, keys.versions):
+        return None  # before the body is parsed, which the application would do again
+    md5, kind = bodies.content(body)
     if not md5:
         return None
-    for key in place.configs:
+    for key in keys.configs:
         config = view.get(key)
         if config is not None and not _plain_config(config):
             return None
-    prefix = place.contents + md5 + place.name
+    prefix = keys.contents + md5 + keys.name
     row = view.seek(prefix)
     if row is None or not row[0].startswith(prefix):
         return None
@@ -110,7 +109,7 @@ def register_again(view: View, path: bytes, query: bytes, body: bytes, bodies: B
     second = view.seek(row[0] + b"\0")
     if second is not None and second[0].startswith(prefix):
         return None
-    value = view.get(place.versions + version)
+    value = view.get(keys.versions + version)
     if value is None or layout.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
@@ -122,8 +121,8 @@ def _has_rows(view: View, prefix: bytes) -> bool:
     return row is not None and row[0].startswith(prefix)
 
 
-class _Place(NamedTuple):
-    """Where a subject's rows are, as parts of their keys."""
+class _Keys(NamedTuple):
+    """Parts of the keys of a subject's rows."""
 
     configs: tuple[bytes, ...]
     contents: bytes
@@ -131,8 +130,8 @@ class _Place(NamedTuple):
     versions: bytes
 
 
-@remembered(bytes_max=_PLACES_BYTES, key_bytes_max=_PATH_BYTES_MAX, value_bytes=_PLACE_BYTES)
-def _place(path: bytes) -> _Place | None:
+@remembered(bytes_max=_KEYS_BYTES_MAX, key_bytes_max=_PATH_BYTES_MAX, value_bytes=_KEYS_BYTES)
+def _keys(path: bytes) -> _Keys | None:
     if len(path) > _PATH_BYTES_MAX:
         return None
     try:
@@ -145,7 +144,7 @@ def _place(path: bytes) -> _Place | None:
     if subject.is_context or not subject.name.isprintable():
         return None
     scopes = dict.fromkeys((subject, Subject(subject.context, ""), EVERYWHERE, TOP))
-    return _Place(
+    return _Keys(
         tuple(layout.scope_key(layout.CONFIG, scope) for scope in scopes),
         layout.context_key(layout.GUID, subject.context),
         layout.part(subject.name),
@@ -161,7 +160,7 @@ def _plain_query(query: bytes) -> bool:
         pairs = parse(b"/", query).query
     except RegistryError:
         return False
-    # "force" skips a check that a registered schema does not meet.
+    # "force" skips a check that is not made for a registered schema.
     return all(name == "force" or (name == "normalize" and value.lower() != "true") for name, value in pairs)
 
 

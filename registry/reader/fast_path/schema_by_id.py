@@ -1,8 +1,8 @@
-"""``GET /schemas/ids/{id}`` before any routing: the plain cases, from ready bytes.
+"""Fast path of ``GET /schemas/ids/{id}``: plain cases, answered with stored bytes.
 
-A case is plain when its answer is one row's body as it stands: the id exists in the default context, nothing
-is soft-deleted, no other form of the schema is asked for, and ``subject``, if given, is the only one that
-holds the id. Everything else is left to the application, which would give the same answer in every case.
+A case is plain if the answer is the body of one row: the id exists in the default context, nothing is
+soft-deleted, no other format is requested, and ``subject``, if given, is the only subject with the id. All
+others are left to the application, which would give the same answers in plain cases too.
 """
 
 from __future__ import annotations
@@ -24,62 +24,63 @@ _IDS = layout.ID + _CONTEXT
 _VERSIONS = layout.VERSION + _CONTEXT
 _packed, _SIGN = struct.Struct(">I").pack, 1 << 31  # as rows.number, in half the time
 _QUERY_BYTES_MAX = 512
-_DIGITS_MAX = 9  # all such numbers are ids; the few larger ids are left to the application
+_DIGITS_MAX = 9  # so that every such number fits an id; larger ids are left to the application
 _NAME = len(_IDS) + 4 + 8  # where the subject's name begins in an id row's key
 
 
-class _Plain(NamedTuple):
-    """A query that asks for nothing special; the subject it names, packed, and the key of its config."""
+class _Filter(NamedTuple):
+    """The subject that a plain query names."""
 
-    name: bytes
-    config: bytes
+    name: bytes  # packed; empty if the query names none
+    config: bytes  # key of its config
 
 
-def hot(view: View, path: bytes, query: bytes = b"") -> bytes | None:
-    """The body of the answer, or ``None`` when this is not a plain case. Two reads; four with a subject.
+def schema_by_id(view: View, path: bytes, query: bytes = b"") -> bytes | None:
+    """Return the body of the answer, or ``None`` if this is not a plain case.
 
-    ``path`` and ``query`` are raw, as they stand in the request line. The caller has seen that the method is
-    GET, that ``Content-Type`` and ``Accept`` are among those served (:mod:`.media_types`), and that the
-    request has neither ``If-None-Match`` nor ``X-Registry-Min-Offset``.
+    Takes two reads, or four with a subject. ``path`` and ``query`` are raw, as in the request line. The
+    caller has checked that the method is GET, that ``Content-Type`` and ``Accept`` are supported
+    (:mod:`registry.api.media_types`), and that the request has neither ``If-None-Match`` nor
+    ``X-Registry-Min-Offset``.
     """
     digits = path[_PATH_BYTES:]
     if not path.startswith(_PATH) or len(digits) > _DIGITS_MAX or not digits.isdigit():
         return None
-    plain = _plain(query) if query else _NO_SUBJECT
-    if plain is None:
+    wanted = _filter(query) if query else _NO_SUBJECT
+    if wanted is None:
         return None
     prefix = _IDS + _packed(int(digits) | _SIGN)
     first = view.seek(prefix)
     if first is None or not first[0].startswith(prefix):
         return None
     key = first[0]
-    if plain.name and not _is_only_one(view, plain, key, prefix):
+    if wanted.name and not _is_only_one(view, wanted, key, prefix):
         return None
     value = view.get(_VERSIONS + key[_NAME:])
     return None if value is None or layout.is_deleted(value) else value[layout.BODY :]
 
 
-def _is_only_one(view: View, plain: _Plain, key: bytes, prefix: bytes) -> bool:
-    if key[_NAME:-4] != plain.name or view.get(plain.config) is not None:
+def _is_only_one(view: View, wanted: _Filter, key: bytes, prefix: bytes) -> bool:
+    if key[_NAME:-4] != wanted.name or view.get(wanted.config) is not None:
         return False
     second = view.seek(key + b"\0")
     return second is None or not second[0].startswith(prefix)
 
 
-_NO_SUBJECT = _Plain(b"", b"")
-_UNSEEN = frozenset({"fetchMaxId", "subject"})
+_NO_SUBJECT = _Filter(b"", b"")
+_IGNORED = frozenset({"fetchMaxId", "subject"})
 
 
 @remembered(bytes_max=8 * 1024 * 1024, key_bytes_max=_QUERY_BYTES_MAX, value_bytes=1024)
-def _plain(query: bytes) -> _Plain | None:
+def _filter(query: bytes) -> _Filter | None:
     if len(query) > _QUERY_BYTES_MAX:
         return None
     try:
         pairs = parse(b"/", query).query
     except RegistryError:
         return None
-    given = dict(reversed(pairs))  # the first of equal names counts
-    if not _UNSEEN.issuperset(given) or given.get("fetchMaxId", "").lower() == "true":
+    given = dict(reversed(pairs))  # the first of several values counts
+    if not _IGNORED.issuperset(given) or given.get("fetchMaxId", "").lower() == "true":
         return None
     name = given.get("subject", "")
     if not name:
@@ -87,4 +88,4 @@ def _plain(query: bytes) -> _Plain | None:
     if name.startswith((":.", ":*:")):
         return None
     subject = Subject(DEFAULT_CONTEXT, name)
-    return _Plain(layout.part(name), layout.scope_key(layout.CONFIG, subject))
+    return _Filter(layout.part(name), layout.scope_key(layout.CONFIG, subject))

@@ -13,7 +13,7 @@ from registry.domain.log_format.records import Entry, Record
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import Wanted
-from registry.reader.log_end_client import LogEnd
+from registry.reader.log_end_client import LogEndClient
 
 TOPIC = "log-end"
 
@@ -34,24 +34,24 @@ def log(kafka: Broker) -> Iterator[KafkaLog]:
 
 
 async def _asked(address: str, log: KafkaLog) -> None:
-    end = LogEnd(Security(), address, TOPIC)
+    end = LogEndClient(Security(), address, TOPIC)
     try:
         assert await end.ask() is None  # the node has not told which log it is
-        end.belongs(log.identity)
+        end.set_identity(log.identity)
         before = await _once(end)
         assert before == log.end()
         await asyncio.to_thread(log.append, [Entry(b"k", b"v")] * 3)
         assert await _once(end) == before + 3
-        end.belongs(f"{log.identity}-made-anew")
+        end.set_identity(f"{log.identity}-made-anew")
         assert await end.ask() is None
     finally:
         await end.close()
 
 
-async def _once(end: LogEnd) -> int:
+async def _once(end: LogEndClient) -> int:
     """The answer, however busy the broker is."""
     while (found := await end.ask()) is None:
-        end.rest_is_over()
+        end.resume()
     return found
 
 
@@ -60,9 +60,9 @@ def test_it_knows_where_the_own_log_ends_and_no_other(kafka: Broker, log: KafkaL
 
 
 async def _unanswered(kafka: Broker, log: KafkaLog) -> None:
-    end = LogEnd(Security(), kafka.address, TOPIC)
+    end = LogEndClient(Security(), kafka.address, TOPIC)
     try:
-        end.belongs(log.identity)
+        end.set_identity(log.identity)
         await _once(end)
         kafka.freeze()
         assert await end.ask() is None
@@ -79,9 +79,9 @@ def test_without_an_answer_the_node_is_to_be_asked(kafka: Broker, log: KafkaLog)
 
 async def _compared(address: str, log: KafkaLog, held: Lineage, other: Lineage) -> None:
     for lineage, wanted in ((held, log.end()), (other, None)):
-        end = LogEnd(Security(), address, TOPIC, applied=lambda lineage=lineage: lineage)
+        end = LogEndClient(Security(), address, TOPIC, applied=lambda lineage=lineage: lineage)
         try:
-            end.belongs(log.identity)
+            end.set_identity(log.identity)
             found = await (_once(end) if wanted else end.ask())
             assert found == wanted
         finally:

@@ -10,7 +10,7 @@ import pytest
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
 from registry.domain.errors import RegistryError
 from registry.ipc.messages import PIECE_BYTES, Decided, Framed, State, Submit, decode_from_reader
-from registry.reader.node_client import Link
+from registry.reader.node_client import NodeClient
 from tests.running import until_async
 
 
@@ -55,14 +55,14 @@ def submitted(path: Path, command: Command, outcome: Outcome, node: type[Node] =
 
     async def submit() -> Outcome:
         server = await asyncio.get_running_loop().create_unix_server(node, path)
-        link = Link(path, timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=states.append)
-        link.start()
+        client = NodeClient(path, timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=states.append)
+        client.start()
         try:
             if node is not Node:
                 await until_async(lambda: states, "the node's state")
-            return await link.submit(command)
+            return await client.submit(command)
         finally:
-            link.stop()
+            client.stop()
             server.close()
 
     return asyncio.run(asyncio.wait_for(submit(), 30))
@@ -116,12 +116,12 @@ def heard_of(path: Path, *commands: Register) -> list[tuple[str, bool]]:
 
     async def submit() -> None:
         server = await asyncio.get_running_loop().create_unix_server(Kept, path)
-        link = Link(path, timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=lambda _: None)
-        link.start()
+        client = NodeClient(path, timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=lambda _: None)
+        client.start()
         try:
-            outcomes = await asyncio.gather(*(link.submit(each) for each in commands))
+            outcomes = await asyncio.gather(*(client.submit(each) for each in commands))
         finally:
-            link.stop()
+            client.stop()
             server.close()
         for command, outcome in zip(commands, outcomes, strict=True):
             assert outcome == Done(command.schema.encode(), 1)
@@ -149,12 +149,12 @@ def test_large_commands_too_many_are_refused_and_small_ones_are_not(tmp_path: Pa
 
     async def submit() -> None:
         # Nobody listens: what is taken waits.
-        link = Link(
+        client = NodeClient(
             tmp_path / "node", timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, bytes_max=20 * PIECE_BYTES,
             changed=lambda _: None,
         )  # fmt: skip
         waiting = [
-            asyncio.ensure_future(link.submit(Register(name, text)))
+            asyncio.ensure_future(client.submit(Register(name, text)))
             for name, text in (("large", large), ("too many", large), ("small", "{}"))
         ]
         with pytest.raises(RegistryError, match="Too many writes"):

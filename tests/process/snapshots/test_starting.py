@@ -225,7 +225,7 @@ def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: 
         assert rows(registry) == wanted, "what was refused was not done"
         assert told(registry)["loaded"]
         assert register(registry, "later").status_code == 200
-        assert "the line to the node is broken" not in registry.output
+        assert "the connection to the node is broken" not in registry.output
         assert "Traceback" not in registry.output
     finally:
         registry.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from registry.reader.read_barrier import Confirming
+from registry.reader.read_barrier import ReadBarrier
 from tests.running import until_async
 
 
@@ -25,10 +25,10 @@ class Node:
 
 async def _shared() -> None:
     node = Node()
-    confirming = Confirming(node.ask)
-    first = asyncio.ensure_future(confirming.confirmed())
+    barrier = ReadBarrier(node.ask)
+    first = asyncio.ensure_future(barrier.confirmed())
     await node.until_asked(1)
-    later = [asyncio.ensure_future(confirming.confirmed()) for _ in range(5)]
+    later = [asyncio.ensure_future(barrier.confirmed()) for _ in range(5)]
     await asyncio.wait((*later, first), timeout=0)
     node.questions[0].set_result(True)
     assert await first
@@ -45,10 +45,10 @@ def test_who_comes_while_a_question_is_under_way_shares_the_next() -> None:
 
 async def _slow() -> None:
     node = Node()
-    confirming = Confirming(node.ask)
-    first = asyncio.ensure_future(confirming.confirmed())
+    barrier = ReadBarrier(node.ask)
+    first = asyncio.ensure_future(barrier.confirmed())
     await node.until_asked(1)
-    second = asyncio.ensure_future(confirming.confirmed())
+    second = asyncio.ensure_future(barrier.confirmed())
     await node.until_asked(2)  # though the first was not answered
     node.questions[1].set_result(True)
     assert await second
