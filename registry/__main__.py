@@ -1,4 +1,4 @@
-"""The command line: ``registrar serve``, ``check-config``, ``log reseed`` and ``snapshot …``."""
+"""The command line ``registrar``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import VERSION
-from .commands import snapshot
+from .commands import schemas, snapshot
 from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
 from .config.setting_types import SWITCH
 
@@ -26,6 +26,7 @@ A schema registry that speaks Confluent's REST API, so that producers and consum
   registrar check-config --config FILE.toml    print the settings in force and where each comes from
   registrar log reseed --kafka HOST:PORT       write the contents of the store into a new, empty topic
   registrar snapshot build                     build a snapshot, to start nodes from or as a backup
+  registrar schemas duplicates URL             list schemas that are equal once they are normalised
 
 Every setting can be given in a TOML file, in the environment or on the command line; later ones win.
 """
@@ -108,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="report what would be done without writing anything"
     )
     snapshot.add_commands(commands, _add_command)
+    schemas.add_commands(commands, _add_command)
     return parser
 
 

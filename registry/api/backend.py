@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
-from registry.domain.lookup.duplicates import AtOnce
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.layout import View
 from snapshots.catalogue.catalogue import Entry
@@ -68,8 +67,6 @@ class ApiSettings:
     request_timeout_s: float = 30.0
     compatibility_budget_s: float = 5.0
     """How long the schemas of one request may be compared, in seconds of work."""
-    duplicates_at_once: AtOnce = AtOnce()
-    """What one request for equal schemas looks at."""
     slicing: Slicing = Slicing()
     cluster_id: str = "registrar"
     """Answered by ``/v1/metadata/id`` as the registry's own cluster; Kafka's is the identity of the log."""

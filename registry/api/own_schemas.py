@@ -1,4 +1,4 @@
-"""JSON schemas of what only Registrar says: differences, duplicates, its state, snapshots."""
+"""JSON schemas of what only Registrar says: differences, its state, snapshots."""
 
 from __future__ import annotations
 
@@ -49,18 +49,6 @@ SCHEMAS: dict[str, Json] = {
             ),
         ),
         changes=list_of(ref("Change")),
-    ),
-    "Duplicates": object_of(
-        "complete examined groups",
-        complete={**BOOL, "description": "Everything has been examined; else ask again"},
-        examined={**LONG, "description": "How many versions have been examined so far"},
-        groups=list_of(object_of(
-            "schemaType normalized contents",
-            schemaType=TEXT, normalized={**TEXT, "description": "The guid of the normalised content"},
-            contents=list_of(object_of("guid versions", guid=TEXT, versions=list_of(
-                object_of("subject version id", subject=TEXT, version=INT, id=INT)
-            ))),
-        )),
     ),
     "Health": object_of(
         "status reasons",

@@ -97,7 +97,7 @@ def _query(
         if not prefix:
             return query
         return _qualify_parameter(prefix, "subject", query)
-    if list(rest) in (["subjects"], ["schemas"], ["schemas", "duplicates"]) or "keks" in rest:
+    if list(rest) in (["subjects"], ["schemas"]) or "keks" in rest:
         return _qualify_parameter(prefix, "subjectPrefix", query)
     if rest[:2] == ("compatibility", "explain"):
         return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))

@@ -11,7 +11,6 @@ import orjson
 from . import (
     associations,
     compatibility,
-    duplicates,
     explain,
     openapi,
     schemas,
@@ -33,7 +32,6 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Subjects", subjects.OPERATIONS),
         *_tagged("Subjects", tags.OPERATIONS),
         *_tagged("Schemas", schemas.OPERATIONS),
-        *_tagged("Schemas", duplicates.operations()),
         *_tagged("Compatibility", compatibility.OPERATIONS),
         *_tagged("Compatibility", explain.OPERATIONS),
         *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),

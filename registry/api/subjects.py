@@ -29,7 +29,7 @@ from registry.domain.schemas import FORMATS, InvalidSchema
 from . import tags
 from .answers import Answer
 from .bodies import schema_request
-from .duplicates import equal_to
+from .equal_versions import equal_to
 from .listing import Listing
 from .operations import (
     BODY_ERRORS,

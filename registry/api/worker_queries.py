@@ -67,8 +67,7 @@ class WorkerQueries:
                     answered = await self._asked(result, spent_s, until)
                     found = facts(result.query, answered.known)
                     known.update(found)
-                    if result.query.lasts:
-                        self._parser.learn(found)
+                    self._parser.learn(found)
                     spent_s += answered.took_s
         except TimeoutError:
             raise UNAVAILABLE(SLOW) from None

@@ -12,8 +12,8 @@ from registry.config.loading import Loaded
 Run = Callable[[Loaded, dict[str, Any]], int]
 Add = Callable[..., argparse.ArgumentParser]
 
-_GROUPS = ("snapshots", "where", "cluster", "security", "encoder", "storage")
-_SNAPSHOT = "its id as shown by registrar snapshot list, or latest"
+GROUPS = ("snapshots", "where", "cluster", "security", "encoder", "storage")
+SNAPSHOT = "its id as shown by registrar snapshot list, or latest"
 
 
 def add_commands(commands: Any, add: Add) -> None:
@@ -23,7 +23,7 @@ def add_commands(commands: Any, add: Add) -> None:
     within = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name: str, does: str) -> argparse.ArgumentParser:
-        return add(within, name, partial(_run, name), does, _GROUPS)
+        return add(within, name, partial(_run, name), does, GROUPS)
 
     _add_build(command)
     _add_list(command)
@@ -53,7 +53,7 @@ def _add_diff(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
         "Exit status: 0 identical, 1 different, 2 comparison failed.",
     )
     for name, which in (("before", "old"), ("after", "new")):
-        diff.add_argument(name, metavar=which.upper(), help=f"the {which} one: {_SNAPSHOT}, or a URL")
+        diff.add_argument(name, metavar=which.upper(), help=f"the {which} one: {SNAPSHOT}, or a URL")
     diff.add_argument("--json", action="store_true", help="print a JSON array, one object per line")
 
 
@@ -72,7 +72,7 @@ def _add_export(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
 
 
 def _name_snapshot(command: argparse.ArgumentParser) -> None:
-    command.add_argument("snapshot", nargs="?", default="latest", metavar="SNAPSHOT", help=_SNAPSHOT)
+    command.add_argument("snapshot", nargs="?", default="latest", metavar="SNAPSHOT", help=SNAPSHOT)
 
 
 def _run(command: str, loaded: Loaded, options: dict[str, Any]) -> int:

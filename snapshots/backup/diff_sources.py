@@ -20,10 +20,9 @@ from snapshots.building.task import Progress
 
 from .content import Content
 from .diff import Fields, Item
-from .registry_client import NoAnswer, Requests
+from .registry_client import RegistryClient, RegistryRequestFailed
 
 _LEVEL = "compatibilityLevel"
-_PAGE = 1000
 _ASKING = "asking the registry"
 _BATCH = 1000
 _MAP_BYTES = 1 << 40
@@ -77,27 +76,22 @@ class LiveSide:
     All is asked for once and kept in a file of ``folder``. What is written meanwhile may or may not be in it.
     """
 
-    def __init__(self, requests: Requests, folder: Path, defaults: Defaults, progress: Progress) -> None:
-        self._requests, self._defaults = requests, defaults
+    def __init__(self, client: RegistryClient, folder: Path, defaults: Defaults, progress: Progress) -> None:
+        self._client, self._defaults = client, defaults
         self._env = lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False)
         self._known: dict[bytes, bytes] = {}
         self._ask(progress)
 
     def _ask(self, progress: Progress) -> None:
-        subjects = [
-            Subject.parse(name) for name in self._requests.get("/subjects?deleted=true&subjectPrefix=:*:")
-        ]
-        contexts = {str(name) for name in self._requests.get("/contexts")} | {
-            each.context for each in subjects
-        }
+        subjects = [Subject.parse(name) for name in self._client.subjects()]
+        contexts = {str(name) for name in self._client.get("/contexts")} | {each.context for each in subjects}
         scopes = [*subjects, *(Subject(name, "") for name in contexts | {TOP.context, ALL_CONTEXTS})]
         if not self._ask_stored():
             for done, scope in enumerate(scopes):
                 self._ask_scope(scope)
                 progress(_ASKING, done, 2 * len(scopes))
         count, there = 0, len(scopes)
-        path = f"/schemas?deleted=true&subjectPrefix=:*:&limit={_PAGE}&offset="
-        while page := self._requests.get(f"{path}{count}"):
+        for page in self._client.version_pages():
             for entity in page:
                 self._keep_version(entity)
             count += len(page)
@@ -110,8 +104,8 @@ class LiveSide:
             behind = ""
             while True:
                 try:
-                    page = self._requests.get(f"/admin/{what}s{behind}")
-                except NoAnswer:
+                    page = self._client.get(f"/admin/{what}s{behind}")
+                except RegistryRequestFailed:
                     return False
                 for each in page:
                     keep(Subject.parse(each["subject"]), each[what])
@@ -122,7 +116,7 @@ class LiveSide:
 
     def _ask_scope(self, scope: Subject) -> None:
         name = "" if scope == TOP else "/" + quote(scope.qualified, safe="")
-        config, mode = (self._requests.get(f"/{what}{name}", missing={}) for what in ("config", "mode"))
+        config, mode = (self._client.get(f"/{what}{name}", missing={}) for what in ("config", "mode"))
         self._keep_config(scope, config)
         self._keep_mode(scope, mode)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -47,17 +47,24 @@ def as_table(entries: list[Entry]) -> str:
     """The entries as lines of aligned columns, and the reason of each build that failed."""
     if not entries:
         return "there are no snapshots: registrar snapshot build makes one"
-    cells = [_COLUMNS, *(_cells(entry) for entry in entries)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(_COLUMNS))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
-            for name, cell, width in zip(_COLUMNS, row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+    lines = aligned([_COLUMNS, *(_cells(entry) for entry in entries)], _NUMBERS)
     failed = [f"{entry.id} failed: {entry.reason}" for entry in entries if entry.state == "failed"]
     return "\n".join([*lines, *failed])
+
+
+def aligned(rows: Sequence[Sequence[str]], numbers: Collection[str]) -> list[str]:
+    """Return rows as lines of aligned columns; the first row names the columns.
+
+    Columns named in ``numbers`` are aligned to the right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if name in numbers else cell.ljust(width)
+            for name, cell, width in zip(rows[0], row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:

@@ -12,25 +12,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from registry.config.settings import Settings
-from registry.domain.fold.fold import FOLD_VERSION
 from registry.encoder.keyset_storage import carry
 from registry.encoder.open import keyset_place
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.open_topic import open_topic_for_command
-from registry.store.layout import PREFIX, Current, write_current
-from registry.store.offline import KeptStore
 from snapshots.building.task import Progress
 from snapshots.building.workspace import workspace
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
-from snapshots.format.stored import SnapshotNotFound
-from snapshots.loading.load import load
 
 from .conflicts import clashes
 from .reseed_log import Wanted
 from .reseed_publish import Target, look_at_store, publish_state, topic_target
-
-_LOADING = "loading the snapshot"
+from .stores import snapshot_store
 
 
 def restore(
@@ -41,7 +35,10 @@ def restore(
     Raises :class:`snapshots.backup.reseed_publish.Refused`,
     :class:`snapshots.format.stored.UnusableSnapshot`, and the errors of the log, the store and the location.
     """
-    with kept(settings, location, manifest, progress) as store:
+    with (
+        workspace(settings.data, "restoring") as folder,
+        snapshot_store(settings, location, manifest, folder, progress) as store,
+    ):
         wanted = look_at_store(store, f"snapshot {manifest.id}")
         with _target(settings, make=not dry_run) as target:
             if target is None:
@@ -52,31 +49,6 @@ def restore(
                 carry(manifest.keyset.encode(), keyset_place(settings))
             if publish_state(store, wanted, target, dry_run=dry_run, clashes=clashes):
                 _say_what_is_next(settings, manifest, wanted)
-
-
-@contextmanager
-def kept(
-    settings: Settings, location: Location, manifest: Manifest, progress: Progress
-) -> Iterator[KeptStore]:
-    """A snapshot's rows as a store, for a ``with`` block; needs room for it in the data folder.
-
-    Raises :class:`.stored.SnapshotNotFound` for one of another fold, and as :func:`restore`.
-    """
-    if manifest.fold != FOLD_VERSION:
-        raise SnapshotNotFound(
-            f"{manifest.id} has rows of fold {manifest.fold}, and this version's are of fold {FOLD_VERSION}: "
-            "restore it with the version that built it"
-        )
-
-    def told(step: str, rows: int, size: int) -> None:
-        progress(_LOADING, rows, manifest.rows)
-
-    with workspace(settings.data, "restoring") as folder:
-        name = f"{PREFIX}1"
-        load(manifest, location, folder / name, map_bytes=settings.store_map_bytes, told=told)
-        write_current(folder, Current(name, manifest.log))
-        with KeptStore(folder) as store:
-            yield store
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from registry.config.settings import Settings
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows import digest
 from registry.observe.progress_bar import Steps
+from registry.store.layout import StoreError
 from snapshots.building.task import silent
 from snapshots.building.workspace import Busy, workspace
 from snapshots.catalogue.catalogue import CatalogueError
@@ -25,14 +26,15 @@ from snapshots.format.verify import verify
 from . import diff, listing, restore
 from .content import Content
 from .diff_sources import LiveSide, SnapshotSide
+from .duplicates import print_duplicates
 from .export import NotEmpty, export_files, export_lines
-from .registry_client import NoAnswer, Requests
+from .registry_client import RegistryClient, RegistryRequestFailed
 from .reseed_publish import Refused
 
 FAILURES = (
     stored.SnapshotNotFound,
     Refused,
-    NoAnswer,
+    RegistryRequestFailed,
     NotEmpty,
     UnusableSnapshot,
     BadLocation,
@@ -85,7 +87,7 @@ def _list(settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _diff(settings: Settings, options: dict[str, Any]) -> int:
-    """As the command ``diff``: 0 when both are the same, 1 when not, 2 when that cannot be said."""
+    """Run ``diff``; return 0 if both sides are identical, 1 if not, 2 if the comparison failed."""
     try:
         with workspace(settings.data, "comparing") as folder, ExitStack() as open_sides:
             old, new = (
@@ -94,6 +96,15 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
             )
             return 1 if _print_differences(diff.differences(old, new), as_json=options["json"]) else 0
     except (*FAILURES, OSError) as error:
+        print(f"registrar: {error}", file=sys.stderr)
+        return 2
+
+
+def _duplicates(settings: Settings, options: dict[str, Any]) -> int:
+    """Run ``schemas duplicates``; return 0 if there are none, 1 if there are some, 2 if the search failed."""
+    try:
+        return print_duplicates(settings, options)
+    except (*FAILURES, StoreError, OSError) as error:
         print(f"registrar: {error}", file=sys.stderr)
         return 2
 
@@ -118,8 +129,8 @@ def _side(settings: Settings, name: str, folder: Path) -> Iterator[diff.Side]:
     if name.startswith(("http://", "https://")):
         # No progress is shown: standard output is for what is found.
         with (
-            closing(Requests(name)) as requests,
-            closing(LiveSide(requests, folder, defaults, silent)) as live,
+            closing(RegistryClient(name)) as client,
+            closing(LiveSide(client, folder, defaults, silent)) as live,
         ):
             yield live
         return
@@ -148,6 +159,7 @@ def _export(settings: Settings, options: dict[str, Any]) -> int:
 
 COMMANDS: dict[str, Callable[[Settings, dict[str, Any]], int]] = {
     "diff": _diff,
+    "duplicates": _duplicates,
     "export": _export,
     "list": _list,
     "restore": _restore,

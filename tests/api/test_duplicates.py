@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from registry.api.backend import ApiSettings
-from registry.domain.lookup.duplicates import AtOnce
+from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
+from registry.domain.model import guid_text
+from registry.domain.schemas import FORMATS
 from tests.api.driver import Api, Requests
 
 JSON, PROTOBUF = Requests("JSON"), Requests("PROTOBUF")
@@ -20,20 +20,20 @@ PROTO_ONE = 'syntax = "proto3"; message M { string a = 1; string b = 2; }'
 PROTO_OTHER = 'syntax = "proto3"; message M { string b = 2; string a = 1; }'
 
 
-def found(api: Api, query: str = "", context: str = "") -> list[list[list[str]]]:
-    """For each group, for each content, where it stands; asked for until everything was examined."""
-    for _ in range(100):
-        reply = api.get(f"{context}/schemas/duplicates?{query}")
-        assert reply.status == 200, reply.body
-        if reply.json["complete"]:
-            return [
-                [
-                    [f"{at['subject']} {at['version']}" for at in content["versions"]]
-                    for content in each["contents"]
-                ]
-                for each in reply.json["groups"]
-            ]
-    raise AssertionError("never complete")
+def groups_of(api: Api, prefix: str = "", *, deleted: bool = False) -> list[DuplicateGroup]:
+    with api.backend.view() as view:
+        return find_groups(view, prefix, deleted=deleted, progress=lambda done: None)
+
+
+def found(api: Api, prefix: str = "", *, deleted: bool = False) -> list[list[list[str]]]:
+    """For each group, for each content, the versions that hold it."""
+    return [
+        [
+            [f"{each.subject.qualified} {each.version}" for each in listed]
+            for listed in group.contents.values()
+        ]
+        for group in groups_of(api, prefix, deleted=deleted)
+    ]
 
 
 def sets(groups: list[list[list[str]]]) -> set[frozenset[str]]:
@@ -64,42 +64,40 @@ class TestList:
         assert sets(found(twice)) == pairs("a 1, a2 1, b 1", "c 1, d 1", "e 1, f 1")
 
     def test_a_group_names_its_normal_form_and_ids(self, twice: Api) -> None:
-        found(twice)
-        groups = twice.get("/schemas/duplicates").json["groups"]
-        [group] = [each for each in groups if each["schemaType"] == "JSON"]
+        [group] = [each for each in groups_of(twice) if each.schema_type == "JSON"]
         guid = JSON.register(twice, "again", ONE)["guid"]
         reply = twice.post("/subjects/normal/versions?normalize=true", JSON.body(ONE))
-        assert group["normalized"] == reply.json["guid"]
-        contents = {content["guid"]: content["versions"] for content in group["contents"]}
-        assert contents[guid] == [
-            {"subject": "a", "version": 1, "id": 1}, {"subject": "a2", "version": 1, "id": 1},
-        ]  # fmt: skip
-        assert contents[group["normalized"]] == [{"subject": "b", "version": 1, "id": 2}]
+        assert guid_text(group.normal_form) == reply.json["guid"]
+        contents = {
+            guid_text(md5): [(each.subject.qualified, each.version, each.row.schema_id) for each in listed]
+            for md5, listed in group.contents.items()
+        }
+        assert contents == {guid: [("a", 1, 1), ("a2", 1, 1)], guid_text(group.normal_form): [("b", 1, 2)]}
 
     @pytest.mark.parametrize(
-        ("query", "groups"),
+        ("prefix", "groups"),
         [
-            ("subjectPrefix=a", []),
-            ("subjectPrefix=b", []),
-            ("subjectPrefix=:.x:", []),
-            ("subjectPrefix=:*:", ["a 1, a2 1, b 1, :.x:a 1", "c 1, d 1", "e 1, f 1"]),
-            ("subjectPrefix=:*:a", ["a 1, a2 1, :.x:a 1"]),
+            ("a", []),
+            ("b", []),
+            (":.x:", []),
+            (":*:", ["a 1, a2 1, b 1, :.x:a 1", "c 1, d 1", "e 1, f 1"]),
+            (":*:a", ["a 1, a2 1, :.x:a 1"]),
         ],
     )
-    def test_prefixes(self, twice: Api, query: str, groups: list[str]) -> None:
-        assert sets(found(twice, query)) == pairs(*groups)
+    def test_prefixes(self, twice: Api, prefix: str, groups: list[str]) -> None:
+        assert sets(found(twice, prefix)) == pairs(*groups)
 
     def test_a_context(self, twice: Api) -> None:
-        assert found(twice, context="/contexts/x") == []
+        assert found(twice, ":.x:") == []
         JSON.register(twice, ":.x:b", ONE)
-        assert sets(found(twice, context="/contexts/x")) == pairs(":.x:a 1, :.x:b 1")
+        assert sets(found(twice, ":.x:")) == pairs(":.x:a 1, :.x:b 1")
 
     def test_soft_deleted_versions_where_asked_for(self, twice: Api) -> None:
         twice.delete("/subjects/d")
         assert sets(found(twice)) == pairs("a 1, a2 1, b 1", "e 1, f 1")
-        assert sets(found(twice, "deleted=true")) == pairs("a 1, a2 1, b 1", "c 1, d 1", "e 1, f 1")
+        assert sets(found(twice, deleted=True)) == pairs("a 1, a2 1, b 1", "c 1, d 1", "e 1, f 1")
         twice.delete("/subjects/d?permanent=true")
-        assert sets(found(twice, "deleted=true")) == pairs("a 1, a2 1, b 1", "e 1, f 1")
+        assert sets(found(twice, deleted=True)) == pairs("a 1, a2 1, b 1", "e 1, f 1")
 
     def test_what_was_cleaned_up_is_gone_and_what_is_new_is_there(self, twice: Api) -> None:
         found(twice)
@@ -107,12 +105,11 @@ class TestList:
         PROTOBUF.register(twice, "e2", PROTO_OTHER)
         assert sets(found(twice)) == pairs("c 1, d 1", "e 1, f 1, e2 1")
 
-    def test_pages(self, twice: Api) -> None:
-        everything = found(twice)
-        assert len(everything) == 3
-        pages = [found(twice, f"limit=1&offset={offset}") for offset in (0, 1, 2, 3)]
-        assert [each for page in pages for each in page] == everything
-        assert twice.get("/schemas/duplicates?offset=-1").error[:2] == (422, 422)
+    def test_progress_counts_versions(self, twice: Api) -> None:
+        counts: list[int] = []
+        with twice.backend.view() as view:
+            find_groups(view, ":*:", deleted=False, progress=counts.append)
+        assert counts == list(range(1, 10))
 
     def test_metadata_rules_and_references_count(self, api: Api) -> None:
         api.register("base", '{"type":"enum","name":"E","symbols":["A"]}')
@@ -125,38 +122,26 @@ class TestList:
             assert api.post(f"/subjects/{subject}/versions", body).status == 200
         assert sets(found(api)) == pairs("c 1, d 1")
 
+    def test_one_text_that_breaks_its_parser_leaves_the_others_their_groups(
+        self, twice: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        avro = type(FORMATS["AVRO"])
+        parse = avro.parse
+
+        def broken(self: Any, text: str, *rest: Any, **options: Any) -> Any:
+            if text == '"int"':
+                raise RecursionError
+            return parse(self, text, *rest, **options)
+
+        monkeypatch.setattr(avro, "parse", broken)
+        assert sets(found(twice)) == pairs("a 1, a2 1, b 1", "c 1, d 1", "e 1, f 1")
+
     def test_a_schema_that_cannot_be_read_any_more_is_left_alone(self, api: Api) -> None:
         api.put("/mode", {"mode": "IMPORT"})
         for number, text in enumerate(("nonsense", " nonsense", '{"$ref":"#/no"}'), 1):
             body = {"schema": text, "schemaType": "JSON" if "ref" in text else "AVRO", "id": number}
             api.post(f"/subjects/s{number}/versions", body)
         assert found(api) == []
-
-
-class TestPieces:
-    @pytest.fixture
-    def api(self) -> Iterator[Api]:
-        with Api(settings=ApiSettings(duplicates_at_once=AtOnce(rows=3))) as found:
-            yield found
-
-    def test_each_request_examines_a_piece(self, twice: Api) -> None:
-        told = [twice.get("/schemas/duplicates?subjectPrefix=:*:").json for _ in range(4)]
-        assert [each["examined"] for each in told] == [3, 6, 9, 9]
-        assert [each["complete"] for each in told] == [False, False, False, True]
-        assert len(told[0]["groups"]) <= len(told[3]["groups"]) == 3
-
-    def test_searches_of_several_scopes_go_on_side_by_side(self, twice: Api) -> None:
-        for _ in range(20):
-            for query in ("", "subjectPrefix=:*:", "deleted=true", "subjectPrefix=a", "subjectPrefix=b"):
-                twice.get(f"/schemas/duplicates?{query}")
-        assert sets(found(twice, "subjectPrefix=:*:a")) == pairs("a 1, a2 1, :.x:a 1")
-
-    def test_large_schemas_make_small_pieces(self) -> None:
-        with Api(settings=ApiSettings(duplicates_at_once=AtOnce(characters=10))) as api:
-            JSON.register(api, "a", ONE)
-            JSON.register(api, "b", OTHER)
-            assert api.get("/schemas/duplicates").json["examined"] == 1
-            assert sets(found(api)) == pairs("a 1, b 1")
 
 
 class TestEqualTo:

@@ -163,8 +163,6 @@ class _Attempt:
 
     def _found(self, query: SchemaQuery) -> SchemaAnswer | None:
         """Return the answer as found here; ``None``: that is too much. Raises :class:`InvalidSchema`."""
-        if query.what == "normal_texts":  # of so many that it is never little
-            return None if self._bounded else answer(query, self._parser.read, self._budget)
         if query.what == "passes" and self._known:
             return None  # where some comparisons were too much, the others are not begun here
         schema = self._read(query.source)

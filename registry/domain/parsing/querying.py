@@ -127,11 +127,6 @@ def retagged(
     return _asked("retagged", source, add=tuple(add), remove=tuple(remove), also=tuple(also))
 
 
-def normal_texts(sources: Sequence[Source]) -> Querying[list[str | None]]:
-    """Return the normalised text of each of many schemas, ``None`` for what is none."""
-    return _asked("normal_texts", sources[0], sources=tuple(sources))
-
-
 def equivalent(source: Source, other: Source) -> Querying[bool]:
     """Check if two schemas say the same."""
     return _asked("equivalent", source, other)

@@ -25,7 +25,6 @@ What = Literal[
     "passes",
     "tags",
     "retagged",
-    "normal_texts",
     "several",
     "pause",
 ]
@@ -57,8 +56,7 @@ class SchemaQuery(NamedTuple):
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
     writer as ``other``. ``passes`` is asked of a new schema with an earlier one as ``other``: True if there
     are no differences, with each of the ``readers`` among the details as the reader; the ``key`` among them
-    stands for all that. ``normal_texts`` is asked of many at once, the ``sources`` among the details, and is
-    ``None`` for those that are no schemas. ``several`` are queries among the details, see :func:`several`.
+    stands for all that. ``several`` are queries among the details, see :func:`several`.
     """
 
     what: What
@@ -82,11 +80,6 @@ class SchemaQuery(NamedTuple):
             return self
         key: bytes = dict(self.details)["key"]
         return key
-
-    @property
-    def lasts(self) -> bool:
-        """Whether the answer is worth remembering for whoever asks again."""
-        return self.what != "normal_texts"
 
     @property
     def characters(self) -> int:
@@ -167,8 +160,6 @@ def answer(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
 
 def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> Any:
     what, source, other, details = query
-    if what == "normal_texts":
-        return [_normal_text(each, read) for each in dict(details)["sources"]]
     schema = read(source)
     if other is None:
         said = getattr(schema, what)
@@ -196,11 +187,3 @@ def _passes(
         if FORMATS[schema_type].differences(*pair, reader_is, budget, policy=policy):
             return False
     return True
-
-
-def _normal_text(source: Source, read: Callable[[Source], Schema]) -> str | None:
-    # Whatever one text makes a reader do, the search over all of them goes on.
-    try:
-        return read(source).normalized
-    except Exception:
-        return None

@@ -10,7 +10,7 @@ from tests.api.conversations.reading import Exchange, conversations
 
 FILES = [path for path in Path(__file__).parent.glob("*.md") if path.name != "README.md"]
 # Registrar's alone, though they negotiate media types as Confluent's do.
-ADDITIONS = {"/compatibility/explain", "/schemas/duplicates"}
+ADDITIONS = {"/compatibility/explain"}
 
 
 def exchanges() -> list[Exchange]:

@@ -203,4 +203,4 @@ def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
     assert running.stop() == 0
     gone = run(running.data, "latest", running.url)
     assert gone.returncode == 2
-    assert "cannot be asked" in gone.stderr
+    assert "cannot be reached" in gone.stderr

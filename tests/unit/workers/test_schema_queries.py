@@ -15,7 +15,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
-from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
+from registry.domain.schemas import Budget, Dependency, InvalidSchema
 from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
 from registry.workers.worker import WorkerProcess
@@ -144,16 +144,3 @@ def test_what_takes_too_long_is_given_up() -> None:
         process.end()
     assert told.known is None
     assert told.took_s >= 0
-
-
-def test_one_text_that_fails_leaves_the_others_their_answers() -> None:
-    texts = tuple(Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
-
-    def read(source: Source) -> Schema:
-        if source == texts[1]:
-            raise RecursionError
-        return Parser().read(source)
-
-    question = SchemaQuery("normal_texts", texts[0], None, (("sources", texts),))
-
-    assert answer(question, read, Budget()).value == ['"int"', None, '"string"']

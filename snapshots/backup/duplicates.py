@@ -1,0 +1,104 @@
+"""``registrar schemas duplicates``: equal schemas of a snapshot or a running registry."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from registry.config.settings import Settings
+from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
+from registry.domain.model import guid_text
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
+from registry.observe.progress_bar import Steps
+from snapshots.building.task import Progress
+from snapshots.building.workspace import workspace
+from snapshots.format import stored
+from snapshots.format.location import Location
+
+from .listing import aligned
+from .registry_client import RegistryClient
+from .stores import registry_store, snapshot_store
+
+FOUND = 1
+_COMPARING = "normalising the schemas"
+_HEADER = ("group", "type", "guid", "id", "subject", "version")
+_NUMBERS = {"group", "id", "version"}
+
+
+def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
+    """Print the groups of equal schemas; return 0 if there are none, else :data:`FOUND`.
+
+    Raises the errors of the snapshot, the registry and the store.
+    """
+    # Standard output is for what is found.
+    with Steps(sys.stderr) as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
+        view = opened.enter_context(_rows(settings, options["source"], folder, steps))
+        total = sum(1 for _ in layout.scan(view, layout.VERSION))
+        groups = find_groups(
+            view,
+            options["subject_prefix"],
+            deleted=options["deleted"],
+            progress=lambda done: steps(_COMPARING, done, total),
+        )
+    print(as_json(groups) if options["json"] else as_table(groups))
+    return FOUND if groups else 0
+
+
+@contextmanager
+def _rows(settings: Settings, source: str, folder: Path, progress: Progress) -> Iterator[View]:
+    """Open a view of the rows of a running registry, if ``source`` is a URL, or of a snapshot."""
+    if source.startswith(("http://", "https://")):
+        with (
+            closing(RegistryClient(source)) as client,
+            registry_store(settings, client, folder, progress) as store,
+            store.view() as view,
+        ):
+            yield view
+        return
+    location = Location.parse(settings.snapshots_location)
+    manifest = stored.find(location, source)
+    with snapshot_store(settings, location, manifest, folder, progress) as kept, kept.view() as view:
+        yield view
+
+
+def as_json(groups: Sequence[DuplicateGroup]) -> str:
+    """Return a JSON array with one object for each group."""
+    return orjson.dumps([_entity(each) for each in groups], option=orjson.OPT_INDENT_2).decode()
+
+
+def _entity(group: DuplicateGroup) -> dict[str, Any]:
+    contents = [
+        {
+            "guid": guid_text(md5),
+            "versions": [
+                {"subject": each.subject.qualified, "version": each.version, "id": each.row.schema_id}
+                for each in listed
+            ],
+        }
+        for md5, listed in sorted(group.contents.items())
+    ]
+    return {
+        "schemaType": group.schema_type,
+        "normalized": guid_text(group.normal_form),
+        "contents": contents,
+    }
+
+
+def as_table(groups: Sequence[DuplicateGroup]) -> str:
+    """Return aligned lines, one for each registered version of a content that has an equal one."""
+    if not groups:
+        return "there are no duplicates"
+    rows = [
+        (str(number), group.schema_type, guid_text(md5), str(each.row.schema_id),
+         each.subject.qualified, str(each.version))
+        for number, group in enumerate(groups, 1)
+        for md5, listed in sorted(group.contents.items())
+        for each in listed
+    ]  # fmt: skip
+    return "\n".join(aligned([_HEADER, *rows], _NUMBERS))

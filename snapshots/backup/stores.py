@@ -1,0 +1,99 @@
+"""Snapshots and running registries as stores, whose rows commands can then read and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from registry.config.settings import Settings
+from registry.domain.fold.fold import FOLD_VERSION, apply_all
+from registry.domain.log_format import values
+from registry.domain.log_format.records import Record, schema_key
+from registry.domain.model import Metadata, Reference, RuleSet, Subject
+from registry.domain.rows.memory_views import OverlayView
+from registry.store.layout import PREFIX, Current, write_current
+from registry.store.lmdb import Store
+from registry.store.offline import KeptStore
+from registry.store.open import open_store
+from snapshots.building.task import Progress
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest
+from snapshots.format.stored import SnapshotNotFound
+from snapshots.loading.load import load
+
+from .registry_client import RegistryClient
+
+_LOADING, _READING = "loading the snapshot", "reading the registry"
+_URL_LOG = "registry"  # stands for the identity of a log that is not known
+
+
+@contextmanager
+def snapshot_store(
+    settings: Settings, location: Location, manifest: Manifest, folder: Path, progress: Progress
+) -> Iterator[KeptStore]:
+    """Load a snapshot's rows into a store in ``folder``, for a ``with`` block.
+
+    Raises :class:`.stored.SnapshotNotFound` for a snapshot of another fold,
+    :class:`.stored.UnusableSnapshot`, and the errors of the store and the location.
+    """
+    if manifest.fold != FOLD_VERSION:
+        raise SnapshotNotFound(
+            f"{manifest.id} has rows of fold {manifest.fold}, and this version's are of fold {FOLD_VERSION}: "
+            "use the version that built it"
+        )
+
+    def on_step(step: str, rows: int, size: int) -> None:
+        progress(_LOADING, rows, manifest.rows)
+
+    name = f"{PREFIX}1"
+    load(manifest, location, folder / name, map_bytes=settings.store_map_bytes, told=on_step)
+    write_current(folder, Current(name, manifest.log))
+    with KeptStore(folder) as store:
+        yield store
+
+
+@contextmanager
+def registry_store(
+    settings: Settings, client: RegistryClient, folder: Path, progress: Progress
+) -> Iterator[Store]:
+    """Fold all versions of a running registry into a store in ``folder``, for a ``with`` block.
+
+    The registry may be Confluent's. What is written to it meanwhile may be missing. Raises
+    :class:`.registry_client.RegistryRequestFailed`, and the errors of the store.
+    """
+    subjects = len(client.subjects())
+    seen: set[str] = set()
+    store, _ = open_store(folder, _URL_LOG, 0, map_bytes=settings.store_map_bytes)
+    with closing(store):
+        for page in client.version_pages():
+            records = [_record(offset, each) for offset, each in enumerate(page, store.applied)]
+            changes: dict[bytes, bytes | None] = {}
+            with store.view() as view:
+                apply_all(OverlayView(view, changes), records, changes)
+            store.commit(changes, store.applied + len(records))
+            seen.update(each["subject"] for each in page)
+            progress(_READING, len(seen), subjects)
+        yield store
+
+
+def _record(offset: int, entity: dict[str, Any]) -> Record:
+    """Return the record that a version, as ``GET /schemas`` shows it, would have in a log."""
+    subject, version = Subject.parse(entity["subject"]), int(entity["version"])
+    guid = entity.get("guid")
+    value = values.schema_value(
+        subject,
+        version,
+        int(entity["id"]),
+        entity["schema"],
+        schema_type=entity.get("schemaType") or "AVRO",
+        references=msgspec.convert(entity.get("references") or [], list[Reference]),
+        metadata=msgspec.convert(entity.get("metadata"), Metadata | None),
+        rule_set=msgspec.convert(entity.get("ruleSet"), RuleSet | None),
+        deleted=bool(entity.get("deleted")),
+        md5=bytes.fromhex(guid.replace("-", "")) if guid else None,
+    )
+    return Record(offset, 0, schema_key(subject, version), value)
