@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from snapshots.catalogue.catalogue import Entry, newest_first, told_by
+from snapshots.catalogue.catalogue import Entry, newest_first, ready_fields
 from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
@@ -34,7 +34,7 @@ def _entry(location: Location, manifest: Manifest) -> Entry:
         uri=location.uri,
         requested_ms=manifest.created_ms,
         updated_ms=manifest.created_ms,
-        **told_by(manifest),
+        **ready_fields(manifest),
     )
 
 

@@ -50,7 +50,7 @@ def snapshot_store(
         progress(_LOADING, rows, manifest.rows)
 
     name = f"{PREFIX}1"
-    load(manifest, location, folder / name, map_bytes=settings.store_map_bytes, told=on_step)
+    load(manifest, location, folder / name, map_bytes=settings.store_map_bytes, on_step=on_step)
     write_current(folder, Current(name, manifest.log))
     with KeptStore(folder) as store:
         yield store

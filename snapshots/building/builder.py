@@ -26,7 +26,7 @@ from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, new_id
 from snapshots.format.stored import UnusableSnapshot
-from snapshots.loading.candidates import Situation, newest_first, of_lost_records, why_not
+from snapshots.loading.candidates import TargetLog, newest_first, reason_lost_records, reason_unusable
 
 from . import local
 from .heartbeat import News
@@ -189,11 +189,11 @@ def _build(task: Task, engine: str, progress: Progress, news: News, *, extend: b
 
 def find_base(location: Location, source: Source, end: int) -> Manifest | None:
     """The newest snapshot that one at ``end`` may be built upon; of the others a line says why not."""
-    situation = Situation(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
+    situation = TargetLog(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in stored.manifests(location) if each.offset <= end):
-        why = why_not(manifest, situation)
+        why = reason_unusable(manifest, situation)
         if not why and (divergence := source.log.divergence(manifest.lineage)) is not None:
-            why = of_lost_records(divergence)
+            why = reason_lost_records(divergence)
         if not why:
             return manifest
         _log.info("%s cannot be built upon: %s", manifest.id, why)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Self
 
 from registry.log.embedded.log import now_ms
-from snapshots.catalogue.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, told_by
+from snapshots.catalogue.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, ready_fields
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 
@@ -61,7 +61,7 @@ class News:
     def alive(self, **more: str) -> None:
         """The builder goes on; ``more`` of the entry is known."""
         with self._alone:
-            self.entry = self.entry.now("building", now_ms(), **more)
+            self.entry = self.entry.in_state("building", now_ms(), **more)
             with suppress(CatalogueError):
                 if self._is_gone():
                     return
@@ -74,14 +74,14 @@ class News:
             if self._is_gone():
                 return
         attempts = max(0, self.entry.attempts - 1)
-        _put(self.catalogue, self.entry.now("requested", now_ms(), attempts=attempts, base=""))
+        _put(self.catalogue, self.entry.in_state("requested", now_ms(), attempts=attempts, base=""))
 
     def failed(self, reason: str) -> None:
         """It goes on no more."""
         with suppress(CatalogueError):
             if self._is_gone():
                 return
-        _put(self.catalogue, self.entry.now("failed", now_ms(), reason=reason))
+        _put(self.catalogue, self.entry.in_state("failed", now_ms(), reason=reason))
 
     def ready(self, manifest: Manifest) -> Entry:
         """The entry of what was built.
@@ -89,7 +89,7 @@ class News:
         Raises :class:`Deleted` when it was deleted meanwhile; then its files are gone. Raises also
         :class:`snapshots.catalogue.catalogue.CatalogueError` and what its location says.
         """
-        entry = self.entry.now("ready", now_ms(), **told_by(manifest))
+        entry = self.entry.in_state("ready", now_ms(), **ready_fields(manifest))
         if self.catalogue is not None:
             gone = self._is_gone()
             stands = None if gone else self.catalogue.put(entry)

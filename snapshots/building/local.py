@@ -77,10 +77,10 @@ def _opened(task: Task, folder: Path, progress: Progress) -> Store:
     if task.base:
         name, total = f"{PREFIX}1", task.base.rows
 
-        def told(step: str, rows: int, size: int) -> None:
+        def on_step(step: str, rows: int, size: int) -> None:
             progress(LOADING, rows, total)
 
-        load(task.base, task.location, folder / name, map_bytes=map_bytes, told=told)
+        load(task.base, task.location, folder / name, map_bytes=map_bytes, on_step=on_step)
         write_current(folder, Current(name, identity))
     store, messages = open_store(folder, identity, task.end, map_bytes=map_bytes)
     if messages:

@@ -87,7 +87,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{entry.id!r} cannot be the id of a snapshot")
         return entry
 
-    def now(self, state: State, now_ms: int, **more: Any) -> Entry:
+    def in_state(self, state: State, now_ms: int, **more: Any) -> Entry:
         """The entry in another state, or in the same one later, with other fields as given."""
         return msgspec.structs.replace(self, state=state, updated_ms=now_ms, **more)
 
@@ -104,7 +104,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 _decode = msgspec.json.Decoder(Entry).decode
 
 
-def told_by(manifest: Manifest) -> dict[str, Any]:
+def ready_fields(manifest: Manifest) -> dict[str, Any]:
     """What an entry says of a snapshot that is ready."""
     return {
         "engine": manifest.engine,
@@ -190,7 +190,7 @@ def claim(catalogue: Catalogue, id: str, builder: str, now_ms: int) -> Entry | N
     if entry is None or not (entry.state in ("requested", "failed") or entry.is_silent(now_ms)):
         return None
     attempts = entry.attempts + 1
-    wanted = entry.now("building", now_ms, builder=builder, attempts=attempts, reason="", base="")
+    wanted = entry.in_state("building", now_ms, builder=builder, attempts=attempts, reason="", base="")
     return wanted if catalogue.put(wanted) == wanted else None
 
 

@@ -19,7 +19,7 @@ from .catalogue import Catalogue, Entry, newest_first
 _log = logging.getLogger(__name__)
 
 
-class Does(Enum):
+class Action(Enum):
     """What a step does."""
 
     MARK = "mark"
@@ -30,7 +30,7 @@ class Does(Enum):
 class Step(NamedTuple):
     """One step on the way to an entry's end."""
 
-    does: Does
+    action: Action
     entry: Entry
 
 
@@ -63,11 +63,11 @@ def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
 
 def steps(entry: Entry) -> list[Step]:
     """The steps that end an entry."""
-    left = [Does.DELETE, Does.FORGET] if entry.state == "deleting" else list(Does)
-    return [Step(does, entry) for does in left]
+    left = [Action.DELETE, Action.FORGET] if entry.state == "deleting" else list(Action)
+    return [Step(action, entry) for action in left]
 
 
-def carry_out(
+def execute(
     planned: Iterable[Step], catalogue: Catalogue, location: Callable[[str], Folders], now_ms: int
 ) -> Iterator[Step]:
     """Make the steps, each as it is asked for. ``location`` opens a location by its URI.
@@ -80,15 +80,15 @@ def carry_out(
         entry = step.entry
         if entry.id in left_alone:
             continue
-        match step.does:
-            case Does.MARK:
-                stands = catalogue.put(entry.now("deleting", now_ms))
+        match step.action:
+            case Action.MARK:
+                stands = catalogue.put(entry.in_state("deleting", now_ms))
                 if stands is None or stands.state != "deleting":
                     left_alone.add(entry.id)
                     continue
-            case Does.DELETE:
+            case Action.DELETE:
                 location(entry.uri).delete(entry.id)
-            case Does.FORGET:
+            case Action.FORGET:
                 catalogue.forget(entry.id)
                 _log.info("the snapshot %s was deleted", entry.id)
         yield step
@@ -108,14 +108,14 @@ def retire(catalogue: Catalogue, keep: int, now_ms: int) -> None:
 def delete(catalogue: Catalogue, entry: Entry, now_ms: int) -> bool:
     """Take all steps that end an entry; whether it is gone. Raises :class:`.catalogue.CatalogueError`."""
     try:
-        made = [step.does for step in carry_out(steps(entry), catalogue, Location.parse, now_ms)]
+        made = [step.action for step in execute(steps(entry), catalogue, Location.parse, now_ms)]
     except (BadLocation, LocationUnreachable) as error:
         _log.warning("the snapshot %s cannot be deleted now: %s", entry.id, error)
         return False
-    return Does.FORGET in made
+    return Action.FORGET in made
 
 
-def why_not_deleted(entries: Mapping[str, Entry], id: str, now_ms: int) -> str:
+def reason_not_deletable(entries: Mapping[str, Entry], id: str, now_ms: int) -> str:
     """Why somebody who wants the entry of this id deleted must wait, in words; empty when nothing hinders."""
     entry = entries[id]
     if entry.state == "building" and not entry.is_silent(now_ms):

@@ -1,6 +1,6 @@
-"""Which snapshots a node may start from, and a newer snapshot may be built upon; and why not the others.
+"""The rule by which a snapshot may be loaded by a node, or be the base of a newer snapshot.
 
-Pure: the same rule is asked with what the catalogue says of a snapshot, and again with its manifest.
+Pure: the rule is applied to a snapshot's entry in the catalogue, and again to its manifest.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.retention import too_long
 from snapshots.format.manifest import FORMAT
 
+# Records that a node replays and rows that it loads in a second, measured on two cores (bench/start.py).
 REPLAYED_PER_S = 30_000
-"""Records that a node replays in a second; more where it has cores to spare."""
 LOADED_PER_S = 1_000_000
-"""Rows that it loads; both as measured on two cores (bench/start.py)."""
 
 
-class Described(Protocol):
-    """What is known of a snapshot: by its manifest, or by its entry in the catalogue."""
+class SnapshotDescription(Protocol):
+    """A snapshot as its manifest, or its entry in the catalogue, describes it."""
 
     @property
     def id(self) -> str:
@@ -28,7 +27,7 @@ class Described(Protocol):
 
     @property
     def format(self) -> str:
-        """Of its files."""
+        """Format of its files."""
         ...
 
     @property
@@ -48,7 +47,7 @@ class Described(Protocol):
 
     @property
     def comparable_from(self) -> int:
-        """Where the log ended when it had been read."""
+        """The log's end when it had been read."""
         ...
 
     @property
@@ -58,62 +57,62 @@ class Described(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         ...
 
 
-class Situation(NamedTuple):
-    """The log that a snapshot must fit, and when."""
+class TargetLog(NamedTuple):
+    """The log that a snapshot must fit, at one moment."""
 
+    # The log's identity, and the offset that its next record will get.
     log: str
-    """Its identity."""
     end: int
-    """The offset that its next record will get."""
+    # How long the log keeps the records of deletions at least; ``None`` for ever.
     retention_ms: int | None
-    """For how long it keeps the records of deletions at least; ``None``: for ever."""
+    # The most by which clocks may differ.
     margin_ms: int
-    """By how much clocks may differ."""
     now_ms: int
-    refused: Mapping[str, str]
-    """Ids of snapshots that turned out to be wrong when their rows were added up, with the reasons."""
+    # Ids of snapshots whose rows did not have their digest, with the reasons.
+    rejected: Mapping[str, str]
 
 
-_T = TypeVar("_T", bound=Described)
+_T = TypeVar("_T", bound=SnapshotDescription)
 
 
 def newest_first(snapshots: Iterable[_T]) -> list[_T]:
-    """In the order in which they are tried."""
+    """Return snapshots in the order in which they are tried."""
     return sorted(snapshots, key=lambda each: (each.offset, each.id), reverse=True)
 
 
-def why_not(snapshot: Described, situation: Situation) -> str:
-    """Why a snapshot cannot be used with the log of ``situation``; empty when it can.
+def reason_unusable(snapshot: SnapshotDescription, target: TargetLog) -> str:
+    """Return why a snapshot cannot be used with this log; empty if it can.
 
-    The end of a sentence that begins with the snapshot's name.
+    The text ends a sentence that begins with the snapshot's name.
     """
     if snapshot.format != FORMAT:
         return f"it has the format {snapshot.format!r}, and this version reads {FORMAT!r}"
-    if snapshot.log != situation.log:
+    if snapshot.log != target.log:
         return f"it is of another log, {snapshot.log}"
     if snapshot.fold != FOLD_VERSION:
         return f"its rows are of fold {snapshot.fold}, and this is fold {FOLD_VERSION}"
-    # The end that was seen while it was built counts too: without it, its rows may be those of no moment.
-    if (needed := max(snapshot.offset, snapshot.comparable_from)) > situation.end:
-        return f"it needs the log up to offset {needed}, but the log ends at {situation.end}"
-    if snapshot.id in situation.refused:
-        return situation.refused[snapshot.id]
-    return too_long(snapshot.at_end_ms, situation.now_ms, situation.retention_ms, situation.margin_ms)
+    # The log's end during the build counts too: rows that were read while compaction ran are consistent only
+    # from there on.
+    if (needed := max(snapshot.offset, snapshot.comparable_from)) > target.end:
+        return f"it needs the log up to offset {needed}, but the log ends at {target.end}"
+    if snapshot.id in target.rejected:
+        return target.rejected[snapshot.id]
+    return too_long(snapshot.at_end_ms, target.now_ms, target.retention_ms, target.margin_ms)
 
 
-def of_lost_records(divergence: int) -> str:
-    """Why a snapshot cannot be used with a log that lost its records from ``divergence`` on; see above."""
-    return f"it holds records from offset {divergence} or earlier on that the log has lost"
+def reason_lost_records(divergence: int) -> str:
+    """Return why a snapshot cannot be used with a log that lost its records from ``divergence`` on."""
+    return f"it holds records from offset {divergence} or earlier that the log has lost"
 
 
-def is_quicker(snapshot: Described, applied: int, ahead_min: int) -> bool:
-    """Whether to load a snapshot rather than to replay what it is ahead of a store at ``applied``.
+def is_quicker(snapshot: SnapshotDescription, applied: int, ahead_min: int) -> bool:
+    """Return whether loading a snapshot is quicker than replaying the log from ``applied`` to its offset.
 
-    ``ahead_min``: records that are replayed in any case; from 1 on.
+    A snapshot that is less than ``ahead_min`` records ahead is never loaded.
     """
     ahead = snapshot.offset - applied
     return ahead >= max(1, ahead_min) and ahead / REPLAYED_PER_S > snapshot.rows / LOADED_PER_S

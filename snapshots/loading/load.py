@@ -1,8 +1,8 @@
 """Loading a snapshot into a new environment of the store.
 
-Parts are read and held against their hashes by some threads, unpacked by another, and put by the caller's,
-which bounds the pace. What is loaded is what the manifest says, or nothing: no environment is complete before
-all its rows have been seen. Their digest is left for later (:mod:`registry.store.check`).
+Some threads read parts and check their hashes, another decompresses them, and the caller's thread writes the
+rows, which bounds the pace. Either everything in the manifest is loaded or nothing: the environment becomes
+complete only with its last row. The rows' digest is checked later (:mod:`registry.store.check`).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from snapshots.format.stored import UnusableSnapshot, read_part
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Remote locations have a high latency but serve several requests at a time.
 _THREADS = 3
-"""Places far away answer late, but several questions at a time."""
+# Bytes of parts that are read before they are needed.
 _BYTES_AHEAD = 8 << 20
-"""Of parts that are read before they are needed."""
+# Time limit for reading one part.
 _PART_S = 60.0
-"""For a part: one that takes longer is not waited for."""
+# Decompressed batches, of a few megabytes each.
 _BATCHES_AHEAD = 2
-"""Unpacked ones, of a few megabytes each."""
 
-Told = Callable[[str, int, int], None]
-"""Hears each step (``begun``, ``part``, ``rows``, ``synced``), with the rows and bytes done so far."""
+# Called with each step (``begun``, ``part``, ``rows``, ``synced``), and the rows and bytes done so far.
+OnStep = Callable[[str, int, int], None]
 _T = TypeVar("_T")
 
 
-def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int, told: Told) -> None:
+def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int, on_step: OnStep) -> None:
     """Create the environment ``folder``, which must not exist, from a snapshot; synced when this returns.
 
     Raises :class:`.stored.UnusableSnapshot`, and :class:`registry.store.layout.StoreError` if there is no
@@ -48,14 +48,14 @@ def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int
     """
     try:
         with NewStore(folder, map_bytes) as store:
-            told("begun", 0, 0)
-            rows, size = _append_all(store, manifest, location, told)
-            told("rows", rows, size)
+            on_step("begun", 0, 0)
+            rows, size = _append_all(store, manifest, location, on_step)
+            on_step("rows", rows, size)
             state = State(manifest.offset, manifest.digest)
             store.finish(
                 Origin(manifest.fold, manifest.log, state, manifest.at_end_ms, manifest.id, manifest.lineage)
             )
-            told("synced", rows, size)
+            on_step("synced", rows, size)
     except OutOfOrder as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise UnusableSnapshot(f"its rows are out of order: {error}") from error
@@ -64,21 +64,21 @@ def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int
         raise
 
 
-def _append_all(store: NewStore, manifest: Manifest, location: Location, told: Told) -> tuple[int, int]:
-    """Append all rows; how many rows, and bytes of files, there were."""
+def _append_all(store: NewStore, manifest: Manifest, location: Location, on_step: OnStep) -> tuple[int, int]:
+    """Append all rows; return the number of rows and of bytes of files."""
     rows = size = 0
     with closing(_contents(manifest, location)) as contents, closing(_unpacked(contents)) as unpacked:
         for one in _ahead(unpacked):
             if isinstance(one, Part):
                 rows, size = rows + one.rows, size + one.size
-                told("part", rows, size)
+                on_step("part", rows, size)
             else:
                 store.append(rows_of(one), one.num_rows)
     return rows, size
 
 
 def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, bytes]]:
-    """The parts in order, each with the bytes that have its hash."""
+    """Yield the parts in order, each with its verified content."""
     waiting = deque(manifest.parts)
     reading: deque[tuple[Part, Future[bytes]]] = deque()
     ahead = 0
@@ -93,7 +93,7 @@ def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, b
             ahead -= part.size
             yield part, _in_time(part, content)
     finally:
-        # Not waited for: a place that does not answer would hold everything up.
+        # Do not wait: a location that does not answer would block everything.
         threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -112,7 +112,7 @@ def _read(location: Location, id: str, part: Part) -> bytes:
 
 
 def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:
-    """The batches of each part, and then the part."""
+    """Yield the batches of each part, and then the part."""
     for part, content in contents:
         count, first, last = 0, b"", b""
         try:
@@ -124,12 +124,12 @@ def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatc
         except BadPart as error:
             raise UnusableSnapshot(f"{part.name} is damaged: {error}") from error
         if (count, first, last) != (part.rows, part.first, part.last):
-            raise UnusableSnapshot(f"{part.name} does not have the rows that its manifest says")
+            raise UnusableSnapshot(f"{part.name} does not have the rows in its manifest")
         yield part
 
 
 def _ahead(each: Iterator[_T]) -> Iterator[_T]:
-    """What ``each`` yields, brought forth by a thread that is a little ahead."""
+    """Yield the items of ``each``, which a thread produces a little ahead."""
     with ThreadPoolExecutor(1, "unpack") as thread:
         try:
             coming = deque(thread.submit(next, each, None) for _ in range(_BATCHES_AHEAD))

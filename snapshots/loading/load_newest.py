@@ -1,10 +1,12 @@
-"""Taking a snapshot: the newest that fits, or the next older one, each that does not said in one sentence."""
+"""Loading the newest snapshot that fits, or else the next older one; each rejection is one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.format.files import BadLocation, LocationUnreachable
@@ -12,67 +14,72 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, is_id
 from snapshots.format.stored import UnusableSnapshot, read_manifest
 
-from .candidates import Situation, is_quicker, newest_first, why_not
+from .candidates import TargetLog, is_quicker, newest_first, reason_unusable
 from .load import load
-from .timeouts import in_time
+
+# Time limit for a list, or for a small file.
+ANSWER_S = 15.0
+_T = TypeVar("_T")
 
 
-class Wanted(NamedTuple):
-    """What to take a snapshot for."""
+class LoadRequest(NamedTuple):
+    """The log and store that need a snapshot."""
 
-    situation: Situation
+    situation: TargetLog
+    # Applied offset of the present store.
     applied: int
-    """How far the store is that is there."""
+    # See candidates.is_quicker.
     ahead_min: int
-    """See :func:`.candidates.is_quicker`."""
+    # Folder of the environment to be created, and the most that it may grow to.
     folder: Path
-    """Of the environment to be made."""
     map_bytes: int
 
 
-class Teller(Protocol):
-    """Hears what is being done."""
+class LoadObserver(Protocol):
+    """Receives what happens while a snapshot is chosen and loaded."""
 
-    def said(self, sentence: str) -> None:
-        """Something worth a log line: a snapshot is refused, or a place cannot be asked."""
+    def on_message(self, sentence: str) -> None:
+        """Receive a message for the log: a snapshot is rejected, or a location cannot be reached."""
         ...
 
-    def chosen(self, manifest: Manifest) -> None:
-        """Its loading begins."""
+    def on_chosen(self, manifest: Manifest) -> None:
+        """Note that loading this snapshot begins."""
         ...
 
-    def step(self, step: str, rows: int, size: int) -> None:
-        """See :data:`.load.Told`."""
+    def on_step(self, step: str, rows: int, size: int) -> None:
+        """Receive progress; see :data:`.load.OnStep`."""
         ...
 
 
 class Candidate(NamedTuple):
-    """A snapshot that may do."""
+    """A snapshot that may fit."""
 
     id: str
+    # URI of its location.
     uri: str
-    """Of the location that it is in."""
+    # Its entry in the catalogue, if there is one.
     entry: Entry | None
-    """What the catalogue says of it."""
 
     @property
     def offset(self) -> int:
-        """As far as is known before its manifest was read."""
+        """Its offset, as known before the manifest is read."""
         return int(self.id.split("-")[1]) if self.entry is None else self.entry.offset
 
 
-def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manifest | None:
-    """Load the newest snapshot that fits and is worth it; ``None`` when there is none.
+def load_newest(
+    catalogue: Catalogue, uri: str, wanted: LoadRequest, observer: LoadObserver
+) -> Manifest | None:
+    """Load the newest snapshot that fits and is quicker than the log; ``None`` if there is none.
 
-    Asks the catalogue, and looks into the location ``uri`` for those that it does not know of. Raises
-    :class:`registry.store.layout.StoreError` when there is no room.
+    Candidates come from the catalogue, and from the location ``uri`` for those that it does not know. Raises
+    :class:`registry.store.layout.StoreError` if there is no room.
     """
     tried: set[str] = set()
-    places = _Places(tell)
-    for candidate in _candidates(catalogue, uri, places):
+    locations = _Locations(observer)
+    for candidate in _candidates(catalogue, uri, locations):
         if candidate.id in tried or candidate.offset < wanted.applied + wanted.ahead_min:
             continue
-        location = places.of(candidate.uri)
+        location = locations.of(candidate.uri)
         if location is None:
             continue
         tried.add(candidate.id)
@@ -80,73 +87,98 @@ def take(catalogue: Catalogue, uri: str, wanted: Wanted, tell: Teller) -> Manife
             manifest = _fitting(candidate, location, wanted.situation)
             if not is_quicker(manifest, wanted.applied, wanted.ahead_min):
                 continue
-            tell.chosen(manifest)
-            load(manifest, location, wanted.folder, map_bytes=wanted.map_bytes, told=tell.step)
+            observer.on_chosen(manifest)
+            load(manifest, location, wanted.folder, map_bytes=wanted.map_bytes, on_step=observer.on_step)
         except LocationUnreachable as error:
-            places.failed(candidate, error)
+            locations.failed(candidate, error)
         except UnusableSnapshot as error:
-            tell.said(f"The snapshot {candidate.id} is not used: {error}")
+            observer.on_message(f"The snapshot {candidate.id} is not used: {error}")
         else:
             return manifest
     return None
 
 
-class _Places:
-    """The locations, each opened once. One far away that does not answer is not asked again."""
+class _Locations:
+    """Locations, each opened once. A remote one that does not answer is not asked again."""
 
-    def __init__(self, tell: Teller) -> None:
-        self.tell = tell
+    def __init__(self, observer: LoadObserver) -> None:
+        self.observer = observer
         self._known: dict[str, Location | None] = {}
 
     def of(self, uri: str) -> Location | None:
-        """The location; ``None`` where it cannot be had, which was said."""
+        """Return the location; ``None`` if it cannot be opened, which is reported once."""
         if uri not in self._known:
             self._known[uri] = None
             try:
                 self._known[uri] = in_time(lambda: Location.parse(uri))
             except (BadLocation, LocationUnreachable) as error:
-                self.tell.said(f"Snapshots cannot be read: {error}")
+                self.observer.on_message(f"Snapshots cannot be read: {error}")
         return self._known[uri]
 
     def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:
-        """Its manifest cannot be read, which says nothing of the snapshot."""
+        """Report that a manifest cannot be read, which says nothing about the snapshot."""
         location = self._known[candidate.uri]
         if location is not None and location.is_remote:
-            self.tell.said(f"The snapshots in {location} are not used: {error}")
+            self.observer.on_message(f"The snapshots in {location} are not used: {error}")
             self._known[candidate.uri] = None
         else:
-            self.tell.said(f"The snapshot {candidate.id} is not used: {location} cannot be read: {error}")
+            self.observer.on_message(
+                f"The snapshot {candidate.id} is not used: {location} cannot be read: {error}"
+            )
 
 
-def _fitting(candidate: Candidate, location: Location, situation: Situation) -> Manifest:
-    """The manifest of a snapshot that fits the log.
+def _fitting(candidate: Candidate, location: Location, situation: TargetLog) -> Manifest:
+    """Return a snapshot's manifest if it fits the log.
 
     Raises :class:`.stored.UnusableSnapshot` and :class:`.files.LocationUnreachable`.
     """
-    if candidate.entry is not None and (why := why_not(candidate.entry, situation)):
+    if candidate.entry is not None and (why := reason_unusable(candidate.entry, situation)):
         raise UnusableSnapshot(why)
     manifest = in_time(lambda: read_manifest(location, candidate.id))
-    if why := why_not(manifest, situation):
+    if why := reason_unusable(manifest, situation):
         raise UnusableSnapshot(why)
     return manifest
 
 
-def _candidates(catalogue: Catalogue, uri: str, places: _Places) -> Iterator[Candidate]:
-    """Those that the catalogue names, the newest first; then those in the location that it does not know."""
+def _candidates(catalogue: Catalogue, uri: str, locations: _Locations) -> Iterator[Candidate]:
+    """Yield the catalogue's snapshots, the newest first; then those in the location that it does not know."""
     known: dict[str, Entry] = {}
     try:
         known = catalogue.entries()
     except CatalogueError as error:
-        places.tell.said(f"{error}; snapshots are looked for in their location alone")
+        locations.observer.on_message(f"{error}; searching for snapshots in their location only")
     for entry in newest_first(each for each in known.values() if each.state == "ready"):
         yield Candidate(entry.id, entry.uri, entry)
-    location = places.of(uri)
+    location = locations.of(uri)
     if location is None:
         return
     try:
         names = [name for name in in_time(location.folders) if is_id(name) and name not in known]
     except LocationUnreachable as error:
-        places.tell.said(f"The snapshots in {location} cannot be listed: {error}")
+        locations.observer.on_message(f"The snapshots in {location} cannot be listed: {error}")
         return
     unknown = [Candidate(name, uri, None) for name in names]
     yield from sorted(unknown, key=lambda each: (each.offset, each.id), reverse=True)
+
+
+def in_time(request: Callable[[], _T]) -> _T:
+    """Return the result of a request to a location, whose client may retry for minutes, in bounded time.
+
+    A request that takes too long goes on in its thread, and its result is dropped. Raises the request's
+    errors, and :class:`.files.LocationUnreachable` after :data:`ANSWER_S`.
+    """
+    answer: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(request())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="request", daemon=True).start()
+    try:
+        return answer.result(ANSWER_S)
+    except TimeoutError as error:
+        if answer.done():  # it arrived at the last moment, or the request itself raised TimeoutError
+            return answer.result()
+        raise LocationUnreachable(f"there was no answer within {ANSWER_S:g} s") from error

@@ -1,7 +1,7 @@
-"""Snapshots whose rows did not give their digest: a node takes none of them again.
+"""Snapshots whose rows did not have their digest: a node does not load them again.
 
-One line of JSON for each in the file ``refused-snapshots`` of the store's folder. There are next to none:
-where the parts' hashes hold and the rows' digest does not, whatever built the snapshot is at fault.
+One line of JSON for each in the file ``refused-snapshots`` of the store's folder. They are very rare: if the
+parts' hashes are right and the rows' digest is not, the build was wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import orjson
 FILE = "refused-snapshots"
 
 
-def refused_in(store: Path) -> dict[str, str]:
-    """The ids with the reasons; lines that cannot be read are left out."""
+def read_rejected(store: Path) -> dict[str, str]:
+    """Return the ids with the reasons; lines that cannot be read are skipped."""
     try:
         lines = (store / FILE).read_bytes().splitlines()
     except OSError:
@@ -30,8 +30,8 @@ def refused_in(store: Path) -> dict[str, str]:
     return found
 
 
-def refuse(store: Path, id: str, reason: str) -> None:
-    """Keep that a snapshot is not to be taken again. Raises :class:`OSError`."""
+def add_rejected(store: Path, id: str, reason: str) -> None:
+    """Record that a snapshot must not be loaded again. Raises :class:`OSError`."""
     fd = os.open(store / FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(fd, orjson.dumps({"id": id, "reason": reason}) + b"\n")

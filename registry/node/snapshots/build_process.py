@@ -100,9 +100,11 @@ class Build:
             return
         claimed = entry.state == "building" and entry.builder == builder
         if claimed and not failure:
-            catalogue.put(entry.now("requested", now_ms, attempts=self._begun.attempts))
+            catalogue.put(entry.in_state("requested", now_ms, attempts=self._begun.attempts))
         elif failure and (claimed or entry == self._begun):
             # One that fails before it could claim anything must not be begun for ever.
             _log.error("the snapshot %s was not built: %s", entry.id, failure)
             attempts = self._begun.attempts + 1
-            catalogue.put(entry.now("failed", now_ms, reason=failure, builder=builder, attempts=attempts))
+            catalogue.put(
+                entry.in_state("failed", now_ms, reason=failure, builder=builder, attempts=attempts)
+            )

@@ -12,7 +12,7 @@ from registry.node.write.writer import Rows
 from registry.observe.metrics import Gauge
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue
-from snapshots.catalogue.retention import delete, retire, why_not_deleted
+from snapshots.catalogue.retention import delete, reason_not_deletable, retire
 from snapshots.format.files import BadLocation
 from snapshots.format.location import Location
 from snapshots.format.manifest import new_id
@@ -121,11 +121,11 @@ class Entries:
         entry = entries.get(id)
         if entry is None:
             raise SNAPSHOT_NOT_FOUND(id)
-        why = why_not_deleted(entries, id, now)
+        why = reason_not_deletable(entries, id, now)
         if why:
             raise SNAPSHOT_BUSY(id, why)
         if entry.state == "building":
-            self.catalogue.put(entry.now("failed", now, reason="its builder is not heard of"))
+            self.catalogue.put(entry.in_state("failed", now, reason="its builder is not heard of"))
         gone = delete(self.catalogue, entry, now)
         left = self.read().get(id)
         if gone or left is None:

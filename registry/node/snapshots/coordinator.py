@@ -262,7 +262,7 @@ class Snapshotting:
             if entry.state == "building" and not entry.is_silent(now) and has_ended(entry.builder):
                 # Of this host, from before the node was started again.
                 why = "its builder has ended with its node"
-                self.entries.catalogue.put(entry.now("failed", now, reason=why))
+                self.entries.catalogue.put(entry.in_state("failed", now, reason=why))
             elif entry.is_free(now) and self._build.may_begin(entry):
                 try:
                     self._build.begin(entry)

@@ -17,7 +17,7 @@ from registry.processes.commands import module_command
 from registry.store.compute_digest import WRONG
 from registry.store.layout import DamagedStore
 from registry.store.lmdb import Store
-from snapshots.loading.rejected import refuse
+from snapshots.loading.rejected import add_rejected
 
 _LOOK_S = 0.1
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
@@ -48,7 +48,7 @@ def prove(store: Store, stopping: threading.Event) -> None:
         _log.warning("the rows of the snapshot %s could not be added up (exit code %d)", snapshot, code)
         return
     if found:
-        refuse(store.path.parent, snapshot, f"when it was loaded, {found.replace('its', 'the', 1)}")
+        add_rejected(store.path.parent, snapshot, f"when it was loaded, {found.replace('its', 'the', 1)}")
         store.condemn(found)
         raise DamagedStore(f"the store {store.path}, loaded from the snapshot {snapshot}, is wrong: {found}")
     store.proven()

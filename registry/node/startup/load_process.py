@@ -21,7 +21,7 @@ from registry.config.settings import Settings
 from registry.store.layout import StoreError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.manifest import Manifest
-from snapshots.loading.load_newest import Wanted, take
+from snapshots.loading.load_newest import LoadRequest, load_newest
 
 LENGTH_BYTES = 4
 
@@ -30,7 +30,7 @@ class Given(NamedTuple):
     """What the process is to do."""
 
     settings: Settings
-    wanted: Wanted
+    wanted: LoadRequest
 
 
 class _Telling:
@@ -45,16 +45,16 @@ class _Telling:
         """One line."""
         os.write(self._out, orjson.dumps(fact) + b"\n")
 
-    def said(self, sentence: str) -> None:
+    def on_message(self, sentence: str) -> None:
         self.tell(said=sentence)
 
-    def chosen(self, manifest: Manifest) -> None:
+    def on_chosen(self, manifest: Manifest) -> None:
         self.tell(
             chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size,
             lineage=manifest.lineage.pack().hex(),
         )  # fmt: skip
 
-    def step(self, step: str, rows: int, size: int) -> None:
+    def on_step(self, step: str, rows: int, size: int) -> None:
         self.tell(step=step, rows=rows, size=size)
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     gc.disable()
     try:
         with closing(open_catalogue(given.settings)) as catalogue:
-            taken = take(catalogue, given.settings.snapshots_location, given.wanted, telling)
+            taken = load_newest(catalogue, given.settings.snapshots_location, given.wanted, telling)
     except StoreError as error:
         telling.tell(said=f"No snapshot can be loaded: {error}", taken="")
     else:

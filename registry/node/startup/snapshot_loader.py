@@ -21,9 +21,9 @@ from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.processes.commands import module_command
-from snapshots.loading.candidates import Situation, of_lost_records
-from snapshots.loading.load_newest import Wanted
-from snapshots.loading.rejected import refused_in
+from snapshots.loading.candidates import TargetLog, reason_lost_records
+from snapshots.loading.load_newest import LoadRequest
+from snapshots.loading.rejected import read_rejected
 
 from .load_process import LENGTH_BYTES, Given
 from .progress import Starting
@@ -79,7 +79,7 @@ def _have_taken(
     begun: subprocess.Popen[bytes] | None,
     refused: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
-    wanted = Wanted(
+    wanted = LoadRequest(
         _situation(settings, log, folder.parent, refused), applied, settings.snapshots_load_ahead, folder,
         settings.store_map_bytes,
     )  # fmt: skip
@@ -103,14 +103,14 @@ def _have_taken(
     return bool(taken)
 
 
-def _situation(settings: Settings, log: Log, store: Path, refused: Mapping[str, str]) -> Situation:
+def _situation(settings: Settings, log: Log, store: Path, refused: Mapping[str, str]) -> TargetLog:
     retention_ms = log.tombstone_retention_ms
     if isinstance(log, EmbeddedLog):
         # Its own store has applied whatever it forgets; a snapshot has not.
         retention_ms = round(settings.tombstone_retention_s * 1000)
     margin_ms = round(settings.end_age_margin_s * 1000)
-    known = {**refused_in(store), **refused}
-    return Situation(log.identity, log.end(), retention_ms, margin_ms, now_ms(), known)
+    known = {**read_rejected(store), **refused}
+    return TargetLog(log.identity, log.end(), retention_ms, margin_ms, now_ms(), known)
 
 
 class _OtherHistory(Exception):
@@ -151,7 +151,7 @@ def _check_history(chosen: dict[str, Any], log: Log) -> None:
     except LogError as error:
         raise _OtherHistory(chosen["chosen"], f"it could not be compared with the log: {error}") from error
     if divergence is not None:
-        raise _OtherHistory(chosen["chosen"], of_lost_records(divergence))
+        raise _OtherHistory(chosen["chosen"], reason_lost_records(divergence))
 
 
 def _give(pipe: IO[bytes], given: Given) -> None:

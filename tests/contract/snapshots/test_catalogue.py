@@ -79,7 +79,7 @@ def test_what_is_put_is_there_for_all_until_it_is_forgotten(catalogue: Catalogue
 def test_it_goes_on_after_a_rest(catalogue: Catalogue, another: Catalogue) -> None:
     catalogue.put(entry())
     catalogue.rest()
-    another.put(entry().now("building", NOW + 1, builder="b"))
+    another.put(entry().in_state("building", NOW + 1, builder="b"))
     assert catalogue.entries()[entry().id].builder == "b"
     catalogue.close()
 

@@ -15,7 +15,7 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.parts import Row
 from snapshots.format.writer import merge_runs, publish, write_run
-from snapshots.loading.load import Told, load
+from snapshots.loading.load import OnStep, load
 from tests.sample_snapshots import LOG, MAP, about
 
 ANY_END = 1 << 62
@@ -31,11 +31,11 @@ def quiet(step: str, rows: int, size: int) -> None:
     pass
 
 
-def loading(location: Location, manifest: Manifest, told: Told = quiet) -> Load:
+def loading(location: Location, manifest: Manifest, on_step: OnStep = quiet) -> Load:
     """What :func:`open_store` is given to load it, whatever the store holds."""
 
     def make(folder: Path, applied: int) -> bool:
-        load(manifest, location, folder, map_bytes=MAP, told=told)
+        load(manifest, location, folder, map_bytes=MAP, on_step=on_step)
         return True
 
     return make

@@ -28,11 +28,11 @@ from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
 from snapshots.format.parts import _encode
 from snapshots.format.stored import UnusableSnapshot, read_manifest
 from snapshots.format.writer import WrittenRows, merge_runs, publish, write_run
-from snapshots.loading import timeouts
-from snapshots.loading.candidates import Situation
+from snapshots.loading import load_newest as newest
+from snapshots.loading.candidates import TargetLog
 from snapshots.loading.load import load
-from snapshots.loading.load_newest import Wanted, take
-from snapshots.loading.rejected import refused_in
+from snapshots.loading.load_newest import LoadRequest, load_newest
+from snapshots.loading.rejected import read_rejected
 from tests.process.snapshots.loading import (
     ANY_END,
     Damage,
@@ -124,7 +124,7 @@ def test_an_empty_snapshot_is_one_too(tmp_path: Path, location: Location) -> Non
 def test_a_full_map_is_told_and_leaves_nothing(tmp_path: Path, location: Location) -> None:
     manifest = sealed(location, [(b"V%d" % n, b"x" * 100_000) for n in range(30)])
     with pytest.raises(StoreError, match="store_map_bytes"):
-        load(manifest, location, tmp_path / "store-1", map_bytes=1 << 20, told=quiet)
+        load(manifest, location, tmp_path / "store-1", map_bytes=1 << 20, on_step=quiet)
     assert not (tmp_path / "store-1").exists()
 
 
@@ -200,14 +200,14 @@ def test_parts_that_are_not_what_the_manifest_says_are_refused_though_their_hash
 ) -> None:
     manifest = _with_part(location, _encode(rows), *said)
     with pytest.raises(UnusableSnapshot, match=why):
-        load(manifest, location, tmp_path / "store-1", map_bytes=MAP, told=quiet)
+        load(manifest, location, tmp_path / "store-1", map_bytes=MAP, on_step=quiet)
     assert not (tmp_path / "store-1").exists()
 
 
 def test_a_file_that_is_no_part_is_refused_though_its_hash_holds(tmp_path: Path, location: Location) -> None:
     manifest = _with_part(location, b"no arrow at all", 1, b"a", b"a")
     with pytest.raises(UnusableSnapshot, match="damaged"):
-        load(manifest, location, tmp_path / "store-1", map_bytes=MAP, told=quiet)
+        load(manifest, location, tmp_path / "store-1", map_bytes=MAP, on_step=quiet)
 
 
 # Kills
@@ -291,11 +291,11 @@ def test_rows_that_are_wrong_are_condemned_and_their_snapshot_is_not_taken_again
     with pytest.raises(DamagedStore, match="do not give the digest"):
         prove(store, threading.Event())
     store.close()
-    refused = refused_in(tmp_path / "store")
+    refused = read_rejected(tmp_path / "store")
     assert list(refused) == [wrong.id]
     said: list[str] = []
     catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
-    assert take(catalogue, location.uri, wanted(tmp_path, refused=refused), Hearing(said)) is None
+    assert load_newest(catalogue, location.uri, wanted(tmp_path, refused=refused), Hearing(said)) is None
     assert said == [f"The snapshot {wrong.id} is not used: {refused[wrong.id]}"]
     store, messages = open_store(tmp_path / "store", LOG, ANY_END, map_bytes=MAP)
     assert "do not give the digest" in messages[0]
@@ -321,20 +321,22 @@ class Hearing:
     def __init__(self, said: list[str]) -> None:
         self.sentences = said
 
-    def said(self, sentence: str) -> None:
+    def on_message(self, sentence: str) -> None:
         self.sentences.append(sentence)
 
-    def chosen(self, manifest: Manifest) -> None:
+    def on_chosen(self, manifest: Manifest) -> None:
         pass
 
-    def step(self, step: str, rows: int, size: int) -> None:
+    def on_step(self, step: str, rows: int, size: int) -> None:
         pass
 
 
-def wanted(path: Path, *, applied: int = 0, end: int = 1000, refused: dict[str, str] | None = None) -> Wanted:
+def wanted(
+    path: Path, *, applied: int = 0, end: int = 1000, refused: dict[str, str] | None = None
+) -> LoadRequest:
     now = about().created_ms
-    situation = Situation(LOG, end, 7 * DAY_MS, 1000, now, refused or {})
-    return Wanted(situation, applied, 1, path / "taken", MAP)
+    situation = TargetLog(LOG, end, 7 * DAY_MS, 1000, now, refused or {})
+    return LoadRequest(situation, applied, 1, path / "taken", MAP)
 
 
 def entered(catalogue: Catalogue, location: Location, manifest: Manifest) -> Manifest:
@@ -366,7 +368,7 @@ def test_the_next_older_one_is_taken_and_each_that_is_not_is_said(tmp_path: Path
     location.delete(removed.id)
     entered(catalogue, location, parted(location, RUNS, 2000))
     said: list[str] = []
-    taken = take(catalogue, location.uri, wanted(tmp_path), Hearing(said))
+    taken = load_newest(catalogue, location.uri, wanted(tmp_path), Hearing(said))
     assert taken == good
     assert [sentence.split()[2].split("-")[1] for sentence in said] == [
         "000000002000", "000000000700", "000000000600",
@@ -384,9 +386,9 @@ def test_without_a_catalogue_the_location_is_looked_through(tmp_path: Path, loca
     (tmp_path / "snapshots" / foreign.id.replace("000800", "000900")).mkdir()
     (tmp_path / "snapshots" / "something else").mkdir()
     said: list[str] = []
-    taken = take(Away(), location.uri, wanted(tmp_path), Hearing(said))  # type: ignore[arg-type]
+    taken = load_newest(Away(), location.uri, wanted(tmp_path), Hearing(said))  # type: ignore[arg-type]
     assert taken == older
-    assert "nobody answers; snapshots are looked for in their location alone" in said[0]
+    assert "nobody answers; searching for snapshots in their location only" in said[0]
     assert "has no manifest of it" in said[1]
     assert "it is of another log, another" in said[2]
     assert len(said) == 3
@@ -396,9 +398,9 @@ def test_a_location_that_cannot_be_read_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
     said: list[str] = []
-    assert take(catalogue, "ftp://nowhere/at/all", wanted(tmp_path), Hearing(said)) is None
+    assert load_newest(catalogue, "ftp://nowhere/at/all", wanted(tmp_path), Hearing(said)) is None
     assert len(said) == 1
-    assert take(catalogue, str(tmp_path / "nothing here"), wanted(tmp_path), Hearing(said)) is None
+    assert load_newest(catalogue, str(tmp_path / "nothing here"), wanted(tmp_path), Hearing(said)) is None
     assert len(said) == 1, "nothing is there: nothing to say"
 
 
@@ -406,7 +408,7 @@ def test_a_place_that_does_not_answer_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S3's client would try for minutes, for each snapshot anew."""
-    monkeypatch.setattr(timeouts, "ANSWER_S", 3.0)
+    monkeypatch.setattr(newest, "ANSWER_S", 3.0)
     local = Location.parse(tmp_path / "snapshots")
     catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -416,7 +418,9 @@ def test_a_place_that_does_not_answer_is_not_waited_for(
             entered(catalogue, away, parted(local, RUNS, offset))
         good = entered(catalogue, local, parted(local, RUNS, 500))
         said: list[str] = []
-        assert take(catalogue, away.uri, wanted(tmp_path), Hearing(said)) == good, "the others are tried"
+        assert load_newest(catalogue, away.uri, wanted(tmp_path), Hearing(said)) == good, (
+            "the others are tried"
+        )
         (sentence,) = said
         assert sentence.startswith(f"The snapshots in {away} are not used: there was no answer")
 
@@ -426,17 +430,17 @@ def test_what_is_not_ahead_is_not_even_looked_at(tmp_path: Path, location: Locat
     (tmp_path / "snapshots" / manifest.id / MANIFEST).write_text("{}")
     said: list[str] = []
     catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
-    assert take(catalogue, location.uri, wanted(tmp_path, applied=500), Hearing(said)) is None
+    assert load_newest(catalogue, location.uri, wanted(tmp_path, applied=500), Hearing(said)) is None
     assert not said
-    assert take(catalogue, location.uri, wanted(tmp_path, applied=499), Hearing(said)) is None
+    assert load_newest(catalogue, location.uri, wanted(tmp_path, applied=499), Hearing(said)) is None
     assert len(said) == 1
 
 
 def test_lines_of_refused_snapshots_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
-    assert refused_in(tmp_path) == {}
+    assert read_rejected(tmp_path) == {}
     lines = ["{", json.dumps({"id": "a", "reason": "wrong"}), json.dumps([]), json.dumps({"id": "b"})]
     (tmp_path / "refused-snapshots").write_text("\n".join(lines))
-    assert refused_in(tmp_path) == {"a": "wrong"}
+    assert read_rejected(tmp_path) == {"a": "wrong"}
 
 
 def test_what_libraries_print_is_not_taken_for_what_is_told() -> None:

@@ -247,7 +247,7 @@ def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> N
 
         builder.build_request(known, catalogue, entry, "local", told)
         assert seen == {("building", base.id)}
-        taken_up = catalogue.entries()[entry.id].now("failed", now_ms())
+        taken_up = catalogue.entries()[entry.id].in_state("failed", now_ms())
         catalogue.forget(entry.id)
         catalogue.put(taken_up)
         claimed = claim(catalogue, entry.id, "another", now_ms())

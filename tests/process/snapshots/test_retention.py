@@ -10,7 +10,7 @@ import pytest
 from registry.config.settings import Settings
 from snapshots.catalogue.catalogue import SILENT_MS, Entry
 from snapshots.catalogue.open import open_catalogue
-from snapshots.catalogue.retention import Does, carry_out, plan, why_not_deleted
+from snapshots.catalogue.retention import Action, execute, plan, reason_not_deletable
 from snapshots.format.location import Location
 from tests.sample_catalogues import NOW, entry
 
@@ -21,7 +21,7 @@ def ready(offset: int, **given: object) -> Entry:
 
 def ids(entries: list[Entry], keep: int = 2, now: int = NOW) -> list[int]:
     """The offsets of those that go."""
-    return [step.entry.offset for step in plan(entries, keep, now) if step.does is Does.FORGET]
+    return [step.entry.offset for step in plan(entries, keep, now) if step.action is Action.FORGET]
 
 
 FOUR = [ready(4), ready(1), ready(3), ready(2)]
@@ -50,14 +50,14 @@ def test_each_log_has_its_own() -> None:
 def test_nothing_is_deleted_under_a_build_until_its_base_is_known() -> None:
     building = entry("b", state="building", builder="x", offset=9)
     assert ids([*FOUR, building]) == []
-    assert ids([*FOUR, building.now("building", NOW, base=ready(1).id)]) == [2]
+    assert ids([*FOUR, building.in_state("building", NOW, base=ready(1).id)]) == [2]
     assert ids([*FOUR, building], now=NOW + SILENT_MS + 1) == [1, 2]
-    assert ids([*FOUR, building.now("building", NOW, log="another")]) == [1, 2]
+    assert ids([*FOUR, building.in_state("building", NOW, log="another")]) == [1, 2]
 
 
 def test_what_was_begun_is_gone_on_with() -> None:
-    begun = ready(4).now("deleting", NOW)
-    assert [step.does for step in plan([begun], 3, NOW)] == [Does.DELETE, Does.FORGET]
+    begun = ready(4).in_state("deleting", NOW)
+    assert [step.action for step in plan([begun], 3, NOW)] == [Action.DELETE, Action.FORGET]
 
 
 @pytest.mark.parametrize("made", range(7))
@@ -65,15 +65,15 @@ def test_whatever_ends_in_between_is_gone_on_with(tmp_path: Path, made: int) -> 
     catalogue = open_catalogue(Settings(data=tmp_path))
     location = Location.parse(str(tmp_path / "snapshots"))
     for each in FOUR:
-        snapshot = each.now("ready", NOW, uri=location.uri)
+        snapshot = each.in_state("ready", NOW, uri=location.uri)
         location.write(f"{each.id}/manifest.json", b"{}")
         location.write(f"{each.id}/part-0123456789abcdef.arrow", b"rows")
         catalogue.put(snapshot)
 
     def retire(count: int | None) -> list[Entry]:
         planned = plan(catalogue.entries().values(), 2, NOW)
-        taken = islice(carry_out(planned, catalogue, Location.parse, NOW), count)
-        return [step.entry for step in taken if step.does is Does.FORGET]
+        taken = islice(execute(planned, catalogue, Location.parse, NOW), count)
+        return [step.entry for step in taken if step.action is Action.FORGET]
 
     retire(made)
     going = {each.id for each in catalogue.entries().values() if each.state == "deleting"}
@@ -90,7 +90,7 @@ def test_what_is_another_thing_by_now_is_left_alone(tmp_path: Path) -> None:
     building = entry(state="building", builder="x", attempts=3)
     catalogue.put(building)
     planned = plan([entry(state="failed", attempts=3)], 0, NOW)
-    assert list(carry_out(planned, catalogue, Location.parse, NOW)) == []
+    assert list(execute(planned, catalogue, Location.parse, NOW)) == []
     assert catalogue.entries() == {building.id: building}
 
 
@@ -98,7 +98,9 @@ def test_why_a_deletion_must_wait() -> None:
     old, new = ready(1), ready(2)
     building = entry("b", state="building", builder="x", base=old.id)
     entries = {each.id: each for each in (old, new, building)}
-    assert why_not_deleted(entries, "b", NOW) == "it is being built by x"
-    assert why_not_deleted(entries, old.id, NOW) == "the snapshot b is being built and may be built upon it"
-    assert why_not_deleted(entries, new.id, NOW) == ""
-    assert why_not_deleted(entries, "b", NOW + SILENT_MS + 1) == ""
+    assert reason_not_deletable(entries, "b", NOW) == "it is being built by x"
+    assert (
+        reason_not_deletable(entries, old.id, NOW) == "the snapshot b is being built and may be built upon it"
+    )
+    assert reason_not_deletable(entries, new.id, NOW) == ""
+    assert reason_not_deletable(entries, "b", NOW + SILENT_MS + 1) == ""

@@ -51,7 +51,7 @@ def requested(settings: Settings, offset: int = 4, **given: object) -> Entry:
         id=new_id(offset, now, offset), state="requested", log=identity, offset=offset,
         uri=settings.snapshots_location, requested_ms=now, updated_ms=now,
     )  # fmt: skip
-    return entry.now("requested", now).now(given.pop("state", "requested"), now, **given)  # type: ignore[arg-type]
+    return entry.in_state("requested", now).in_state(given.pop("state", "requested"), now, **given)  # type: ignore[arg-type]
 
 
 def next_built(settings: Settings, catalogue: Catalogue) -> Entry | None:
@@ -87,7 +87,7 @@ def test_what_another_one_builds_is_left_alone_until_it_is_silent(
     catalogue.put(entry)
     assert next_built(settings, catalogue) is None
     catalogue.forget(entry.id)
-    catalogue.put(entry.now("building", entry.updated_ms - SILENT_MS - 1))
+    catalogue.put(entry.in_state("building", entry.updated_ms - SILENT_MS - 1))
     built = next_built(settings, catalogue)
     assert built is not None
     assert (built.state, built.attempts, built.builder) == ("ready", 2, builder_name(os.getpid()))

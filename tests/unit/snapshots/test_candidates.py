@@ -12,15 +12,15 @@ from snapshots.format.manifest import FORMAT, Manifest, new_id
 from snapshots.loading.candidates import (
     LOADED_PER_S,
     REPLAYED_PER_S,
-    Situation,
+    TargetLog,
     is_quicker,
     newest_first,
-    why_not,
+    reason_unusable,
 )
 
 DAY_MS = 86_400_000
 NOW = 1_790_000_000_000
-SITUATION = Situation("a-log", 1000, 7 * DAY_MS, 3_600_000, NOW, {})
+SITUATION = TargetLog("a-log", 1000, 7 * DAY_MS, 3_600_000, NOW, {})
 
 
 def manifest(offset: int = 900, rows: int = 1, **given: Any) -> Manifest:
@@ -33,9 +33,9 @@ def manifest(offset: int = 900, rows: int = 1, **given: Any) -> Manifest:
 
 
 def test_one_that_fits_is_used() -> None:
-    assert why_not(manifest(), SITUATION) == ""
-    assert why_not(manifest(offset=1000), SITUATION) == ""
-    assert why_not(manifest(at_end_ms=NOW - 10**12), SITUATION._replace(retention_ms=None)) == ""
+    assert reason_unusable(manifest(), SITUATION) == ""
+    assert reason_unusable(manifest(offset=1000), SITUATION) == ""
+    assert reason_unusable(manifest(at_end_ms=NOW - 10**12), SITUATION._replace(retention_ms=None)) == ""
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,22 @@ def test_one_that_fits_is_used() -> None:
     ],
 )
 def test_one_that_does_not_fit_is_refused_with_the_reason(given: dict[str, Any], why: str) -> None:
-    assert why in why_not(manifest(**given), SITUATION)
+    assert why in reason_unusable(manifest(**given), SITUATION)
 
 
 def test_one_whose_rows_were_wrong_is_not_taken_again() -> None:
     wrong = manifest()
     assert (
-        why_not(wrong, SITUATION._replace(refused={wrong.id: "its rows are wrong"})) == "its rows are wrong"
+        reason_unusable(wrong, SITUATION._replace(rejected={wrong.id: "its rows are wrong"}))
+        == "its rows are wrong"
     )
-    assert why_not(wrong, SITUATION._replace(refused={"another": "wrong"})) == ""
+    assert reason_unusable(wrong, SITUATION._replace(rejected={"another": "wrong"})) == ""
 
 
 def test_the_margin_covers_clocks_that_differ() -> None:
     last = NOW - 7 * DAY_MS + SITUATION.margin_ms
-    assert why_not(manifest(at_end_ms=last), SITUATION) == ""
-    assert why_not(manifest(at_end_ms=last - 1), SITUATION) != ""
+    assert reason_unusable(manifest(at_end_ms=last), SITUATION) == ""
+    assert reason_unusable(manifest(at_end_ms=last - 1), SITUATION) != ""
     assert too_long(NOW + 3_600_000, NOW, 7 * DAY_MS, 3_600_000) == ""
     # A log that forgets at once has always forgotten.
     assert too_long(NOW - 1, NOW, 1000, 3_600_000) != ""
