@@ -15,7 +15,7 @@ from registry.observe.progress_bar import Steps
 
 from .backup import verbs
 from .building import builder
-from .building.watch_requests import watch
+from .building.requests import watch
 from .catalogue.catalogue import CatalogueError
 from .catalogue.open import open_catalogue
 from .format import stored

@@ -14,7 +14,7 @@ from registry.domain.rows import digest
 from registry.observe.progress_bar import Steps
 from registry.store.layout import StoreError
 from snapshots.building.task import silent
-from snapshots.building.workspace import Busy, workspace
+from snapshots.building.workspace import WorkspaceBusy, workspace
 from snapshots.catalogue.catalogue import CatalogueError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
@@ -39,7 +39,7 @@ FAILURES = (
     UnusableSnapshot,
     BadLocation,
     LocationUnreachable,
-    Busy,
+    WorkspaceBusy,
 )
 """What these commands may end with, besides the errors of the log and the store."""
 

@@ -1,7 +1,7 @@
-"""Building a snapshot: at which offset, upon which base, by which engine, and what the catalogue hears of it.
+"""Building a snapshot: choosing its offset, base and engine, and keeping its catalogue entry up to date.
 
-A build can be killed at any moment: parts are nobody's before their manifest, a request without a builder
-that is heard of is anybody's again, and one whose manifest is there only has to be said ready.
+A build can be killed at any moment: parts without a manifest do not count, a request whose builder sends no
+heartbeats can be claimed again, and one whose manifest exists only has to be marked ready.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.loading.candidates import TargetLog, newest_first, reason_lost_records, reason_unusable
 
 from . import local
-from .heartbeat import News
+from .heartbeat import BuildHeartbeat
 from .sources import Source, open_source, time_before
 from .task import BuildFailed, Engine, Progress, Task
 
 LOCAL, SPARK = "local", "spark"
+# Errors of a build; their texts are for the user.
 FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, UnusableSnapshot, OSError)
-"""What a build may end with: the text is for the user."""
 _BASE_FAILURES = (UnusableSnapshot, local.DamagedBase)
 _log = logging.getLogger(__name__)
 
 
-class Refused(BuildFailed):
-    """Nothing was built; the text says why."""
+class BuildRefused(BuildFailed):
+    """The build was not started; the text says why."""
 
 
 def engine_named(name: str) -> Engine:
-    """The engine. Raises :class:`BuildFailed` where it is not installed."""
+    """Return the engine. Raises :class:`BuildFailed` if it is not installed."""
     if name == LOCAL:
         return local.build
     try:
-        # By its name, because PySpark is not for everybody.
+        # Imported by name, because PySpark is optional.
         build: Engine = import_module("snapshots.spark.engine").build
     except ModuleNotFoundError as error:
         raise BuildFailed(
@@ -68,18 +68,18 @@ def build_now(
     extend: bool = True,
     options: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Build a snapshot without having been asked by the nodes: at ``offset``, or at the log's end.
+    """Build a snapshot that no node requested, at ``offset`` or at the log's end.
 
-    ``extend``: upon an earlier one, where there is one that fits. Raises one of :data:`FAILURES`.
+    ``extend``: extend an earlier snapshot if one fits. Raises one of :data:`FAILURES`.
     """
     source = open_source(settings)
     with closing(source.log):
         asked_ms = now_ms()
         end = source.end()
         if offset is not None and offset < 0:
-            raise Refused(f"{offset} is no offset: those of a log begin with 0")
+            raise BuildRefused(f"{offset} is not an offset: offsets begin with 0")
         if offset is not None and offset > end:
-            raise Refused(f"the log ends at {end}, so there is no state at offset {offset} yet")
+            raise BuildRefused(f"the log ends at {end}, so there is no state at offset {offset} yet")
         if offset is None or offset == end:
             offset, at_end_ms = end, asked_ms
         else:
@@ -99,11 +99,11 @@ def build_now(
             id=task.id, state="building", log=source.log.identity, offset=offset, uri=task.location.uri,
             requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(os.getpid()), attempts=1,
         )  # fmt: skip
-        news = News.first(catalogue, entry)
+        heartbeat = BuildHeartbeat.first(catalogue, entry)
         try:
-            return _recorded(news, lambda: _build(task, engine, progress, news, extend=extend))[1]
+            return _recorded(heartbeat, lambda: _build(task, engine, progress, heartbeat, extend=extend))[1]
         except BaseException:
-            # Nobody waits for it: an entry that has failed would be tried again.
+            # No node waits for this snapshot, and a failed entry would be retried.
             with suppress(CatalogueError):
                 if catalogue is not None:
                     catalogue.forget(entry.id)
@@ -113,19 +113,22 @@ def build_now(
 def build_request(
     settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
 ) -> Entry:
-    """Build what the entry asks for, which this process has claimed or claims now; the entry as it is then.
+    """Build a requested snapshot, claiming the request if this process has not; return the final entry.
 
-    A build that fails leaves it ``failed`` with the reason. Raises
-    :class:`snapshots.catalogue.catalogue.CatalogueError`, and :class:`Refused` when another one builds it.
+    A failed build leaves the entry ``failed`` with the reason. Raises
+    :class:`snapshots.catalogue.catalogue.CatalogueError`, and :class:`BuildRefused` if another process
+    builds it.
     """
     if entry.state != "building":
         claimed = claim(catalogue, entry.id, builder_name(os.getpid()), now_ms())
         if claimed is None:
-            raise Refused(f"{entry.id} is not to be built by this process: another one does, or it is gone")
+            raise BuildRefused(
+                f"this process cannot build {entry.id}: another one does, or the request is gone"
+            )
         entry = claimed
-    news = News(catalogue, entry, known=True)
+    heartbeat = BuildHeartbeat(catalogue, entry, known=True)
     try:
-        return _recorded(news, lambda: _requested(settings, entry, engine, progress, news))[0]
+        return _recorded(heartbeat, lambda: _requested(settings, entry, engine, progress, heartbeat))[0]
     except FAILURES as error:
         _log.error("the snapshot %s was not built: %s", entry.id, error)
         return catalogue.entries().get(entry.id, entry)
@@ -134,7 +137,7 @@ def build_request(
 def build_and_retire(
     settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
 ) -> Entry:
-    """As :func:`build_request`; then what need not be kept is deleted."""
+    """Call :func:`build_request`, then delete snapshots that need not be kept."""
     entry = build_request(settings, catalogue, entry, engine, progress)
     if entry.state == "ready":
         _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)
@@ -142,7 +145,9 @@ def build_and_retire(
     return entry
 
 
-def _requested(settings: Settings, entry: Entry, engine: str, progress: Progress, news: News) -> Manifest:
+def _requested(
+    settings: Settings, entry: Entry, engine: str, progress: Progress, heartbeat: BuildHeartbeat
+) -> Manifest:
     location = Location.parse(entry.uri)
     with suppress(stored.SnapshotNotFound):
         manifest = stored.read(location, entry.id)
@@ -151,9 +156,9 @@ def _requested(settings: Settings, entry: Entry, engine: str, progress: Progress
     source, began_ms = open_source(settings), now_ms()
     with closing(source.log):
         if source.log.identity != entry.log:
-            raise Refused(f"it was asked for the log {entry.log}, and this is the log {source.log.identity}")
+            raise BuildRefused(f"it was requested for the log {entry.log}, but this is {source.log.identity}")
         if (end := source.end()) < entry.offset:
-            raise Refused(f"the log ends at {end}, before the offset {entry.offset} that was asked for")
+            raise BuildRefused(f"the log ends at {end}, before the requested offset {entry.offset}")
         location.delete(entry.id)
         task = Task(
             id=entry.id,
@@ -165,30 +170,32 @@ def _requested(settings: Settings, entry: Entry, engine: str, progress: Progress
             at_end_ms=time_before(source.log, entry.offset) or entry.requested_ms,
             began_ms=began_ms,
         )
-        return _build(task, engine, progress, news)
+        return _build(task, engine, progress, heartbeat)
 
 
-def _build(task: Task, engine: str, progress: Progress, news: News, *, extend: bool = True) -> Manifest:
-    _sweep(task.location, news.catalogue)
+def _build(
+    task: Task, engine: str, progress: Progress, heartbeat: BuildHeartbeat, *, extend: bool = True
+) -> Manifest:
+    _sweep(task.location, heartbeat.catalogue)
     build = engine_named(engine)
     base = find_base(task.location, task.source, task.end) if extend else None
     if base:
-        # From here on the others may be deleted.
-        news.alive(base=base.id)
-    begin = f"upon {base.id}" if base else "from the log's beginning"
+        # From here on, other snapshots may be deleted.
+        heartbeat.beat(base=base.id)
+    begin = f"extending {base.id}" if base else "from the log's beginning"
     _log.info("snapshot %s: the log %s up to offset %d, %s, by the engine %s",
               task.id, task.source.log.identity, task.end, begin, engine)  # fmt: skip
     if base:
         try:
             return build(replace(task, base=base), progress)
         except _BASE_FAILURES as error:
-            _log.warning("%s cannot be built upon: %s. The log is read from its beginning.", base.id, error)
+            _log.warning("cannot extend %s: %s; reading the log from its beginning", base.id, error)
             task = replace(task, began_ms=now_ms())
     return build(task, progress)
 
 
 def find_base(location: Location, source: Source, end: int) -> Manifest | None:
-    """The newest snapshot that one at ``end`` may be built upon; of the others a line says why not."""
+    """Return the newest snapshot that one at ``end`` may extend; log why newer ones do not fit."""
     situation = TargetLog(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in stored.manifests(location) if each.offset <= end):
         why = reason_unusable(manifest, situation)
@@ -196,7 +203,7 @@ def find_base(location: Location, source: Source, end: int) -> Manifest | None:
             why = reason_lost_records(divergence)
         if not why:
             return manifest
-        _log.info("%s cannot be built upon: %s", manifest.id, why)
+        _log.info("cannot extend %s: %s", manifest.id, why)
     return None
 
 
@@ -208,18 +215,18 @@ def _sweep(location: Location, catalogue: Catalogue | None) -> None:
     building = {each.id for each in entries.values() if each.state == "building" and not each.is_silent(now)}
     failed = {each.id for each in entries.values() if each.state == "failed"}
     for gone in stored.sweep(location, building, failed, now):
-        _log.info("removed what a build that has ended left of %s", gone)
+        _log.info("deleted what an earlier build left of %s", gone)
 
 
-def _recorded(news: News, build: Callable[[], Manifest]) -> tuple[Entry, Manifest]:
-    """Build while the catalogue hears that the builder is alive, then let it know what became of it."""
+def _recorded(heartbeat: BuildHeartbeat, build: Callable[[], Manifest]) -> tuple[Entry, Manifest]:
+    """Build while heartbeats are sent, then write the outcome to the catalogue."""
     try:
-        with news.heard():
+        with heartbeat.beating():
             manifest = build()
     except KeyboardInterrupt:
-        news.interrupted()
+        heartbeat.interrupted()
         raise
     except BaseException as error:
-        news.failed(str(error) or type(error).__name__)
+        heartbeat.failed(str(error) or type(error).__name__)
         raise
-    return news.ready(manifest), manifest
+    return heartbeat.ready(manifest), manifest

@@ -1,4 +1,4 @@
-"""What the catalogue hears of a build: that its builder is alive, and what became of it."""
+"""Reporting a build to the catalogue: heartbeats while it runs, and its outcome."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from .task import BuildFailed
 _log = logging.getLogger(__name__)
 
 
-class Deleted(BuildFailed):
+class SnapshotDeleted(BuildFailed):
     """The snapshot was deleted while it was built."""
 
 
-class News:
-    """Of one build. Two threads tell it: the one that builds, and the heartbeat.
+class BuildHeartbeat:
+    """The entry of one build. Two threads use it: the one that builds, and that of the heartbeat.
 
-    A catalogue that is out of reach stops no build; ``None`` for none.
+    A catalogue that cannot be reached does not stop the build; it may be ``None``.
     """
 
     def __init__(self, catalogue: Catalogue | None, entry: Entry, *, known: bool) -> None:
-        """``known``: whether the entry stood in the catalogue when the build began."""
+        """``known``: whether the catalogue held the entry when the build began."""
         self.catalogue = catalogue
         self.entry = entry
+        # Identity of the catalogue that held the entry last; empty while none does.
         self._known = catalogue.identity if known and catalogue is not None else ""
-        """The catalogue in which the entry stood last; empty while it does not."""
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
 
     @classmethod
     def first(cls, catalogue: Catalogue | None, entry: Entry) -> Self:
-        """Of a build that nobody has asked for: the catalogue hears of it now."""
+        """Enter a build that was not requested into the catalogue."""
         return cls(catalogue, entry, known=_put(catalogue, entry))
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
-        """The builder is heard of, for a ``with`` block."""
+    def beating(self) -> Iterator[None]:
+        """Send heartbeats for a ``with`` block."""
         over = threading.Event()
 
-        def say() -> None:
+        def run() -> None:
             while not over.wait(HEARTBEAT_S):
-                self.alive()
+                self.beat()
 
-        thread = threading.Thread(target=say, name="heartbeat", daemon=True)
+        thread = threading.Thread(target=run, name="heartbeat", daemon=True)
         thread.start()
         try:
             yield
@@ -58,9 +58,9 @@ class News:
             over.set()
             thread.join()
 
-    def alive(self, **more: str) -> None:
-        """The builder goes on; ``more`` of the entry is known."""
-        with self._alone:
+    def beat(self, **more: str) -> None:
+        """Renew the entry, with other fields replaced."""
+        with self._lock:
             self.entry = self.entry.in_state("building", now_ms(), **more)
             with suppress(CatalogueError):
                 if self._is_gone():
@@ -69,7 +69,7 @@ class News:
                 self._known = self.catalogue.identity
 
     def interrupted(self) -> None:
-        """Its builder was told to stop: it is anybody's again, as if this one had not begun."""
+        """Release the request, as if this build had not begun, because its process was told to stop."""
         with suppress(CatalogueError):
             if self._is_gone():
                 return
@@ -77,31 +77,31 @@ class News:
         _put(self.catalogue, self.entry.in_state("requested", now_ms(), attempts=attempts, base=""))
 
     def failed(self, reason: str) -> None:
-        """It goes on no more."""
+        """Mark the entry as failed."""
         with suppress(CatalogueError):
             if self._is_gone():
                 return
         _put(self.catalogue, self.entry.in_state("failed", now_ms(), reason=reason))
 
     def ready(self, manifest: Manifest) -> Entry:
-        """The entry of what was built.
+        """Mark the entry as ready and return it.
 
-        Raises :class:`Deleted` when it was deleted meanwhile; then its files are gone. Raises also
-        :class:`snapshots.catalogue.catalogue.CatalogueError` and what its location says.
+        Raises :class:`SnapshotDeleted` if it was deleted meanwhile; then its files are gone. Raises also
+        :class:`snapshots.catalogue.catalogue.CatalogueError` and the errors of its location.
         """
         entry = self.entry.in_state("ready", now_ms(), **ready_fields(manifest))
         if self.catalogue is not None:
             gone = self._is_gone()
-            stands = None if gone else self.catalogue.put(entry)
-            if gone or (stands is not None and stands.state == "deleting"):
-                # Its builder was taken for dead, and its files were deleted before all of them were there.
+            current = None if gone else self.catalogue.put(entry)
+            if gone or (current is not None and current.state == "deleting"):
+                # Its builder was taken for dead, and its files were deleted before all of them existed.
                 Location.parse(entry.uri).delete(entry.id)
-                raise Deleted(f"{entry.id} was deleted while it was built")
+                raise SnapshotDeleted(f"{entry.id} was deleted while it was built")
         return entry
 
     def _is_gone(self) -> bool:
-        # An entry that was deleted must not come back by the voice of its builder. One that has gone with the
-        # whole catalogue was not deleted.
+        # A heartbeat must not bring a deleted entry back. An entry that went with the whole catalogue was
+        # not deleted.
         if not self._known or self.catalogue is None:
             return False
         missing = self.entry.id not in self.catalogue.entries()
@@ -109,11 +109,11 @@ class News:
 
 
 def _put(catalogue: Catalogue | None, entry: Entry) -> bool:
-    """Whether the catalogue has heard it."""
+    """Return whether the entry was written."""
     try:
         if catalogue is not None:
             catalogue.put(entry)
     except CatalogueError as error:
-        _log.warning("the catalogue does not know that %s is %s: %s", entry.id, entry.state, error)
+        _log.warning("cannot tell the catalogue that %s is %s: %s", entry.id, entry.state, error)
         return False
     return True

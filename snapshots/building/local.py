@@ -1,7 +1,7 @@
-"""The plain fold: builds a snapshot on one host, with neither Spark nor much memory.
+"""The engine ``local``: builds a snapshot on one host, without Spark and with little memory.
 
-The log is folded into a store of its own, as a node does it, and its rows are written in key order. What
-Spark builds is held to this.
+It folds the log into a temporary store, as a node does, and writes the rows in key order. Tests compare
+Spark's snapshots with its own.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ _WAIT_S = 60.0
 
 
 class DamagedBase(BuildFailed):
-    """The base's rows do not give the digest in its manifest."""
+    """The base's rows do not have the digest in its manifest."""
 
 
 def build(task: Task, progress: Progress) -> Manifest:
-    """See :class:`.task.Engine`. Needs room for one store in the data folder; one build there at a time.
+    """Build a snapshot; see :class:`.task.Engine`.
+
+    Needs room for one store in the data folder, where one build runs at a time.
 
     Raises also :class:`snapshots.format.stored.UnusableSnapshot` and :class:`DamagedBase` for the base, and
     :class:`registry.store.layout.StoreError`.
@@ -50,18 +52,18 @@ def build(task: Task, progress: Progress) -> Manifest:
         _fold(task, store, progress)
         about = task.about(ENGINE)
         with store.view() as view:
-            rows = _told(view.batches(_ROWS), store.stat().rows, progress)
+            rows = _with_progress(view.batches(_ROWS), store.stat().rows, progress)
             written = write_run(task.location, task.id, rows)
-        # The store's digest began with the base's: it shows a base whose rows were others.
+        # The store's digest began with that of the base's manifest, so it differs if the base's rows did.
         if written.digest != store.digest:
             found, kept = digest.text(written.digest), digest.text(store.digest)
-            raise DamagedBase(f"the rows have the digest {found}, but {kept} was kept with them")
+            raise DamagedBase(f"the rows have the digest {found}, but the store expects {kept}")
         return publish(task.location, with_keyset(task, about, written), written)
 
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    # A quarter of the time would go into looking for cycles among rows, which have none.
+    # Rows have no cycles, and looking for some would take a quarter of the time.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -72,7 +74,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _opened(task: Task, folder: Path, progress: Progress) -> Store:
-    """A store with the base's rows, or an empty one."""
+    """Open a store with the base's rows, or an empty one."""
     identity, map_bytes = task.source.log.identity, task.settings.store_map_bytes
     if task.base:
         name, total = f"{PREFIX}1", task.base.rows
@@ -104,7 +106,7 @@ def _fold(task: Task, store: Store, progress: Progress) -> None:
 
 
 class _Upto:
-    """A log as if it ended at ``end``."""
+    """A log that appears to end at ``end``."""
 
     def __init__(self, log: ReadableLog, end: int) -> None:
         self._log, self._end = log, end
@@ -123,7 +125,9 @@ class _Upto:
         return offset < self._end and self._log.wait(offset, timeout_s)
 
 
-def _told(batches: Iterator[Sequence[Row]], total: int, progress: Progress) -> Iterator[Sequence[Row]]:
+def _with_progress(
+    batches: Iterator[Sequence[Row]], total: int, progress: Progress
+) -> Iterator[Sequence[Row]]:
     done = 0
     for batch in batches:
         yield batch

@@ -1,4 +1,4 @@
-"""The log as a builder of snapshots sees it: to be read, and how long it keeps what was replaced."""
+"""The log as a builder of snapshots sees it: its records, and how long it keeps replaced ones."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, LogError, Unreachable
 from registry.log.embedded.reader import EmbeddedLogReader
 
+# Time limit for finding the log's end, and for a read.
 ASK_S = 30.0
-"""Time for the log to say where it ends."""
+# How many records before an offset are searched for a time, in turn.
 _BACK = (1, 1_000, 1_000_000)
-_REMEMBERED = 64
+# Records before an offset from which its lineage is made.
+_LINEAGE_RECORDS = 64
 
 
 class ReadableLog(Protocol):
-    """What a builder needs of a log; see :class:`registry.log.contract.Log`."""
+    """The part of :class:`registry.log.contract.Log` that a builder needs."""
 
     @property
     def identity(self) -> str:
-        """Names this very log."""
+        """Identity of the log."""
         ...
 
     def query_end(self, timeout_s: float) -> int:
-        """The offset that the next record will get, as of some moment after the call."""
+        """Return the offset of the next record, as of some moment after the call."""
         ...
 
     def divergence(self, lineage: Lineage) -> int | None:
-        """The offset at or before which this log ceases to be the one of ``lineage``."""
+        """Return the offset at or before which this log departs from ``lineage``."""
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """What is at hand from ``offset`` on."""
+        """Return the records at hand from ``offset`` on."""
         ...
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """Whether a read from ``offset`` would get on."""
+        """Wait until a read from ``offset`` would advance; return whether it would."""
         ...
 
     def close(self) -> None:
@@ -48,23 +50,23 @@ class ReadableLog(Protocol):
 
 
 class Source(NamedTuple):
-    """An open log and its promises."""
+    """An open log and its guarantees."""
 
     log: ReadableLog
+    # How long a record stays at least after the next one of its key was appended.
     lag_ms: int
-    """A record stays for at least as long after the next one of its key was appended."""
+    # How long the record of a deletion stays at least.
     retention_ms: int
-    """The record of a deletion stays for at least as long."""
+    # The most by which clocks may differ.
     margin_ms: int
-    """By how much clocks may differ."""
 
     def end(self) -> int:
-        """Where the log ends now."""
+        """Return the log's current end."""
         return self.log.query_end(ASK_S)
 
 
 def open_source(settings: Settings) -> Source:
-    """The log that the settings name, whether or not a node runs.
+    """Open the configured log, whether or not a node is running.
 
     Raises :class:`registry.log.contract.LogError`, also for a topic that does not exist.
     """
@@ -76,7 +78,7 @@ def open_source(settings: Settings) -> Source:
             round(settings.tombstone_retention_s * 1000),
             margin_ms,
         )
-    from registry.log.kafka.open_topic import open_topic_for_command  # noqa: PLC0415 - its client is not for a log alone
+    from registry.log.kafka.open_topic import open_topic_for_command  # noqa: PLC0415 - an embedded log needs no client
 
     log = open_topic_for_command(settings, make=False)
     if log is None:
@@ -85,9 +87,9 @@ def open_source(settings: Settings) -> Source:
 
 
 def time_before(log: ReadableLog, offset: int) -> int:
-    """A time, ms since the epoch, before which nothing from ``offset`` on was appended; 0 when not known.
+    """Return a time before which nothing from ``offset`` on was appended, ms since the epoch; 0 if unknown.
 
-    It is that of the last record before: all later ones stand behind it. Raises as :func:`records_between`.
+    It is that of the last record before ``offset``. Raises as :func:`records_between`.
     """
     for back in _BACK:
         start = max(0, offset - back)
@@ -98,11 +100,9 @@ def time_before(log: ReadableLog, offset: int) -> int:
 
 
 def lineage_at(log: ReadableLog, offset: int) -> Lineage:
-    """What there is to remember of the log up to ``offset``. Raises as :func:`records_between`.
-
-    One record is read at a time, so that the leader epoch is that of the last batch before ``offset``.
-    """
-    start = max(0, offset - _REMEMBERED)
+    """Return the lineage of the log up to ``offset``. Raises as :func:`records_between`."""
+    # One record is read at a time, so that the leader epoch is that of the last batch before ``offset``.
+    start = max(0, offset - _LINEAGE_RECORDS)
     lineage = NOTHING
     while start < offset:
         if not log.wait(start, ASK_S):
@@ -121,9 +121,9 @@ def _last_time(log: ReadableLog, start: int, end: int) -> int | None:
 
 
 def records_between(log: ReadableLog, start: int, end: int) -> Iterator[Record]:
-    """What the log still has from ``start`` up to ``end``, where it is known to go on.
+    """Yield the records that the log still has from ``start`` up to ``end``, which must not be past its end.
 
-    Raises :class:`registry.log.contract.LogError`, also where nothing comes in time.
+    Raises :class:`registry.log.contract.LogError`, also if a read times out.
     """
     while start < end:
         if not log.wait(start, ASK_S):

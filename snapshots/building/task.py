@@ -1,4 +1,4 @@
-"""What an engine is given, and what it owes."""
+"""The task of building one snapshot, and the contract of the engines that do it."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ _log = logging.getLogger(__name__)
 
 
 class Progress(Protocol):
-    """Told how far a build is; from one thread at a time."""
+    """Receives the progress of a build; called from one thread at a time."""
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """``done`` of ``total`` in the step with this name; another name begins another step."""
+        """Receive that ``done`` of ``total`` is done in this step; another name begins another step."""
         ...
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """The progress that nobody watches."""
+    """Ignore progress."""
 
 
 class BuildFailed(Exception):
-    """An engine gave up; the text says why. There is no manifest."""
+    """The build failed; the text says why. There is no manifest."""
 
 
-class NotInTime(BuildFailed):
-    """Reading took longer than the log keeps deletions: what was read may be the rows of no moment."""
+class TooSlow(BuildFailed):
+    """Reading took longer than the log keeps deletions, so the rows may be those of no single moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One snapshot to be built: the fold of the log's records from ``base.offset``, or 0, up to ``end``."""
+    """One snapshot to build: the fold of the log's records from ``base.offset``, or 0, up to ``end``."""
 
     id: str
+    # They name the log and the Spark master.
     settings: Settings
-    """Where the log is, and how Spark is reached."""
+    # The log, open.
     source: Source
-    """The same log, open."""
+    # The offset of the snapshot, exclusive. The log is known to reach it.
     end: int
-    """Exclusive: the offset of the snapshot. The log is known to go so far."""
+    # The snapshot to extend; the rules allow it.
     base: Manifest | None
-    """A snapshot whose rows are to be extended; it may be."""
     location: Location
+    # When the log ended at ``end``, or earlier, ms since the epoch: no record from there on is older.
     at_end_ms: int
-    """When the log ended at ``end``, ms since the epoch, or earlier; nothing from there on is older."""
+    # When the build began, ms since the epoch.
     began_ms: int
-    """When the build began."""
+    # Further options of an engine.
     options: Mapping[str, str] = field(default_factory=dict)
-    """Further ones of an engine."""
     clock: Callable[[], int] = now_ms
 
     @property
@@ -70,10 +70,9 @@ class Task:
         return self.base.offset if self.base else 0
 
     def about(self, engine: str) -> ManifestHeader:
-        """What the manifest says; to be called when reading is finished, or later.
+        """Return the manifest's header; call it when reading has finished, or later.
 
-        Where compaction may have taken records away while they were read, digests compare only from where
-        the log ends now. Raises :class:`NotInTime`, :class:`registry.log.contract.LogError`.
+        Raises :class:`TooSlow` and :class:`registry.log.contract.LogError`.
         """
         now, source = self.clock(), self.source
         if self.base:
@@ -81,7 +80,9 @@ class Task:
         else:
             why = too_long(self.began_ms, now, source.retention_ms, 0)
         if why:
-            raise NotInTime(f"the log was read for too long: {why}")
+            raise TooSlow(f"reading the log took too long: {why}")
+        # If compaction may have removed records while they were read, digests compare only from the log's
+        # current end on.
         exact = now - self.at_end_ms <= source.lag_ms - source.margin_ms
         return ManifestHeader(
             id=self.id,
@@ -98,9 +99,9 @@ class Task:
 
 
 def with_keyset(task: Task, about: ManifestHeader, written: WrittenRows) -> ManifestHeader:
-    """Return what the manifest says, with the keyset if rows have encrypted metadata.
+    """Return the header with the keyset if rows have encrypted metadata.
 
-    To be called after the rows were read: keys are only ever added. Raises
+    Call it after the rows were read, since keys are only ever added. Raises
     :class:`registry.log.contract.LogError`.
     """
     if not written.counts.get(layout.ENCODED.decode()):
@@ -108,16 +109,16 @@ def with_keyset(task: Task, about: ManifestHeader, written: WrittenRows) -> Mani
     place = keyset_place(task.settings)
     keyset = place.read()
     if keyset is None:
-        _log.warning("%s holds no keyset, so the snapshot has none for its encrypted metadata", place.name)
+        _log.warning("%s has no keyset; the snapshot's encrypted metadata cannot be restored", place.name)
         return about
     return about._replace(keyset=keyset.decode(errors="replace"))
 
 
 class Engine(Protocol):
-    """Builds what a task says: parts first, the manifest last."""
+    """Builds a snapshot: parts first, the manifest last."""
 
     def __call__(self, task: Task, progress: Progress) -> Manifest:
-        """The manifest that was written.
+        """Build the snapshot and return its manifest.
 
         Raises :class:`BuildFailed`, and the errors of the log and the location; then there is no manifest.
         """

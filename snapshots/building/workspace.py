@@ -1,4 +1,4 @@
-"""Folders beside the data for what is made on the way and thrown away."""
+"""Temporary folders in the data folder."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ _LOOK_S = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Busy(BuildFailed):
-    """Another process is at the same work beside the same data; the text says which."""
+class WorkspaceBusy(BuildFailed):
+    """Another process uses the same workspace of the same data folder; the text says which."""
 
 
 @contextmanager
 def workspace(data: Path, name: str, *, wait: bool = False) -> Iterator[Path]:
-    """The folder ``name`` in the data folder, for one process at a time and empty; a killed one's is removed.
+    """Yield the empty folder ``name`` in the data folder, for one process at a time.
 
-    Another process that has it is waited for, or, without ``wait``, raises :class:`Busy`.
+    Waits for another process that holds it, or, without ``wait``, raises :class:`WorkspaceBusy`. What a
+    killed process left in it is deleted.
     """
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = _held(data, name, wait=wait)
+    lock = _hold(data, name, wait=wait)
     folder = data / name
     try:
         shutil.rmtree(folder, ignore_errors=True)
@@ -40,17 +41,17 @@ def workspace(data: Path, name: str, *, wait: bool = False) -> Iterator[Path]:
         os.close(lock)
 
 
-def _held(data: Path, name: str, *, wait: bool) -> int:
-    told = ""
+def _hold(data: Path, name: str, *, wait: bool) -> int:
+    reported = ""
     while True:
         try:
             return file_lock.hold(data / f"{name}.lock")
         except file_lock.Held as held:
             if not wait:
-                raise Busy(
-                    f"process {held} is {name} a snapshot in {data}: name another folder (data), or wait"
+                raise WorkspaceBusy(
+                    f"process {held} is {name} a snapshot in {data}: choose another --data folder, or wait"
                 ) from held
-            if str(held) != told:
-                told = str(held)
+            if str(held) != reported:
+                reported = str(held)
                 _log.info("waiting for process %s, which is %s a snapshot in %s", held, name, data)
         time.sleep(_LOOK_S)

@@ -1,8 +1,7 @@
 """Names of builders in the catalogue: the host, and the process on it.
 
-A host's name and a process' id are not enough: every container has a process 1 and may have any name, and ids
-are given again. So a name also says which kernel has been running since when, which space of ids the process
-belongs to, and when it was started.
+A host's name and a process id are not enough: every container has a process 1 and may have any name, and ids
+are reused. So a name also holds the kernel's boot id, the process' id namespace, and its start time.
 """
 
 from __future__ import annotations
@@ -12,53 +11,53 @@ import socket
 from pathlib import Path
 
 _PROC = Path("/proc")
+# States of processes that have ended but have not been waited for.
 _ENDED = ("Z", "X")
-"""States of processes that are only waited for."""
 
 
 def builder_name(pid: int) -> str:
-    """What the process of this host with this id is called, which must not have been waited for."""
-    return f"{_place()}/{_started(pid) or ''}:{pid}"
+    """Return the name of a process of this host, which must not have been waited for."""
+    return f"{_host()}/{_start_time(pid) or ''}:{pid}"
 
 
 def has_ended(builder: str) -> bool:
-    """Whether this was the name of a process of this host which is no more.
+    """Return whether this names a process of this host that has ended.
 
-    Of processes elsewhere nothing is known, even where their hosts have this one's name, nor of those that
-    ran before this machine did: they are silent soon.
+    False for processes of other hosts, even with this host's name, and for those before this machine's boot:
+    nothing is known about them, but their heartbeats stop.
     """
-    place, _, process = builder.rpartition("/")
+    host, _, process = builder.rpartition("/")
     started, _, pid = process.partition(":")
-    if not (started.isdecimal() and pid.isdecimal()) or place != _place():
+    if not (started.isdecimal() and pid.isdecimal()) or host != _host():
         return False
-    found = _started(int(pid))
-    return not _is_there(int(pid)) if found is None else found != started
+    found = _start_time(int(pid))
+    return not _exists(int(pid)) if found is None else found != started
 
 
-def _place() -> str:
-    """The host, its kernel's life, and the space of its processes' ids."""
+def _host() -> str:
+    """Return the host, its kernel's boot id, and its process id namespace."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
         space = (_PROC / "self/ns/pid").stat().st_ino
-    except OSError:  # another system: then it is not told which processes have ended
+    except OSError:  # another system: then ended processes are not recognised
         boot, space = "", 0
     return f"{socket.gethostname()}/{boot}.{space}"
 
 
-def _started(pid: int) -> str | None:
-    """When the process with this id was started, in ticks since the machine was.
+def _start_time(pid: int) -> str | None:
+    """Return when a process was started, in clock ticks since boot.
 
-    Empty for one that has ended, ``None`` where there is none to be seen.
+    Empty if it has ended, ``None`` if it is not visible.
     """
     try:
-        said = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return "" if said[0] in _ENDED else said[19]
+    return "" if fields[0] in _ENDED else fields[19]
 
 
-def _is_there(pid: int) -> bool:
-    """Whether there is such a process, be it one of another user that is not to be seen."""
+def _exists(pid: int) -> bool:
+    """Return whether a process exists, including invisible ones of other users."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,9 +1,9 @@
-"""The catalogue: which snapshots there are, were asked for or are being built, as all hosts see it.
+"""The catalogue: the snapshots that exist, were requested or are being built, as all hosts see them.
 
-An entry goes ``requested → building → ready``; a build that fails makes it ``failed``, from where it may be
-tried again, and ``deleting`` ends it. Several processes write at once, and nobody locks: what they write has
-one order, and each reader drops what does not follow from what stands (:func:`follows`). So of two that claim
-one request, all see the same one as the first, and a builder that was taken for dead is not listened to.
+An entry goes ``requested → building → ready``; a failed build makes it ``failed``, from where it may be
+retried, and ``deleting`` ends it. Several processes write at once without locks: their writes have one
+order, and every reader drops an entry that may not follow the current one (:func:`follows`). So if two
+builders claim one request, all readers see the same winner, and a builder taken for dead is ignored.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from snapshots.format.manifest import Manifest
 
 State = Literal["requested", "building", "ready", "failed", "deleting"]
 
+# Interval between two heartbeats of a builder.
 HEARTBEAT_S = 10.0
-"""A builder says as often that it is alive."""
+# A builder without a heartbeat for longer is taken for dead, and its build is free again.
 SILENT_MS = 60_000
-"""One that was silent for longer is taken for dead, and what it builds is anybody's again."""
+# A heartbeat that is further in the future does not count: a clock may have been set back since.
 AHEAD_MS = 600_000
-"""One whose clock is ahead by more is not believed: it may have written before a clock was set back."""
+# Automatic builds of one request; a build that a user requests by id is not counted against it.
 ATTEMPTS_MAX = 3
-"""Builds of one request; nobody tries another by itself, but whoever asks for a build by name may."""
-
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
@@ -38,65 +37,65 @@ class CatalogueError(Exception):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A snapshot in the catalogue. Times are ms since the epoch; what is not known yet is empty or 0."""
+    """A snapshot in the catalogue. Times are ms since the epoch; fields not known yet are empty or 0."""
 
     id: str
     state: State
+    # Identity of the log.
     log: str
-    """Identity of the log."""
+    # The snapshot is the fold of all records before this offset.
     offset: int
-    """The snapshot is the fold of all records before this one."""
+    # The location; the snapshot is the folder ``id`` in it.
     uri: str
-    """The location; the snapshot is the folder ``id`` in it."""
     requested_ms: int
+    # When this was written; a builder renews it as its heartbeat.
     updated_ms: int
-    """When this was written; a builder does it again and again."""
+    # The process that builds it, or has built it.
     builder: str = ""
-    """Who builds it, or has built it."""
+    # Number of builds begun.
     attempts: int = 0
-    """How often a build was begun."""
+    # Why the last build failed.
     reason: str = ""
-    """Why the last build failed."""
     engine: str = ""
+    # Id of the snapshot that was extended; empty for none.
     base: str = ""
-    """Id of the snapshot that was extended; empty for none."""
+    # Number of versions, soft-deleted ones included.
     schemas: int = 0
-    """Versions, soft-deleted ones included."""
     rows: int = 0
+    # Bytes of all files.
     size: int = 0
-    """Bytes of all files."""
+    # Digest of all rows, in hexadecimal, as ``/node`` shows it.
     digest: str = ""
-    """Of all rows, in hexadecimal, as ``/node`` shows it."""
+    # The offset from which the digest may be compared with that of a full fold.
     comparable_from: int = 0
-    """From this offset on the digest may be compared with that of a full fold."""
+    # When the rows were known to be at the log's end.
     at_end_ms: int = 0
-    """When the rows were known to be at the log's end."""
+    # Version of the fold.
     fold: int = 0
-    """Version of the fold."""
     format: str = ""
 
     def dumps(self) -> bytes:
-        """The entry as JSON."""
+        """Return the entry as JSON."""
         return msgspec.json.encode(self)
 
     @classmethod
     def loads(cls, data: bytes) -> Entry:
-        """The entry in ``data``; members that are not known are ignored. Raises :class:`ValueError`."""
+        """Return the entry in ``data``; unknown members are ignored. Raises :class:`ValueError`."""
         entry = _decode(data)
         if not is_name(entry.id):
             raise ValueError(f"{entry.id!r} cannot be the id of a snapshot")
         return entry
 
     def in_state(self, state: State, now_ms: int, **more: Any) -> Entry:
-        """The entry in another state, or in the same one later, with other fields as given."""
+        """Return the entry in another state, or later in the same one, with other fields replaced."""
         return msgspec.structs.replace(self, state=state, updated_ms=now_ms, **more)
 
     def is_silent(self, now_ms: int) -> bool:
-        """Whether it is being built by one who has not been heard of for too long."""
+        """Return whether its builder has sent no heartbeat for too long."""
         return self.state == "building" and not -AHEAD_MS <= now_ms - self.updated_ms <= SILENT_MS
 
     def is_free(self, now_ms: int) -> bool:
-        """Whether a builder may take it by itself."""
+        """Return whether a builder may claim it without being told to by a user."""
         tries_left = self.attempts < ATTEMPTS_MAX
         return tries_left and (self.state in ("requested", "failed") or self.is_silent(now_ms))
 
@@ -105,7 +104,7 @@ _decode = msgspec.json.Decoder(Entry).decode
 
 
 def ready_fields(manifest: Manifest) -> dict[str, Any]:
-    """What an entry says of a snapshot that is ready."""
+    """Return the fields of an entry whose snapshot is ready."""
     return {
         "engine": manifest.engine,
         "base": manifest.base,
@@ -121,7 +120,7 @@ def ready_fields(manifest: Manifest) -> dict[str, Any]:
 
 
 def is_name(id: str) -> bool:
-    """Whether an entry may have this id, which is also the name of a folder."""
+    """Return whether an entry may have this id, which is also the name of a folder."""
     return _NAME.fullmatch(id) is not None
 
 
@@ -130,61 +129,62 @@ class Catalogue(Protocol):
 
     @property
     def identity(self) -> str:
-        """Which catalogue was seen last: another one where it was made anew, empty where there was none.
+        """Identity of the catalogue as last seen: it changes if the catalogue is recreated; empty if missing.
 
-        So an entry that is missing was forgotten only if this is as it was when the entry was there.
+        A missing entry was deleted only if the identity is still that from when the entry existed.
         """
         ...
 
     def entries(self) -> dict[str, Entry]:
-        """All entries as of now."""
+        """Return all current entries."""
         ...
 
     def put(self, entry: Entry) -> Entry | None:
-        """Write an entry; the one of that id that stands then: another one, if this does not follow."""
+        """Write an entry; return the current one of that id, which is another one if this may not follow."""
         ...
 
     def forget(self, id: str) -> None:
-        """Remove an entry, if it is there."""
+        """Remove an entry if it exists."""
         ...
 
     def marked(self, log: str) -> int:
-        """Offset of the newest marker in the log of this identity that has become an entry; -1: none.
+        """Return the offset of the newest marker of this log that has become an entry; -1 for none.
 
-        So a marker without an entry is either newer than this, and was never published, or was forgotten.
+        A marker without an entry is either newer, and was never published, or its entry was deleted.
         """
         ...
 
     def mark(self, log: str, offset: int) -> None:
-        """See :meth:`marked`."""
+        """Record the offset that :meth:`marked` returns."""
         ...
 
     def rest(self) -> None:
-        """Let go of what the next call can open again."""
+        """Release what the next call can open again."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         ...
 
 
-def follows(stands: Entry | None, new: Entry) -> bool:
-    """Whether ``new`` may take the place of the entry that stands, by whoever it was written."""
-    if stands is None:
+def follows(current: Entry | None, new: Entry) -> bool:
+    """Return whether ``new`` may replace the current entry, whichever process wrote it."""
+    if current is None:
         return True
-    if stands.state == "deleting":
+    if current.state == "deleting":
         return new.state == "deleting"
-    if stands.state == "ready":
+    if current.state == "ready":
         return new.state in ("ready", "deleting")
-    if stands.state != "building" or new.state == "ready" or new.builder == stands.builder:
+    if current.state != "building" or new.state == "ready" or new.builder == current.builder:
         return True
-    return new.state in ("building", "requested", "failed") and stands.is_silent(new.updated_ms)
+    return new.state in ("building", "requested", "failed") and current.is_silent(new.updated_ms)
 
 
 def claim(catalogue: Catalogue, id: str, builder: str, now_ms: int) -> Entry | None:
-    """Become the builder of an entry; ``None`` when it is not there or another one is its builder.
+    """Become the builder of an entry; ``None`` if it does not exist or has another builder.
 
-    Any entry that is requested, has failed or whose builder is silent can be claimed, however often it was.
+    Entries that are requested, have failed or have a silent builder can be claimed, after any number of
+    attempts.
     """
     entry = catalogue.entries().get(id)
     if entry is None or not (entry.state in ("requested", "failed") or entry.is_silent(now_ms)):
@@ -195,5 +195,5 @@ def claim(catalogue: Catalogue, id: str, builder: str, now_ms: int) -> Entry | N
 
 
 def newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries by offset, the newest first; of one offset the one asked for last first."""
+    """Return entries by offset, the newest first; for one offset, the last requested first."""
     return sorted(entries, key=lambda each: (each.offset, each.requested_ms, each.id), reverse=True)

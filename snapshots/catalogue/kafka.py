@@ -1,7 +1,7 @@
-"""The catalogue beside a log on Kafka: a compacted topic of one partition.
+"""The catalogue for a log on Kafka: a compacted topic of one partition.
 
-Nobody is fenced here: every node, builder and command may write, and the order of the records decides. The
-topic is opened when it is needed, and made with the first entry.
+Writers are not fenced: every node, builder and command may write, and the order of the records decides. The
+topic is opened when it is needed, and created with the first entry.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _log = logging.getLogger(__name__)
 
 
 class KafkaCatalogue:
-    """See :class:`.catalogue.Catalogue`. ``open_log`` opens the topic, and makes it if it is told so."""
+    """See :class:`.catalogue.Catalogue`. ``open_log`` opens the topic, and creates it if called with true."""
 
     def __init__(self, open_log: Callable[[bool], KafkaLog]) -> None:
         self._open_log = open_log
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._log: KafkaLog | None = None
-        self._empty()
+        self._reset()
 
     @property
     def identity(self) -> str:
-        """See :attr:`.catalogue.Catalogue.identity`: that of the topic."""
+        """Identity of the topic; see :attr:`.catalogue.Catalogue.identity`."""
         return self._identity
 
-    def _empty(self) -> None:
+    def _reset(self) -> None:
         self._identity = ""
         self._next = 0
         self._entries: dict[str, Entry] = {}
         self._marks: dict[str, int] = {}
 
     def entries(self) -> dict[str, Entry]:
-        """All entries as of now."""
+        """See :meth:`.catalogue.Catalogue.entries`."""
         return self._do(lambda: dict(self._entries))
 
     def put(self, entry: Entry) -> Entry | None:
@@ -77,42 +77,42 @@ class KafkaCatalogue:
         self._do(lambda: self._append(_MARKED, orjson.dumps({log: offset})), make=True)
 
     def rest(self) -> None:
-        """Hang up; what was read is kept."""
-        with self._alone:
-            self._hang_up()
+        """Disconnect; entries that were read are kept."""
+        with self._lock:
+            self._disconnect()
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         self.rest()
 
     def _do(self, call: Callable[[], T], *, make: bool = False) -> T:
-        """``call``, after all that stands in the topic was read."""
-        with self._alone:
+        """Return the result of ``call`` after reading the topic to its end."""
+        with self._lock:
             try:
                 try:
                     self._catch_up(make=make)
                     return call()
                 except ForeignLog:
-                    # The topic was made anew: then what it holds now is the catalogue.
-                    self._hang_up()
-                    self._empty()
+                    # The topic was recreated: what it holds now is the catalogue.
+                    self._disconnect()
+                    self._reset()
                     self._catch_up(make=make)
                     return call()
             except LogError as error:
-                self._hang_up()
+                self._disconnect()
                 if isinstance(error, ForeignLog):
-                    self._empty()
-                raise CatalogueError(f"the catalogue of snapshots cannot be used: {error}") from error
+                    self._reset()
+                raise CatalogueError(f"cannot use the catalogue of snapshots: {error}") from error
 
     def _catch_up(self, *, make: bool) -> None:
         if self._log is None:
             try:
                 log = self._open_log(make)
             except NoTopic:
-                self._empty()
+                self._reset()
                 return
             if log.identity != self._identity:
-                self._empty()
+                self._reset()
             self._log, self._identity = log, log.identity
         self._read_to(self._log, self._log.query_end(_ASK_S))
 
@@ -125,19 +125,19 @@ class KafkaCatalogue:
             if found.next > self._next:
                 self._next, deadline = found.next, time.monotonic() + _ASK_S
             elif not log.wait(self._next, _WAIT_S) and time.monotonic() > deadline:
-                raise LogError(f"the topic ends at {end}, but cannot be read from {self._next} on")
+                raise LogError(f"the topic ends at {end}, but nothing can be read from {self._next} on")
 
     def _put(self, entry: Entry) -> Entry | None:
         self._append(entry_key(entry.id), entry.dumps())
-        stands = self._entries.get(entry.id)
-        if stands is not None and stands != entry:
-            # Compaction keeps the last record of a key, which must be the one that counts.
-            self._append(entry_key(entry.id), stands.dumps())
-            stands = self._entries.get(entry.id)
-        return stands
+        current = self._entries.get(entry.id)
+        if current is not None and current != entry:
+            # Compaction keeps the last record of a key, so the current entry must be the last one.
+            self._append(entry_key(entry.id), current.dumps())
+            current = self._entries.get(entry.id)
+        return current
 
     def _append(self, key: bytes, value: bytes | None) -> None:
-        """Append a record, and read up to it. What may be there already does no harm twice."""
+        """Append a record, with retries, and read up to it. Appending a record twice is harmless."""
         assert self._log is not None
         tries = _TRIES
         while True:
@@ -157,7 +157,7 @@ class KafkaCatalogue:
             self._fold(record)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             _log.warning(
-                "the record at offset %d of the catalogue of snapshots is ignored: %s", record.offset, error
+                "ignoring the record at offset %d of the catalogue of snapshots: %s", record.offset, error
             )
 
     def _fold(self, record: Record) -> None:
@@ -175,12 +175,12 @@ class KafkaCatalogue:
         if follows(self._entries.get(named), entry):
             self._entries[named] = entry
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         log, self._log = self._log, None
         if log is not None:
             log.close()
 
 
 def entry_key(id: str) -> bytes:
-    """The key of an entry's records."""
+    """Return the key of an entry's records."""
     return orjson.dumps({"registrar": "snapshot", "snapshot": id})

@@ -1,4 +1,4 @@
-"""The catalogue that the settings name."""
+"""Opening the catalogue that the settings name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _START_S = 5.0
 
 
 def catalogue_topic(settings: Settings) -> str:
-    """The topic of the catalogue beside a log on Kafka."""
+    """Return the name of the catalogue's topic."""
     return f"{settings.topic}_snapshots"
 
 
 def open_catalogue(settings: Settings) -> Catalogue:
-    """The catalogue beside the log; nothing is read, made or asked yet."""
+    """Return the log's catalogue, without reading, creating or connecting to anything yet."""
     if not settings.kafka:
         return EmbeddedCatalogue(settings.data / "catalogue")
-    from .kafka import KafkaCatalogue  # noqa: PLC0415 (its client is not for a node alone)
+    from .kafka import KafkaCatalogue  # noqa: PLC0415 (a node without Kafka needs no client)
 
     return KafkaCatalogue(lambda make: _open_topic(settings, make=make))
 

@@ -1,7 +1,7 @@
-"""Which snapshots are deleted, and in which steps, each of which does no harm twice.
+"""Deleting snapshots that need not be kept, in steps that can be repeated.
 
-An entry is marked ``deleting`` first, so that nobody begins to use it; then its files go, the manifest before
-all others; then the entry is forgotten. Whatever ended in between is gone on with by the next plan.
+An entry is marked ``deleting`` first, so that no process begins to use it; then its files are deleted, the
+manifest before all others; then the entry is removed. The next plan resumes an interrupted deletion.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Action(Enum):
-    """What a step does."""
+    """The action of one step."""
 
     MARK = "mark"
     DELETE = "delete"
@@ -28,25 +28,25 @@ class Action(Enum):
 
 
 class Step(NamedTuple):
-    """One step on the way to an entry's end."""
+    """One step of an entry's deletion."""
 
     action: Action
     entry: Entry
 
 
 class Folders(Protocol):
-    """What is needed of a location."""
+    """The part of a location that deletion needs."""
 
     def delete(self, folder: str) -> None:
-        """Remove a snapshot's files, if they are there."""
+        """Delete a snapshot's files if they exist."""
         ...
 
 
 def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
-    """The steps that are left: of each log, ``keep`` ready snapshots stay, at least one, and as many failed.
+    """Return the steps to take: for each log, ``keep`` ready entries stay, at least one, and as many failed.
 
-    The base of a build is not deleted while it is built upon; which one that is need not be known yet, so
-    that then nothing ready is.
+    The base of a running build is not deleted. If a build has not announced its base yet, no ready snapshot
+    is deleted.
     """
     entries = list(entries)
     going = [each for each in entries if each.state == "deleting"]
@@ -62,7 +62,7 @@ def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
 
 
 def steps(entry: Entry) -> list[Step]:
-    """The steps that end an entry."""
+    """Return the steps that delete an entry."""
     left = [Action.DELETE, Action.FORGET] if entry.state == "deleting" else list(Action)
     return [Step(action, entry) for action in left]
 
@@ -70,21 +70,21 @@ def steps(entry: Entry) -> list[Step]:
 def execute(
     planned: Iterable[Step], catalogue: Catalogue, location: Callable[[str], Folders], now_ms: int
 ) -> Iterator[Step]:
-    """Make the steps, each as it is asked for. ``location`` opens a location by its URI.
+    """Take the steps one by one as the iterator advances. ``location`` opens a location by its URI.
 
-    An entry that meanwhile became something else than what was planned for is left alone. Raises
+    An entry that has changed since it was planned is skipped. Raises
     :class:`.catalogue.CatalogueError` and the errors of the location.
     """
-    left_alone: set[str] = set()
+    skipped: set[str] = set()
     for step in planned:
         entry = step.entry
-        if entry.id in left_alone:
+        if entry.id in skipped:
             continue
         match step.action:
             case Action.MARK:
-                stands = catalogue.put(entry.in_state("deleting", now_ms))
-                if stands is None or stands.state != "deleting":
-                    left_alone.add(entry.id)
+                current = catalogue.put(entry.in_state("deleting", now_ms))
+                if current is None or current.state != "deleting":
+                    skipped.add(entry.id)
                     continue
             case Action.DELETE:
                 location(entry.uri).delete(entry.id)
@@ -95,7 +95,7 @@ def execute(
 
 
 def retire(catalogue: Catalogue, keep: int, now_ms: int) -> None:
-    """Delete what need not be kept; what cannot be deleted now is left for the next time.
+    """Delete snapshots that need not be kept; any that cannot be deleted now are left for the next time.
 
     Raises :class:`.catalogue.CatalogueError`.
     """
@@ -106,17 +106,17 @@ def retire(catalogue: Catalogue, keep: int, now_ms: int) -> None:
 
 
 def delete(catalogue: Catalogue, entry: Entry, now_ms: int) -> bool:
-    """Take all steps that end an entry; whether it is gone. Raises :class:`.catalogue.CatalogueError`."""
+    """Delete an entry and its files; return whether it is gone. Raises :class:`.catalogue.CatalogueError`."""
     try:
         made = [step.action for step in execute(steps(entry), catalogue, Location.parse, now_ms)]
     except (BadLocation, LocationUnreachable) as error:
-        _log.warning("the snapshot %s cannot be deleted now: %s", entry.id, error)
+        _log.warning("cannot delete the snapshot %s now: %s", entry.id, error)
         return False
     return Action.FORGET in made
 
 
 def reason_not_deletable(entries: Mapping[str, Entry], id: str, now_ms: int) -> str:
-    """Why somebody who wants the entry of this id deleted must wait, in words; empty when nothing hinders."""
+    """Return why an entry cannot be deleted now; empty if it can."""
     entry = entries[id]
     if entry.state == "building" and not entry.is_silent(now_ms):
         return f"it is being built by {entry.builder}"

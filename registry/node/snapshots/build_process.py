@@ -48,7 +48,9 @@ class Build:
         ours, theirs = socket.socketpair()
         given = pickle.dumps({"settings": self._settings, "endpoint": "", "parent": os.getpid()})
         with theirs:
-            command, environment = module_command("snapshots.building.child", str(theirs.fileno()), entry.id)
+            command, environment = module_command(
+                "snapshots.building.requests", str(theirs.fileno()), entry.id
+            )
             try:
                 # In a group of its own, with all that it starts itself.
                 self._process = subprocess.Popen(  # noqa: S603 (our own module)

@@ -19,7 +19,7 @@ from registry.config.settings import Settings
 from registry.domain.log_format.records import Entry as LogEntry
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from snapshots.building.heartbeat import News
+from snapshots.building.heartbeat import BuildHeartbeat
 from snapshots.catalogue.catalogue import (
     SILENT_MS,
     Catalogue,
@@ -140,7 +140,7 @@ def test_a_catalogue_that_is_made_anew_deletes_nothing_that_is_being_built(
     manifest = sealed(location, [(b"V", b"v")])
     building = entry(manifest.id, state="building", builder="b", uri=location.uri)
     other = entry("20260921T131321Z-000000000009-00aa12", offset=9)
-    news = News.first(catalogue, building)
+    news = BuildHeartbeat.first(catalogue, building)
     assert another.entries() == {building.id: building}
     another.close()
     if settings.kafka:
@@ -159,7 +159,7 @@ def test_a_catalogue_that_is_made_anew_deletes_nothing_that_is_being_built(
     assert news.ready(manifest).state == "ready"
     assert another.entries()[manifest.id].state == "ready"
     building = entry(other.id, state="building", builder="b", offset=9)
-    news = News(catalogue, building, known=True)
+    news = BuildHeartbeat(catalogue, building, known=True)
     another.forget(other.id)
     news.alive()
     assert set(another.entries()) == {manifest.id}, "what was deleted stays away"

@@ -28,7 +28,7 @@ from registry.processes import file_lock
 from snapshots.building import builder, heartbeat, local
 from snapshots.building.local import DamagedBase
 from snapshots.building.sources import open_source, time_before
-from snapshots.building.task import NotInTime, silent
+from snapshots.building.task import TooSlow, silent
 from snapshots.catalogue.catalogue import Entry, claim
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
@@ -102,7 +102,7 @@ def test_reading_for_longer_than_deletions_are_kept_is_no_snapshot(tmp_path: Pat
     old = base._replace(at_end_ms=base.at_end_ms - DAY_MS)
     for given_base in (None, old):
         known = task(tmp_path, source(KnownLog(LOG), retention_ms=DAY_MS // 2), 20, given_base)
-        with pytest.raises(NotInTime, match="deletions"):
+        with pytest.raises(TooSlow, match="deletions"):
             local.build(replace(known, clock=lambda: now_ms() + DAY_MS), silent)
     assert [each.id for each in stored.manifests(location)] == [base.id]
 
@@ -155,7 +155,7 @@ def test_a_build_takes_the_logs_end_and_the_newest_base_and_tells_the_catalogue(
 
 def test_an_end_beyond_the_logs_is_refused_and_an_earlier_one_is_built(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
-    with pytest.raises(builder.Refused, match="ends at 20"):
+    with pytest.raises(builder.BuildRefused, match="ends at 20"):
         builder.build_now(known, None, "local", silent, offset=21)
     assert builder.build_now(known, None, "local", silent, offset=7).offset == 7
 
@@ -189,7 +189,7 @@ def test_a_request_is_built_at_its_offset_and_once(tmp_path: Path) -> None:
         catalogue.put(entry := requested(known, 12))
         ready = builder.build_request(known, catalogue, entry, "local", silent)
         assert (ready.state, ready.offset, ready.schemas) == ("ready", 12, 12)
-        with pytest.raises(builder.Refused):
+        with pytest.raises(builder.BuildRefused):
             builder.build_request(known, catalogue, entry, "local", silent)
 
 
@@ -216,7 +216,7 @@ def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) ->
         builder.build_request(known, catalogue, entry, "local", told)
         assert catalogue.entries() == {}
         assert location.folders() == []
-        heartbeat.News(catalogue, entry, known=True).alive()
+        heartbeat.BuildHeartbeat(catalogue, entry, known=True).alive()
         assert catalogue.entries() == {}
 
 

@@ -142,7 +142,7 @@ def test_a_topic_is_built_from_without_any_node(kafka: Broker, tmp_path: Path) -
     for extends in (False, True):
         built = run(tmp_path, "build", *where)
         assert built.returncode == 0, built.stderr
-        assert (" upon " in built.stdout) == extends
+        assert (" extending " in built.stdout) == extends
         location = Location.parse(tmp_path / "snapshots")
         manifest = stored.find(location, "latest")
         assert manifest.log.split("/")[1] == topic

@@ -15,9 +15,9 @@ from registry.config.settings import Settings
 from registry.domain.log_format.records import SNAPSHOT_KEY
 from registry.domain.log_format.records import Entry as Record
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from snapshots.building import watch_requests
+from snapshots.building import requests
+from snapshots.building.requests import build_next, watch
 from snapshots.building.task import silent
-from snapshots.building.watch_requests import build_next, watch
 from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import SILENT_MS, Catalogue, Entry
 from snapshots.catalogue.open import open_catalogue
@@ -129,9 +129,7 @@ def test_two_watchers_build_each_request_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Each is a process of its own by its name, as they are elsewhere: one process does not exclude itself.
-    monkeypatch.setattr(
-        watch_requests, "builder_name", lambda pid: f"{builder_name(pid)}-{threading.get_ident()}"
-    )
+    monkeypatch.setattr(requests, "builder_name", lambda pid: f"{builder_name(pid)}-{threading.get_ident()}")
     stop = threading.Event()
     watchers = [
         threading.Thread(target=watch, args=(settings, "local", lambda: silent, stop)) for _ in range(2)
