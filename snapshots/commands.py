@@ -1,4 +1,4 @@
-"""``registrar snapshot …``: the commands; what they do stands in the modules beside this one."""
+"""Running ``registrar snapshot …`` and ``registrar schemas …``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FAILURES = (*builder.FAILURES, *verbs.FAILURES, CatalogueError)
 
 
 def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
-    """Run the command; 0 when it did what was asked, else 1."""
+    """Run the command; return its exit status, which is 1 for a failure unless the command says otherwise."""
     _print_log_lines()
     try:
         return _COMMANDS[command](settings, options)
     except _FAILURES as error:
         print(f"registrar: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("\nregistrar: interrupted; run the same command again to go on", file=sys.stderr)
+        print("\nregistrar: interrupted; run the same command again to resume", file=sys.stderr)
     return 1
 
 
@@ -43,18 +43,18 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
         if options["request"]:
             return _build_request(settings, options["request"], engine)
         offset = options["offset"]
-        # Retention counts what the catalogue knows by offset: a state of long ago would be deleted at once.
-        heard = catalogue if offset is None else None
+        # Retention orders the catalogue's entries by offset: an old state would be deleted at once.
+        entered = catalogue if offset is None else None
         with Steps() as steps:
             manifest = builder.build_now(
-                settings, heard, engine, steps, offset=offset, extend=not options["full"]
+                settings, entered, engine, steps, offset=offset, extend=not options["full"]
             )
     print(f"{manifest.id}: {manifest.rows} rows in {len(manifest.parts)} parts of {manifest.size} bytes")
     return 0
 
 
 def _watch(settings: Settings, engine: str) -> int:
-    # A service manager ends it as a terminal does: what is being built is anybody's again at once.
+    # Stopped by a service manager, it releases the request that it builds at once, as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         watch(settings, engine, Steps, threading.Event())
@@ -65,7 +65,7 @@ def _build_request(settings: Settings, id: str, engine: str) -> int:
     with closing(open_catalogue(settings)) as catalogue:
         entry = catalogue.entries().get(id)
         if entry is None:
-            raise stored.SnapshotNotFound(f"nobody has asked for a snapshot {id}")
+            raise stored.SnapshotNotFound(f"no snapshot {id} was requested")
         with Steps() as steps:
             entry = builder.build_request(settings, catalogue, entry, engine, steps)
     return 0 if entry.state == "ready" else 1

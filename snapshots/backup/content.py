@@ -1,4 +1,4 @@
-"""What a snapshot says, read from its parts one after another: versions, configs and modes."""
+"""The versions, configs and modes of a snapshot, read from its parts one after another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from snapshots.format.stored import UnusableSnapshot, read_part
 
 
 class Scoped(NamedTuple):
-    """A config or mode, and whom it is for."""
+    """A config or mode with its scope."""
 
     subject: Subject
     key: bytes
@@ -27,9 +27,9 @@ class Scoped(NamedTuple):
 
 
 class Content:
-    """One snapshot. Every part is held against its hash before it is read.
+    """The content of one snapshot. Every part is checked against its hash before it is read.
 
-    All that reads raises :class:`snapshots.format.stored.UnusableSnapshot` and
+    Every method raises :class:`snapshots.format.stored.UnusableSnapshot` and
     :class:`snapshots.format.files.LocationUnreachable`.
     """
 
@@ -37,7 +37,7 @@ class Content:
         self.location, self.manifest = location, manifest
 
     def rows(self, table: bytes) -> Iterator[Row]:
-        """The rows of one table, in the order of their keys; only the parts that have some are read."""
+        """Yield the rows of one table in key order, reading only the parts that have some."""
         end = after(table)
         for part in self.manifest.parts:
             if part.last < table or part.first >= end:
@@ -53,7 +53,7 @@ class Content:
         return DictView(self.rows(layout.CLEAR))
 
     def versions(self) -> Iterator[Registered]:
-        """All versions, soft-deleted ones too, by context, subject and version."""
+        """Yield all versions, soft-deleted ones included, by context, subject and version."""
         for key, value in self.rows(layout.VERSION):
             found = Registered(
                 versions.subject_at(key, value), layout.unnumber(key[-4:]), VersionRow.unpack(value)
@@ -62,7 +62,7 @@ class Content:
                 yield found
 
     def scoped(self, table: bytes) -> Iterator[Scoped]:
-        """All configs (table F) or modes (table M), by context and subject."""
+        """Yield all configs (table F) or modes (table M), by context and subject."""
         for key, value in self.rows(table):
             yield Scoped(layout.scope_of(key, value), key, value)
 

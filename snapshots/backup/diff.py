@@ -1,7 +1,7 @@
-"""``registrar snapshot diff``: how two registries differ, walked side by side in the order of their keys.
+"""``registrar snapshot diff``: comparing two registries side by side in key order.
 
-Neither side is ever held in memory whole. What two logs of one registry differ in by nature (offsets, the
-times of versions) is no difference.
+Neither side is held in memory as a whole. Offsets and times of versions are not compared, since they
+naturally differ between two logs of one registry.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ _NUMBER_BYTES = 4
 
 
 class Item(NamedTuple):
-    """One thing that may differ."""
+    """One config, mode or version."""
 
+    # Key of its row: both sides have the same order.
     key: bytes
-    """Of its row: both sides have the same order."""
+    # Name of the subject or context.
     name: str
-    """Of the subject or context."""
     version: int | None
+    # Returns its fields.
     read: Callable[[], Fields]
-    """What it says."""
 
     @property
     def subject_key(self) -> bytes:
-        """Of a version: what the keys of all versions of its subject begin with."""
+        """Common prefix of the keys of all versions of a version's subject."""
         return self.key[:-_NUMBER_BYTES]
 
 
 class Side(Protocol):
-    """One of the two registries; its items come in the order of their keys."""
+    """One of the two registries; its items come in key order."""
 
     def configs(self) -> Iterator[Item]:
-        """Configs of subjects, contexts and the top."""
+        """Yield the configs of subjects, contexts and the top level."""
         ...
 
     def modes(self) -> Iterator[Item]:
-        """Modes likewise."""
+        """Yield the modes of subjects, contexts and the top level."""
         ...
 
     def versions(self) -> Iterator[Item]:
-        """Versions, soft-deleted ones too."""
+        """Yield the versions, soft-deleted ones included."""
         ...
 
 
 class Difference(NamedTuple):
-    """One difference; ``before`` and ``after`` hold what differs, or all where only one side has it."""
+    """One difference; ``before`` and ``after`` hold the fields that differ, or all if one side lacks it."""
 
     change: str
     what: str
@@ -62,19 +62,19 @@ class Difference(NamedTuple):
     after: Fields | None
 
     def as_json(self) -> bytes:
-        """A JSON object."""
+        """Return the difference as a JSON object."""
         return orjson.dumps({name: value for name, value in self._asdict().items() if value is not None})
 
     def as_text(self) -> str:
-        """A line."""
+        """Return the difference as a line of text."""
         sign = {ADDED: "+", REMOVED: "-", CHANGED: "~"}[self.change]
         which = f" version {self.version}" if self.version is not None else ""
         what = "" if self.what in (VERSION, SUBJECT) else f" {self.what}"
         line = f"{sign} {self.name or '(top level)'}{which}{what}"
         if self.before is not None and self.after is not None:
             names = sorted({*self.before, *self.after})
-            told = [f"{name} {_shown(self.before, name)} → {_shown(self.after, name)}" for name in names]
-            return f"{line}: {', '.join(told)}"
+            changes = [f"{name} {_shown(self.before, name)} → {_shown(self.after, name)}" for name in names]
+            return f"{line}: {', '.join(changes)}"
         known = self.before or self.after or {}
         return f"{line}: {', '.join(f'{name} {_shown(known, name)}' for name in known)}" if known else line
 
@@ -84,7 +84,7 @@ def _shown(fields: Fields, name: str) -> str:
 
 
 def differences(old: Side, new: Side) -> Iterator[Difference]:
-    """How ``new`` differs from ``old``; a subject that one of them lacks is told before its versions."""
+    """Yield how ``new`` differs from ``old``; a subject that one of them lacks comes before its versions."""
     yield from _compared(CONFIG, old.configs(), new.configs())
     yield from _compared(MODE, old.modes(), new.modes())
     mine, theirs = _by_subject(old), _by_subject(new)
@@ -120,7 +120,7 @@ def _compared(what: str, old: Iterator[Item], new: Iterator[Item]) -> Iterator[D
             theirs = next(new, None)
         else:
             before, after = mine.read(), theirs.read()
-            # A registry that says no guid has one all the same.
+            # A registry that does not show guids has them all the same.
             names = before.keys() & after.keys() if what == VERSION else before.keys() | after.keys()
             if differ := sorted(name for name in names if before.get(name) != after.get(name)):
                 yield Difference(

@@ -1,4 +1,4 @@
-"""What is compared: a snapshot, or a registry that runs, asked over HTTP."""
+"""The two kinds of sides that can be compared: a snapshot, and a running registry over HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .diff import Fields, Item
 from .registry_client import RegistryClient, RegistryRequestFailed
 
 _LEVEL = "compatibilityLevel"
-_ASKING = "asking the registry"
+_READING = "reading the registry"
 _BATCH = 1000
 _MAP_BYTES = 1 << 40
 
@@ -35,20 +35,20 @@ class SnapshotSide:
         self._content, self._defaults = content, defaults
 
     def configs(self) -> Iterator[Item]:
-        """Configs that say something else than the default."""
+        """Yield the configs that differ from the default."""
         for subject, key, value in self._content.scoped(layout.CONFIG):
             stored = msgspec.to_builtins(msgspec.json.decode(value, type=Config))
             if fields := _config(subject, stored, self._defaults):
                 yield Item(key, subject.qualified, None, partial(dict, fields))
 
     def modes(self) -> Iterator[Item]:
-        """Modes likewise."""
+        """Yield the modes that differ from the default."""
         for subject, key, value in self._content.scoped(layout.MODE):
             if fields := _mode(subject, {"mode": layout.mode_of(value)}):
                 yield Item(key, subject.qualified, None, partial(dict, fields))
 
     def versions(self) -> Iterator[Item]:
-        """All versions."""
+        """Yield all versions."""
         for found in self._content.versions():
             key = layout.version_key(found.subject, found.version)
             yield Item(key, found.subject.qualified, found.version, partial(_of_version, found))
@@ -59,21 +59,21 @@ def _of_version(found: Registered) -> Fields:
     return {"id": row.schema_id, "guid": guid_text(row.md5), "deleted": row.deleted}
 
 
-def _config(subject: Subject, said: Fields, defaults: Defaults) -> Fields:
-    """A config as ``GET /config`` shows it; empty for one that is the same as none."""
+def _config(subject: Subject, stored: Fields, defaults: Defaults) -> Fields:
+    """Return a config as ``GET /config`` shows it; empty for one that equals the default."""
     default = {_LEVEL: defaults.compatibility}
-    shown = default | said
+    shown = default | stored
     return {} if subject in (TOP, EVERYWHERE) and shown == default else shown
 
 
-def _mode(subject: Subject, said: Fields) -> Fields:
-    return {} if subject in (TOP, EVERYWHERE) and said == {"mode": "READWRITE"} else said
+def _mode(subject: Subject, stored: Fields) -> Fields:
+    return {} if subject in (TOP, EVERYWHERE) and stored == {"mode": "READWRITE"} else stored
 
 
 class LiveSide:
-    """A registry that speaks Confluent's API at a URL; see :class:`.diff.Side`.
+    """A running registry with Confluent's API; see :class:`.diff.Side`.
 
-    All is asked for once and kept in a file of ``folder``. What is written meanwhile may or may not be in it.
+    Everything is read once and kept in a file in ``folder``. Writes that happen meanwhile may be missing.
     """
 
     def __init__(self, client: RegistryClient, folder: Path, defaults: Defaults, progress: Progress) -> None:
@@ -89,17 +89,17 @@ class LiveSide:
         if not self._ask_stored():
             for done, scope in enumerate(scopes):
                 self._ask_scope(scope)
-                progress(_ASKING, done, 2 * len(scopes))
+                progress(_READING, done, 2 * len(scopes))
         count, there = 0, len(scopes)
         for page in self._client.version_pages():
             for entity in page:
                 self._keep_version(entity)
             count += len(page)
-            progress(_ASKING, there + min(there, count), 2 * there)
+            progress(_READING, there + min(there, count), 2 * there)
         self._flush()
 
     def _ask_stored(self) -> bool:
-        """Ask for all configs and modes at once; whether the registry has such lists. Confluent has none."""
+        """Read all configs and modes from lists; return whether there are any (Confluent has none)."""
         for what, keep in (("config", self._keep_config), ("mode", self._keep_mode)):
             behind = ""
             while True:
@@ -144,15 +144,15 @@ class LiveSide:
         self._known.clear()
 
     def configs(self) -> Iterator[Item]:
-        """Configs that say something else than the default."""
+        """Yield the configs that differ from the default."""
         return self._items(layout.CONFIG)
 
     def modes(self) -> Iterator[Item]:
-        """Modes likewise."""
+        """Yield the modes that differ from the default."""
         return self._items(layout.MODE)
 
     def versions(self) -> Iterator[Item]:
-        """All versions."""
+        """Yield all versions."""
         return self._items(layout.VERSION)
 
     def _items(self, table: bytes) -> Iterator[Item]:
@@ -165,5 +165,5 @@ class LiveSide:
                 yield Item(key, name, version, partial(dict, fields))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._env.close()

@@ -1,16 +1,16 @@
-"""``registrar snapshot export``: a snapshot as files that people and other programs read.
+"""``registrar snapshot export``: a snapshot as plain files for people and other programs.
 
-As a folder, each version has one of its own:
+In a folder:
 
 * ``subjects/SUBJECT/VERSION/schema.avsc`` (``.json``, ``.proto``): the schema as it was registered;
-* ``subjects/SUBJECT/VERSION/entity.json``: what ``GET /subjects/SUBJECT/versions/VERSION`` answers, with ids,
-  references, metadata and rules; ``deleted`` says whether it is soft-deleted;
-* ``contexts/CONTEXT/subjects/…``: the same for contexts besides the default one;
-* ``configs.json``, ``modes.json``: by subject, ``:.CONTEXT:`` for a whole context, an empty name for the top;
-* ``snapshot.json``: which snapshot this is, written last.
+* ``subjects/SUBJECT/VERSION/entity.json``: the answer of ``GET /subjects/SUBJECT/versions/VERSION``, with
+  ids, references, metadata and rules; ``deleted`` is true for a soft-deleted version;
+* ``contexts/CONTEXT/subjects/…``: the same for contexts other than the default one;
+* ``configs.json``, ``modes.json``: by subject, ``:.CONTEXT:`` for a context, an empty name for the top level;
+* ``snapshot.json``: the snapshot's id and log, written last.
 
-Characters in names that file systems do not take stand as ``%XX``. As JSON lines, there is one object for
-each config, mode and version, with its kind in ``kind``.
+Characters that file systems do not allow are written as ``%XX``. JSON lines have one object for each config,
+mode and version, with its kind in ``kind``.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ from .content import Content
 
 EXTENSIONS = {"AVRO": "avsc", "JSON": "json", "PROTOBUF": "proto"}
 _NAME_BYTES_MAX = 200
-_EMPTY = "%"
-"""Stands for an empty name: nothing else is written as this."""
+_EMPTY = "%"  # an empty name; no other name is written like this
 _STEP = "exporting"
 
 
-class NotEmpty(Exception):
-    """There is something where the export is to be written."""
+class OutputNotEmpty(Exception):
+    """The output folder is not empty."""
 
 
 def export_lines(content: Content, out: IO[bytes], progress: Progress) -> None:
@@ -50,17 +49,17 @@ def export_lines(content: Content, out: IO[bytes], progress: Progress) -> None:
     for kind, table in (("config", layout.CONFIG), ("mode", layout.MODE)):
         for name, said in _scoped(content, table):
             out.write(orjson.dumps({"kind": kind, "subject": name} | said) + b"\n")
-    for found in _told(content, progress):
+    for found in _with_progress(content, progress):
         out.write(b'{"kind":"version",' + entities.schema_entity(found.row)[1:] + b"\n")
 
 
 def export_files(content: Content, folder: Path, progress: Progress) -> None:
-    """Write files into ``folder``, which must be empty or not there. Raises as :func:`export_lines`."""
+    """Write files into ``folder``, which must be empty or missing. Raises as :func:`export_lines`."""
     if folder.exists() and any(folder.iterdir()):
-        raise NotEmpty(f"{folder} is not empty: name another folder")
+        raise OutputNotEmpty(f"{folder} is not empty: choose another folder")
     for name, table in (("configs", layout.CONFIG), ("modes", layout.MODE)):
         _write(folder / f"{name}.json", orjson.dumps(dict(_scoped(content, table)), option=_PRETTY))
-    for found in _told(content, progress):
+    for found in _with_progress(content, progress):
         place = folder / _path(found.subject) / str(found.version)
         extension = EXTENSIONS.get(entities.schema_type(found.row), "txt")
         _write(place / f"schema.{extension}", entities.text(found.row).encode())
@@ -91,7 +90,7 @@ def _scoped(content: Content, table: bytes) -> Iterator[tuple[str, dict[str, obj
             yield subject.qualified, msgspec.to_builtins(msgspec.json.decode(value, type=Config))
 
 
-def _told(content: Content, progress: Progress) -> Iterator[Registered]:
+def _with_progress(content: Content, progress: Progress) -> Iterator[Registered]:
     total = content.manifest.counts.get(layout.VERSION.decode(), 0)
     for done, found in enumerate(content.versions(), 1):
         yield found
@@ -106,7 +105,7 @@ def _path(subject: Subject) -> Path:
 
 
 def file_name(name: str) -> str:
-    """What a name is called as a folder: different for different names, wherever case counts."""
+    """Return the folder name for a name; unique on file systems that distinguish upper and lower case."""
     quoted = quote(name, safe=" @+=,~!()'") or _EMPTY
     if not name.strip("."):
         quoted = quoted.replace(".", "%2E")

@@ -1,4 +1,4 @@
-"""What snapshots there are, by the catalogue and by the location itself."""
+"""Listing the snapshots of the catalogue and of the location."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NUMBERS = {"offset", "versions", "rows", "bytes"}
 
 
 def listing(location: Location, entries: Mapping[str, Entry]) -> list[Entry]:
-    """The entries of the catalogue, and as such also snapshots that it does not know, the newest first.
+    """Return all entries, the newest first, with entries for snapshots that the catalogue does not know.
 
     Raises :class:`snapshots.format.files.LocationUnreachable`.
     """
-    strange = [each for each in stored.manifests(location) if each.id not in entries]
-    return newest_first([*entries.values(), *(_entry(location, each) for each in strange)])
+    unknown = [each for each in stored.manifests(location) if each.id not in entries]
+    return newest_first([*entries.values(), *(_entry(location, each) for each in unknown)])
 
 
 def _entry(location: Location, manifest: Manifest) -> Entry:
@@ -39,14 +39,14 @@ def _entry(location: Location, manifest: Manifest) -> Entry:
 
 
 def as_json(entries: list[Entry]) -> str:
-    """A JSON array with the entries as the catalogue has them."""
+    """Return the entries as a JSON array."""
     return msgspec.json.format(msgspec.json.encode(entries), indent=2).decode()
 
 
 def as_table(entries: list[Entry]) -> str:
-    """The entries as lines of aligned columns, and the reason of each build that failed."""
+    """Return the entries as lines of aligned columns, followed by the reasons of failed builds."""
     if not entries:
-        return "there are no snapshots: registrar snapshot build makes one"
+        return "there are no snapshots; registrar snapshot build builds one"
     lines = aligned([_COLUMNS, *(_cells(entry) for entry in entries)], _NUMBERS)
     failed = [f"{entry.id} failed: {entry.reason}" for entry in entries if entry.state == "failed"]
     return "\n".join([*lines, *failed])

@@ -1,7 +1,7 @@
-"""Reseeding a log: what it must hold, how far it is, the rest of it, and whether it gives the rows again.
+"""The steps of reseeding a log: the records to write, those it already holds, the rest, and reading it back.
 
-A reseed that was interrupted is gone on with: the records of a store are the same ones each time, so those
-that the log holds already are found by comparing them.
+An interrupted reseed can be resumed: the records of a store are always the same, so comparing shows which of
+them the log already holds.
 """
 
 from __future__ import annotations
@@ -26,42 +26,43 @@ BATCH_BYTES = 800_000
 _READ_RECORDS, _READ_BYTES = 5000, 8 << 20
 _TIMEOUT_S = 30.0
 
-Progress = Callable[[int], None]
-"""Called with the number of records that the log holds so far."""
+# Called with the number of records that the log holds so far.
+RecordProgress = Callable[[int], None]
 
 
-class NotOurs(Exception):
-    """The log holds something else than a reseed of this store; the text says what."""
+class ForeignRecords(Exception):
+    """The log holds records that are not those of this reseed; the text says which."""
 
 
-class Wanted(NamedTuple):
-    """What a reseed of a store is made of."""
+class ReseedPlan(NamedTuple):
+    """The records that a reseed of a store writes."""
 
+    # The last record.
     marker: Entry
+    # Number of the other records by key type, their bytes, and the largest of them.
     kinds: Counter[str]
-    """Records by their key type, the marker apart."""
     bytes: int
     largest: Entry | None
 
     @property
     def records(self) -> int:
-        """How many, the marker apart."""
+        """Number of records without the marker."""
         return self.kinds.total()
 
 
-class Held(NamedTuple):
-    """What the log holds of the wanted records."""
+class Resumed(NamedTuple):
+    """The part of a reseed that the log already holds."""
 
     records: int
+    # The log's end when it was read.
     end: int
-    """The log's end when that was found."""
 
 
 class Store(Protocol):
-    """Where the log is folded back into."""
+    """The store that the log is folded back into."""
 
     def view(self) -> AbstractContextManager[View]:
-        """The committed rows, for a ``with`` block."""
+        """Open a view of the committed rows."""
         ...
 
     def commit(self, changes: dict[bytes, bytes | None], applied: int) -> None:
@@ -69,8 +70,8 @@ class Store(Protocol):
         ...
 
 
-def wanted(view: View, origin: str, applied: int) -> Wanted:
-    """What a reseed of the rows of ``view`` is made of, counted."""
+def plan(view: View, origin: str, applied: int) -> ReseedPlan:
+    """Return the plan of a reseed of the rows of ``view``."""
     kinds: Counter[str] = Counter()
     size, largest = 0, None
     for entry in reseed.entries(view):
@@ -78,18 +79,19 @@ def wanted(view: View, origin: str, applied: int) -> Wanted:
         size += size_of(entry)
         if largest is None or size_of(entry) > size_of(largest):
             largest = entry
-    return Wanted(reseed.marker(origin, applied, kinds.total()), kinds, size, largest)
+    return ReseedPlan(reseed.marker(origin, applied, kinds.total()), kinds, size, largest)
 
 
 def every(view: View, marker: Entry) -> Iterator[Entry]:
-    """All records of a reseed, the marker last."""
+    """Yield all records of a reseed, the marker last."""
     return chain(reseed.entries(view), [marker])
 
 
-def held(log: Log, remaining: Iterator[Entry], progress: Progress) -> Held:
-    """How much of ``remaining`` the log holds, which is taken from it.
+def held(log: Log, remaining: Iterator[Entry], progress: RecordProgress) -> Resumed:
+    """Consume from ``remaining`` the records that the log holds; return how many there are.
 
-    No-ops between them say nothing. Raises :class:`NotOurs` for any other record, and the log's errors.
+    No-ops between them are ignored. Raises :class:`ForeignRecords` for any other record, and the errors of
+    the log.
     """
     end, offset, count = log.query_end(_TIMEOUT_S), 0, 0
     while offset < end:
@@ -99,24 +101,24 @@ def held(log: Log, remaining: Iterator[Entry], progress: Progress) -> Held:
                 continue
             entry = next(remaining, None)
             if entry is None or (record.key, record.value) != entry:
-                raise NotOurs(_what_else(record, count))
+                raise ForeignRecords(_what_else(record, count))
             count += 1
         offset = fetched.next
         progress(count)
-    return Held(count, end)
+    return Resumed(count, end)
 
 
-def claim(log: Log, found: Held) -> Claim | None:
-    """Claim the log. Raises :class:`NotOurs` when somebody else has written to it since it was looked at."""
+def claim(log: Log, found: Resumed) -> Claim | None:
+    """Claim the log. Raises :class:`ForeignRecords` if others have written to it since it was read."""
     claimed = log.claim()
     end = log.query_end(_TIMEOUT_S)
     if end != found.end:
-        raise NotOurs(f"{end - found.end} records were added meanwhile")
+        raise ForeignRecords(f"{end - found.end} other records were added")
     return claimed
 
 
-def publish(log: Log, remaining: Iterator[Entry], found: Held, progress: Progress) -> None:
-    """Append ``remaining`` to the log that was claimed."""
+def publish(log: Log, remaining: Iterator[Entry], found: Resumed, progress: RecordProgress) -> None:
+    """Append ``remaining`` to the claimed log."""
     count = found.records
     for batch in _batches(remaining):
         log.append(batch)
@@ -124,7 +126,7 @@ def publish(log: Log, remaining: Iterator[Entry], found: Held, progress: Progres
         progress(count)
 
 
-def fold_back(log: Log, store: Store, progress: Progress) -> None:
+def fold_back(log: Log, store: Store, progress: RecordProgress) -> None:
     """Fold the whole log into an empty store."""
     end, offset, count = log.query_end(_TIMEOUT_S), 0, 0
     while offset < end:
@@ -160,12 +162,12 @@ def _batches(remaining: Iterator[Entry]) -> Iterator[list[Entry]]:
 
 
 def size_of(entry: Entry) -> int:
-    """Bytes of key and value together."""
+    """Return the number of bytes of key and value."""
     return len(entry.key) + len(entry.value or b"")
 
 
 def _is_noop(record: Record) -> bool:
-    """Whether a record is no part of any state: a bare no-op, a barrier, a snapshot's marker."""
+    """Return whether a record belongs to no state: a bare no-op, a barrier, a snapshot's marker."""
     try:
         key = decode_key(record.key)
     except UnreadableKey:
@@ -176,4 +178,4 @@ def _is_noop(record: Record) -> bool:
 def _what_else(record: Record, count: int) -> str:
     key = "no key" if record.key is None else record.key[:200].decode(errors="backslashreplace")
     before = f" after {count} records of such a reseed" if count else ""
-    return f"at offset {record.offset}{before} there is another record: {key}"
+    return f"it has another record at offset {record.offset}{before}: {key}"

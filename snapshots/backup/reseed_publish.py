@@ -1,4 +1,4 @@
-"""The state of a store into an empty log: looked at before anything is written, and read back afterwards."""
+"""Writing the state of a store into an empty log, which is checked before and read back afterwards."""
 
 from __future__ import annotations
 
@@ -22,162 +22,166 @@ from registry.store.offline import KeptStore
 from registry.store.open import open_store
 
 from . import reseed_log
-from .reseed_log import Held, NotOurs, Wanted
+from .reseed_log import ForeignRecords, ReseedPlan, Resumed
 
+# Prefix of the folder into which the log is read back.
 _CHECKED = "reseeded-"
 _ASK_S = 30.0
 
 
-class Refused(Exception):
-    """Nothing was written, or no more is; the text says why and what to do."""
+class ReseedRefused(Exception):
+    """Nothing was written, or writing stopped; the text says why and what to do."""
 
 
-class Target(NamedTuple):
-    """Where the state goes."""
+class ReseedTarget(NamedTuple):
+    """The log that the state is written to."""
 
     log: Log
+    # The log's name in messages.
     name: str
-    """What messages call the log."""
+    # The setting that allows larger records.
     larger: str
-    """What lets it take larger records."""
-    anew: str
-    """What to do with a log that holds something else."""
+    # Advice for a log that holds something else.
+    advice: str
+    # Folder for the store into which the log is read back, and the most that it may grow to.
     data: Path
-    """Folder for a store in which the log is read back."""
     map_bytes: int
-    """The most that this store may grow to."""
 
 
-def topic_target(settings: Settings, log: KafkaLog) -> Target:
-    """The topic that the settings name, as a place for a state."""
-    return Target(
+def topic_target(settings: Settings, log: KafkaLog) -> ReseedTarget:
+    """Return the topic that the settings name, as a target."""
+    return ReseedTarget(
         log,
         name=f"the topic {settings.topic} ({log.identity})",
         larger="max.message.bytes",
-        anew="Name another topic with --topic; or, where nothing in this one is needed any more, delete it.",
+        advice="Choose another topic with --topic; or, if nothing in this one is needed any more, delete it.",
         data=settings.data,
         map_bytes=settings.store_map_bytes,
     )
 
 
-def look_at_store(store: KeptStore, name: str) -> Wanted:
-    """Check and count what is to be written; ``name`` is what messages call the store.
+def look_at_store(store: KeptStore, name: str) -> ReseedPlan:
+    """Check the store's rows and count the records to write; ``name`` is the store's name in messages.
 
     Raises :class:`registry.store.layout.DamagedStore`.
     """
     print(f"{name}: made from log {store.log}, up to offset {store.state.applied}")
-    print("its rows are checked and counted …", flush=True)
+    print("checking and counting its rows …", flush=True)
     store.check()
     with store.view() as view:
-        wanted = reseed_log.wanted(view, store.log, store.state.applied)
+        plan = reseed_log.plan(view, store.log, store.state.applied)
         left_out = reseed.left_out(view)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(wanted.kinds.items()))
-    print(f"its state is {wanted.records} records ({kinds or 'none'}) of {wanted.bytes} bytes")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(plan.kinds.items()))
+    print(f"its state is {plan.records} records ({kinds or 'none'}) of {plan.bytes} bytes")
     for words, count in left_out.items():
-        print(f"not carried: {count} {words}")
-    return wanted
+        print(f"not included: {count} {words}")
+    return plan
 
 
 def publish_state(
     store: KeptStore,
-    wanted: Wanted,
-    target: Target,
+    plan: ReseedPlan,
+    target: ReseedTarget,
     *,
     dry_run: bool,
-    clashes: Callable[[View, View], Iterator[str]] | None = None,
+    conflicts: Callable[[View, View], Iterator[str]] | None = None,
 ) -> bool:
-    """Write what the log does not hold yet, and compare its rows with those of the store; whether it did.
+    """Write the records that the log does not hold yet, read it back, and compare its rows with the store's.
 
-    Not when it was only tried. Raises :class:`Refused`, and the errors of the log and the store.
-    ``clashes`` says what stands against the state in a log that is not empty: the old rows, the log's.
+    Returns false, without writing, for ``dry_run``. ``conflicts`` lists the conflicts between the store's
+    rows and those of a log that is not empty. Raises :class:`ReseedRefused`, and the errors of the log and
+    the store.
     """
     try:
-        found, remaining = _look_at_log(store, wanted, target)
-    except NotOurs as error:
-        for clash in _clashes(store, target, clashes) if clashes else ():
-            print(f"clash: {clash}")
-        raise Refused(
-            f"{target.name} is not empty, nor the begin of a reseed of this state: {error}. {target.anew}"
+        found, remaining = _look_at_log(store, plan, target)
+    except ForeignRecords as error:
+        for conflict in _conflicts(store, target, conflicts) if conflicts else ():
+            print(f"conflict: {conflict}")
+        raise ReseedRefused(
+            f"{target.name} is not empty, and is not an unfinished reseed of this state: {error}. "
+            f"{target.advice}"
         ) from error
     if dry_run:
         print("nothing was written")
         return False
-    if found.records <= wanted.records:
-        _publish(remaining, found, wanted, target)
-    _verify(store, wanted, target)
+    if found.records <= plan.records:
+        _publish(remaining, found, plan, target)
+    _verify(store, plan, target)
     return True
 
 
-def _look_at_log(store: KeptStore, wanted: Wanted, target: Target) -> tuple[Held, Iterator[Entry]]:
-    """What the log holds, and what it does not hold yet. Raises :class:`NotOurs` for a foreign one."""
+def _look_at_log(store: KeptStore, plan: ReseedPlan, target: ReseedTarget) -> tuple[Resumed, Iterator[Entry]]:
+    """Return the part that the log holds, and the remaining records. Raises :class:`ForeignRecords`."""
     log = target.log
     if log.identity == store.log:
-        raise Refused(_is_the_same(target, log.query_end(_ASK_S), store.state.applied))
-    largest = wanted.largest
+        raise ReseedRefused(_is_the_same(target, log.query_end(_ASK_S), store.state.applied))
+    largest = plan.largest
     if largest is not None and reseed_log.size_of(largest) > log.record_bytes_max:
-        raise Refused(
+        raise ReseedRefused(
             f"{target.name} takes records of at most {log.record_bytes_max} bytes, but one has "
             f"{reseed_log.size_of(largest)}: {largest.key.decode()}; raise {target.larger}"
         )
-    with store.view() as view, ProgressBar("looking at the log", wanted.records + 1) as shown:
-        found = reseed_log.held(log, reseed_log.every(view, wanted.marker), shown)
-    if found.records > wanted.records:
-        print(f"{target.name} holds all of it")
+    with store.view() as view, ProgressBar("looking at the log", plan.records + 1) as shown:
+        found = reseed_log.held(log, reseed_log.every(view, plan.marker), shown)
+    if found.records > plan.records:
+        print(f"{target.name} already holds all of it")
     elif found.records:
-        print(f"{target.name} holds {found.records} of these records from a reseed that was interrupted")
+        print(f"{target.name} holds {found.records} of these records from an interrupted reseed")
     else:
-        print(f"{target.name} holds no state")
-    return found, _remaining(store, wanted, found.records)
+        print(f"{target.name} is empty")
+    return found, _remaining(store, plan, found.records)
 
 
-def _is_the_same(target: Target, end: int, applied: int) -> str:
-    cut = f", but ends at {end}, and the state is that up to {applied}" if end < applied else ""
-    return f"{target.name} is the log that this state was made from{cut}. {target.anew}"
+def _is_the_same(target: ReseedTarget, end: int, applied: int) -> str:
+    cut = f", but it ends at {end}, and the state is that up to {applied}" if end < applied else ""
+    return f"{target.name} is the log that this state was made from{cut}. {target.advice}"
 
 
-def _remaining(store: KeptStore, wanted: Wanted, done: int) -> Iterator[Entry]:
+def _remaining(store: KeptStore, plan: ReseedPlan, done: int) -> Iterator[Entry]:
     with store.view() as view:
-        yield from islice(reseed_log.every(view, wanted.marker), done, None)
+        yield from islice(reseed_log.every(view, plan.marker), done, None)
 
 
-def _clashes(store: KeptStore, target: Target, find: Callable[[View, View], Iterator[str]]) -> Iterator[str]:
+def _conflicts(
+    store: KeptStore, target: ReseedTarget, find: Callable[[View, View], Iterator[str]]
+) -> Iterator[str]:
     with _folded(target, 0) as folded, store.view() as old, folded.view() as new:
         yield from find(old, new)
 
 
-def _publish(remaining: Iterator[Entry], found: Held, wanted: Wanted, target: Target) -> None:
+def _publish(remaining: Iterator[Entry], found: Resumed, plan: ReseedPlan, target: ReseedTarget) -> None:
     try:
         claim = reseed_log.claim(target.log, found)
-    except NotOurs as error:
-        raise Refused(f"{error} in {target.name}: stop all nodes and run this again") from error
+    except ForeignRecords as error:
+        raise ReseedRefused(f"{error} in {target.name}: stop all nodes and run this again") from error
     if claim is not None:
-        print(f"it is claimed: a node that writes to it elsewhere is refused from here on ({claim})")
+        print(f"claimed the log: other writers are fenced from here on ({claim})")
     try:
-        with ProgressBar("writing", wanted.records + 1) as shown:
+        with ProgressBar("writing", plan.records + 1) as shown:
             reseed_log.publish(target.log, remaining, found, shown)
     except LogError as error:
-        raise Refused(
-            f"{target.name} holds a part of the records: {error}. Stop all nodes and run the same command "
-            "again; it goes on where it ended"
+        raise ReseedRefused(
+            f"{target.name} holds only some of the records: {error}. Stop all nodes and run the same command "
+            "again to resume"
         ) from error
 
 
-def _verify(store: KeptStore, wanted: Wanted, target: Target) -> None:
-    with _folded(target, wanted.records + 1) as folded:
-        print("the rows of both are compared …", flush=True)
+def _verify(store: KeptStore, plan: ReseedPlan, target: ReseedTarget) -> None:
+    with _folded(target, plan.records + 1) as folded:
+        print("comparing the rows of both …", flush=True)
         with store.view() as old, folded.view() as new:
             differences = list(reseed.differences(old, new))
     if differences:
-        raise Refused(
-            f"{target.name} does not give the rows of the store: {'; '.join(differences)}. "
-            f"{target.anew} This is a bug if nobody else wrote to it"
+        raise ReseedRefused(
+            f"{target.name} does not have the rows of the store: {'; '.join(differences)}. "
+            f"{target.advice} If nothing else wrote to it, this is a bug"
         )
-    print("read back: the log gives the same subjects, versions, ids, configs and modes")
+    print("verified: the log has the same subjects, versions, ids, configs and modes")
 
 
 @contextmanager
-def _folded(target: Target, records: int) -> Iterator[Store]:
-    """The log's rows, for a ``with`` block."""
+def _folded(target: ReseedTarget, records: int) -> Iterator[Store]:
+    """Fold the log into a temporary store, for a ``with`` block."""
     with _empty_folder(target.data) as folder:
         log = target.log
         folded, _ = open_store(folder, log.identity, log.query_end(_ASK_S), map_bytes=target.map_bytes)

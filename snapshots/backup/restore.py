@@ -1,17 +1,22 @@
-"""``registrar snapshot restore``: the state of a snapshot into an empty log.
+"""``registrar snapshot restore``: writing the state of a snapshot into an empty log.
 
-The snapshot becomes a store of its own, whose rows are held against the digest; from there on it is a reseed
-(:mod:`snapshots.backup.reseed_publish`): ids, versions, deletions, configs, modes and reservations stay as
-they were, one that was interrupted goes on when it is run again, and the log is read back and compared.
+The snapshot is loaded into a temporary store, whose rows are checked against the digest. From there on it is
+a reseed (:mod:`snapshots.backup.reseed_publish`): ids, versions, deletions, configs, modes and reservations
+stay unchanged, an interrupted run resumes when it is run again, and the log is read back and compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 from registry.config.settings import Settings
+from registry.domain.queries import versions
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.layout import View
 from registry.encoder.keyset_storage import carry
 from registry.encoder.open import keyset_place
 from registry.log.embedded.log import EmbeddedLog
@@ -21,10 +26,12 @@ from snapshots.building.workspace import workspace
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 
-from .conflicts import clashes
-from .reseed_log import Wanted
-from .reseed_publish import Target, look_at_store, publish_state, topic_target
+from .reseed_log import ReseedPlan
+from .reseed_publish import ReseedTarget, look_at_store, publish_state, topic_target
 from .stores import snapshot_store
+
+# Conflicts of one kind that are printed.
+_SHOWN = 10
 
 
 def restore(
@@ -32,52 +39,52 @@ def restore(
 ) -> None:
     """Write the snapshot's state to the configured log; with ``dry_run``, print what would be done.
 
-    Raises :class:`snapshots.backup.reseed_publish.Refused`,
+    Raises :class:`snapshots.backup.reseed_publish.ReseedRefused`,
     :class:`snapshots.format.stored.UnusableSnapshot`, and the errors of the log, the store and the location.
     """
     with (
         workspace(settings.data, "restoring") as folder,
         snapshot_store(settings, location, manifest, folder, progress) as store,
     ):
-        wanted = look_at_store(store, f"snapshot {manifest.id}")
+        plan = look_at_store(store, f"snapshot {manifest.id}")
         with _target(settings, make=not dry_run) as target:
             if target is None:
-                print(f"{_name(settings)} does not exist; it would be made, and all of this written to it")
+                print(f"{_name(settings)} does not exist; it would be created and all of this written")
                 return
             if manifest.keyset and not dry_run:
-                # Before the records that need it, as when it was written first.
+                # The keyset must be there before the records that need it.
                 carry(manifest.keyset.encode(), keyset_place(settings))
-            if publish_state(store, wanted, target, dry_run=dry_run, clashes=clashes):
-                _say_what_is_next(settings, manifest, wanted)
+            if publish_state(store, plan, target, dry_run=dry_run, conflicts=conflicts):
+                _say_what_is_next(settings, manifest, plan)
 
 
 @contextmanager
-def _target(settings: Settings, *, make: bool) -> Iterator[Target | None]:
+def _target(settings: Settings, *, make: bool) -> Iterator[ReseedTarget | None]:
     if settings.kafka:
         topic = open_topic_for_command(settings, make=make)
         if topic is None:
             yield None
             return
         with closing(topic):
-            yield topic_target(settings, topic)._replace(anew=_another("topic", "--topic"))
+            yield topic_target(settings, topic)._replace(advice=_another("topic", "--topic"))
         return
     folder = settings.data / "log"
     if not make and not folder.exists():
         yield None
         return
     with closing(_embedded(settings, folder)) as log:
-        yield Target(
+        yield ReseedTarget(
             log,
             name=_name(settings),
             larger="record_bytes_max",
-            anew=_another("folder", "--data"),
+            advice=_another("folder", "--data"),
             data=settings.data,
             map_bytes=settings.store_map_bytes,
         )
 
 
 def _another(what: str, flag: str) -> str:
-    return f"Name another {what} with {flag}: it is made, and nothing in this one is touched."
+    return f"Choose another {what} with {flag}: it is created, and this one is left unchanged."
 
 
 def _embedded(settings: Settings, folder: Path) -> EmbeddedLog:
@@ -88,11 +95,59 @@ def _name(settings: Settings) -> str:
     return f"the topic {settings.topic}" if settings.kafka else f"the log in {settings.data / 'log'}"
 
 
-def _say_what_is_next(settings: Settings, manifest: Manifest, wanted: Wanted) -> None:
+def _say_what_is_next(settings: Settings, manifest: Manifest, plan: ReseedPlan) -> None:
     where = f"--kafka {settings.kafka} --topic {settings.topic} " if settings.kafka else ""
     print(
-        f"Done: {wanted.records} records and the marker. Next:\n"
+        f"Done: {plan.records} records and the marker. Next:\n"
         f"  registrar serve {where}--data {settings.data} …\n"
-        f"What was written to the former log after the snapshot {manifest.id}, from offset {manifest.offset} "
-        "on, is not in it."
+        f"Records of the former log from offset {manifest.offset} on, after the snapshot {manifest.id}, are "
+        "not in it."
     )
+
+
+def conflicts(old: View, new: View) -> Iterator[str]:
+    """Yield the first conflicts of each kind, and the number of others; ``old`` is the snapshot's state."""
+    yield from _first("version {} is another schema there", _other_versions(old, new))
+    yield from _first("id {} is another schema there", _other_ids(old, new))
+    yield from _first("the config of {} is another there", _other_scopes(old, new, layout.CONFIG))
+    yield from _first("the mode of {} is another there", _other_scopes(old, new, layout.MODE))
+
+
+def _first(words: str, found: Iterator[str]) -> Iterator[str]:
+    yield from (words.format(each) for each in islice(found, _SHOWN))
+    more = sum(1 for _ in found)
+    if more:
+        yield f"{words.format('…')}: {more} more of these"
+
+
+def _registered(view: View) -> Iterator[tuple[bytes, Registered]]:
+    for key, _ in layout.scan(view, layout.VERSION):
+        found = versions.at(view, key)
+        if found is not None:
+            yield key, found
+
+
+def _other_versions(old: View, new: View) -> Iterator[str]:
+    for key, mine in _registered(old):
+        theirs = versions.at(new, key)
+        if theirs is not None and (theirs.row.schema_id, theirs.row.md5) != (
+            mine.row.schema_id,
+            mine.row.md5,
+        ):
+            yield f"{mine.version} of {mine.subject.qualified!r}"
+
+
+def _other_ids(old: View, new: View) -> Iterator[str]:
+    seen: set[tuple[str, int]] = set()
+    for _, mine in _registered(old):
+        name = (mine.subject.context, mine.row.schema_id)
+        theirs = versions.by_id(new, *name)
+        if theirs is not None and theirs.row.md5 != mine.row.md5 and name not in seen:
+            seen.add(name)
+            yield f"{mine.row.schema_id} in the context {mine.subject.context}"
+
+
+def _other_scopes(old: View, new: View, table: bytes) -> Iterator[str]:
+    for key, value in layout.scan(old, table):
+        if new.get(key) not in (None, value):
+            yield repr(layout.scope_of(key, value).qualified)

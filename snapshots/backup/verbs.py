@@ -1,4 +1,4 @@
-"""``registrar snapshot list | verify | restore | diff | export``: what is done with snapshots."""
+"""``registrar snapshot list | verify | restore | diff | export`` and ``registrar schemas duplicates``."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from . import diff, listing, restore
 from .content import Content
 from .diff_sources import LiveSide, SnapshotSide
 from .duplicates import print_duplicates
-from .export import NotEmpty, export_files, export_lines
+from .export import OutputNotEmpty, export_files, export_lines
 from .registry_client import RegistryClient, RegistryRequestFailed
-from .reseed_publish import Refused
+from .reseed_publish import ReseedRefused
 
 FAILURES = (
     stored.SnapshotNotFound,
-    Refused,
+    ReseedRefused,
     RegistryRequestFailed,
-    NotEmpty,
+    OutputNotEmpty,
     UnusableSnapshot,
     BadLocation,
     LocationUnreachable,
@@ -66,7 +66,7 @@ def _restore(settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _named(location: Location, name: str) -> str:
-    """The id of a snapshot, of which nothing is known yet, not even whether it can be read."""
+    """Return the id of a snapshot, which may turn out to be unreadable."""
     if name == stored.LATEST:
         return stored.find(location, name).id
     if name not in stored.names(location):
@@ -79,7 +79,7 @@ def _list(settings: Settings, options: dict[str, Any]) -> int:
         try:
             entries = catalogue.entries()
         except CatalogueError as error:
-            print(f"registrar: {error}; listed is what lies in the location", file=sys.stderr)
+            print(f"registrar: {error}; listing only what the location holds", file=sys.stderr)
             entries = {}
     listed = listing.listing(Location.parse(settings.snapshots_location), entries)
     print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
@@ -119,7 +119,7 @@ def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> in
     if as_json:
         print("]" if count else "[]")
     elif not count:
-        print("they are the same")
+        print("no differences")
     return count
 
 
@@ -127,7 +127,7 @@ def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> in
 def _side(settings: Settings, name: str, folder: Path) -> Iterator[diff.Side]:
     defaults = Defaults(compatibility=settings.compatibility)
     if name.startswith(("http://", "https://")):
-        # No progress is shown: standard output is for what is found.
+        # Without progress: standard output is for the differences.
         with (
             closing(RegistryClient(name)) as client,
             closing(LiveSide(client, folder, defaults, silent)) as live,
@@ -143,7 +143,7 @@ def _export(settings: Settings, options: dict[str, Any]) -> int:
     content = Content(location, stored.find(location, options["snapshot"]))
     output = options["output"]
     if options["format"] == "jsonl" and output == "-":
-        # A file of our own: with PYTHONUNBUFFERED Python's takes a write that was cut short to be done.
+        # Our own file object: with PYTHONUNBUFFERED, sys.stdout takes a partial write for a complete one.
         with open(sys.stdout.fileno(), "wb", closefd=False) as out:
             export_lines(content, out, silent)
         return 0
@@ -153,7 +153,7 @@ def _export(settings: Settings, options: dict[str, Any]) -> int:
                 export_lines(content, out, steps)
         else:
             export_files(content, Path(output), steps)
-    print(f"{content.manifest.id} is written to {output}")
+    print(f"exported {content.manifest.id} to {output}")
     return 0
 
 

@@ -128,7 +128,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
 
     done = run(kafka, topic, data)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "read back: the log gives the same" in done.stdout
+    assert "verified: the log has the same" in done.stdout
     assert f"registrar serve --kafka {kafka.address} --topic {topic}" in done.stdout
     with closing(opened(kafka, topic)) as log:
         rows = kept_in(log)
@@ -140,7 +140,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
 
     again = run(kafka, topic, data)
     assert again.returncode == 0, again.stderr
-    assert "holds all of it" in again.stdout
+    assert "already holds all of it" in again.stdout
     assert not list(data.glob("reseeded-*"))
 
     flags = ("--kafka", kafka.address, "--topic", topic, "--group", topic, "--readers", "1")
@@ -168,7 +168,9 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
         former = log.identity
         same = run(kafka, topic, tmp_path)
         assert same.returncode == 1
-        assert "is the log that this state was made from. Name another topic with --topic; or" in same.stderr
+        assert (
+            "is the log that this state was made from. Choose another topic with --topic; or" in same.stderr
+        )
     delete(kafka, topic)
     done = run(kafka, topic, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -190,7 +192,7 @@ def test_a_topic_with_anything_else_is_left_alone(kafka: Broker, topic: str, tmp
             refused = run(kafka, topic, tmp_path, *flags)
             assert refused.returncode == 1
             assert (
-                "is not empty, nor the begin of a reseed of this state: at offset 0 there is"
+                "is not empty, and is not an unfinished reseed of this state: it has another record at"
                 in refused.stderr
             )
         assert log.append([Entry(records.NOOP_KEY, None)]) == 1, "it was claimed all the same"

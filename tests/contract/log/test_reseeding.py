@@ -20,7 +20,7 @@ from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.offline import KeptStore
 from registry.store.open import open_store
 from snapshots.backup import reseed_log
-from snapshots.backup.reseed_log import NotOurs, Wanted
+from snapshots.backup.reseed_log import ForeignRecords, ReseedPlan
 from tests.unit.random_logs import fold
 
 MAP = 64 << 20
@@ -59,11 +59,11 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 
 @pytest.fixture
-def wanted() -> Wanted:
-    return reseed_log.wanted(OLD, "old", COUNT)
+def wanted() -> ReseedPlan:
+    return reseed_log.plan(OLD, "old", COUNT)
 
 
-def run(log: EmbeddedLog, wanted: Wanted) -> int:
+def run(log: EmbeddedLog, wanted: ReseedPlan) -> int:
     """A whole reseed; how many records were there already."""
     remaining = reseed_log.every(OLD, wanted.marker)
     found = reseed_log.held(log, remaining, quiet)
@@ -72,7 +72,7 @@ def run(log: EmbeddedLog, wanted: Wanted) -> int:
     return found.records
 
 
-def test_an_empty_log_gets_all_and_gives_the_same_rows(log: EmbeddedLog, wanted: Wanted) -> None:
+def test_an_empty_log_gets_all_and_gives_the_same_rows(log: EmbeddedLog, wanted: ReseedPlan) -> None:
     assert wanted.records == COUNT
     assert run(log, wanted) == 0
     rows = Rows()
@@ -82,7 +82,7 @@ def test_an_empty_log_gets_all_and_gives_the_same_rows(log: EmbeddedLog, wanted:
 
 
 def test_an_interrupted_one_is_gone_on_with(
-    log: EmbeddedLog, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+    log: EmbeddedLog, wanted: ReseedPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reseed_log, "BATCH_RECORDS", 7)
     log.append([Entry(records.NOOP_KEY, None), *islice(reseed.entries(OLD), 20)])
@@ -102,20 +102,19 @@ def test_an_interrupted_one_is_gone_on_with(
     ],
 )
 def test_a_log_with_anything_else_is_refused(
-    log: EmbeddedLog, wanted: Wanted, entry: Entry, key: str
+    log: EmbeddedLog, wanted: ReseedPlan, entry: Entry, key: str
 ) -> None:
     log.append([*islice(reseed.entries(OLD), 3), entry])
-    with pytest.raises(
-        NotOurs, match=rf"^at offset 3 after 3 records of such a reseed .*{key.replace('?', '[?]')}"
-    ):
+    found = f"it has another record at offset 3 after 3 records of such a reseed: .*{key.replace('?', '[?]')}"
+    with pytest.raises(ForeignRecords, match=f"^{found}"):
         run(log, wanted)
     assert log.end() == 4
 
 
-def test_what_comes_in_between_stops_it(log: EmbeddedLog, wanted: Wanted) -> None:
+def test_what_comes_in_between_stops_it(log: EmbeddedLog, wanted: ReseedPlan) -> None:
     found = reseed_log.held(log, reseed_log.every(OLD, wanted.marker), quiet)
     log.append([Entry(records.NOOP_KEY, None)])
-    with pytest.raises(NotOurs, match="1 records were added"):
+    with pytest.raises(ForeignRecords, match="1 other records were added"):
         reseed_log.claim(log, found)
 
 

@@ -147,11 +147,11 @@ def test_a_catalogue_that_is_made_anew_deletes_nothing_that_is_being_built(
         delete(settings.kafka, catalogue_topic(settings))
     else:
         shutil.rmtree(settings.data / "catalogue")
-    news.alive()
+    news.beat()
     until(lambda: _put(another, other) and other.id in another.entries(), 30, "a catalogue made anew")
 
     def heard_of() -> bool:
-        news.alive()
+        news.beat()
         return manifest.id in another.entries()
 
     until(heard_of, 30, "the build to be heard of again")
@@ -161,7 +161,7 @@ def test_a_catalogue_that_is_made_anew_deletes_nothing_that_is_being_built(
     building = entry(other.id, state="building", builder="b", offset=9)
     news = BuildHeartbeat(catalogue, building, known=True)
     another.forget(other.id)
-    news.alive()
+    news.beat()
     assert set(another.entries()) == {manifest.id}, "what was deleted stays away"
 
 

@@ -116,7 +116,7 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     assert "- gone: versions 2" in lines
     assert '+ (top level) mode: mode "READONLY"' in lines
     same = run(tmp_path, new.id, new.id)
-    assert (same.returncode, same.stdout) == (0, "they are the same\n")
+    assert (same.returncode, same.stdout) == (0, "no differences\n")
 
 
 def test_other_offsets_and_times_are_no_difference(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snapshots.backup.content import Content
-from snapshots.backup.export import NotEmpty, export_files, export_lines, file_name
+from snapshots.backup.export import OutputNotEmpty, export_files, export_lines, file_name
 from snapshots.building.task import silent
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
@@ -59,7 +59,7 @@ def test_every_version_has_its_folder(tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     content = content_of(tmp_path)
-    with pytest.raises(NotEmpty):
+    with pytest.raises(OutputNotEmpty):
         export_files(content, tmp_path, silent)
 
 

@@ -216,7 +216,7 @@ def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) ->
         builder.build_request(known, catalogue, entry, "local", told)
         assert catalogue.entries() == {}
         assert location.folders() == []
-        heartbeat.BuildHeartbeat(catalogue, entry, known=True).alive()
+        heartbeat.BuildHeartbeat(catalogue, entry, known=True).beat()
         assert catalogue.entries() == {}
 
 

@@ -118,7 +118,7 @@ def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Pat
     assert first.stop() == 0
     done = run(tmp_path / "second", tmp_path / "kept")
     assert done.returncode == 0, done.stderr
-    assert "read back: the log gives the same" in done.stdout
+    assert "verified: the log has the same" in done.stdout
     second = Registry(tmp_path / "second", "--readers", "0").wait()
     assert said_by(second) == said
     answer = httpx.post(f"{second.url}/subjects/new/versions", json={"schema": '"bytes"'}, timeout=60)
@@ -142,11 +142,11 @@ def test_a_log_that_is_not_empty_is_refused_with_what_clashes(tmp_path: Path) ->
         refused = run(tmp_path / "new", tmp_path / "snapshots", *flags)
         assert refused.returncode == 1
         assert "is not empty" in refused.stderr
-        assert "Name another folder with --data" in refused.stderr
+        assert "Choose another folder with --data" in refused.stderr
         assert not {"delete", "Move"} & set(refused.stderr.split()), "no advice that could lose data"
-        assert "clash: version 1 of 'subject-3' is another schema there" in refused.stdout
-        assert "clash: id 4 in the context . is another schema there" in refused.stdout
-        assert "clash: id 7 in the context . is another schema there" in refused.stdout
+        assert "conflict: version 1 of 'subject-3' is another schema there" in refused.stdout
+        assert "conflict: id 4 in the context . is another schema there" in refused.stdout
+        assert "conflict: id 7 in the context . is another schema there" in refused.stdout
     with closing(EmbeddedLog(tmp_path / "new" / "log")) as log:
         assert log.query_end(1) == 2
 
@@ -182,7 +182,7 @@ def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_
         assert list(reseed.differences(rows, rows_of_log(log))) == []
     again = run(new, tmp_path / "snapshots", *flags)
     assert again.returncode == 0, again.stderr
-    assert "holds all of it" in again.stdout
+    assert "already holds all of it" in again.stdout
     assert not {each.name for each in new.iterdir()} & {"restoring", "log"}
 
 
@@ -194,8 +194,8 @@ def test_a_topic_that_is_not_empty_is_left_as_it_is(kafka: Broker, topic: str, t
         end = log.query_end(30)
         refused = run(tmp_path / "new", tmp_path / "snapshots", "--kafka", kafka.address, "--topic", topic)
         assert refused.returncode == 1
-        assert "clash: id 7 in the context . is another schema there" in refused.stdout
-        assert "Name another topic with --topic" in refused.stderr
+        assert "conflict: id 7 in the context . is another schema there" in refused.stdout
+        assert "Choose another topic with --topic" in refused.stderr
         assert "elete" not in refused.stderr, "no advice that could lose data"
         assert log.query_end(30) == end
 

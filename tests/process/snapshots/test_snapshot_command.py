@@ -42,7 +42,7 @@ def test_what_was_built_is_listed_and_sound(data: Path) -> None:
     empty = run(data, "list")
     assert (empty.returncode, empty.stdout) == (
         0,
-        "there are no snapshots: registrar snapshot build makes one\n",
+        "there are no snapshots; registrar snapshot build builds one\n",
     )
     built = run(data, "build")
     assert built.returncode == 0, built.stderr
