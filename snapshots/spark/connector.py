@@ -21,12 +21,12 @@ _log = logging.getLogger(__name__)
 def _java() -> str:
     program = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else shutil.which("java")
     if program is None:
-        raise NotAvailable("Spark's Kafka connector is not here, and there is no Java to fetch it with")
+        raise NotAvailable("Spark's Kafka connector is not cached, and there is no Java to fetch it with")
     return program
 
 
+# The newest version with all its jars in Maven Central; it works with every Spark 4.0.
 CONNECTOR = Jars(Path(__file__).parent, "connector-4.0.0", _java, _log.info)
-"""The newest whose parts are all in Maven's public index; it serves every Spark 4.0."""
 
 
 def conf(settings: Settings) -> dict[str, str]:
@@ -37,10 +37,10 @@ def conf(settings: Settings) -> dict[str, str]:
 
 
 def jars(spark_version: str) -> list[Path]:
-    """The jars, fetched if they are not in the cache. Raises :class:`..task.BuildFailed`."""
+    """Return the jars, fetched if they are not in the cache. Raises :class:`..task.BuildFailed`."""
     if not spark_version.startswith(SPARK):
         raise BuildFailed(
-            f"this is Spark {spark_version}: name its Kafka connector, such as snapshots_spark_packages ="
+            f"this is Spark {spark_version}: name its Kafka connector, for example snapshots_spark_packages ="
             f" org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
         )
     try:

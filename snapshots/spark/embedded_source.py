@@ -1,6 +1,6 @@
-"""The embedded log as a Python data source of Spark: several tasks read it, each from its offset on.
+"""The embedded log as a Python data source of Spark, read by several tasks.
 
-The log lies on one host, so Spark has to run there (``local``).
+The log is on one host, so Spark has to run there (``local``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BYTES = 4 << 20
 
 
 class Offsets(InputPartition):
-    """From ``start`` up to ``end``."""
+    """The offsets from ``start`` up to ``end``."""
 
     def __init__(self, start: int, end: int) -> None:
         super().__init__((start, end))
@@ -33,15 +33,15 @@ class EmbeddedLogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What Spark calls it."""
+        """Return the name of the format in Spark."""
         return "registrar_log"
 
     def schema(self) -> str:
-        """The columns."""
+        """Return the columns."""
         return "key binary, offset bigint, ts bigint, value binary"
 
     def reader(self, schema: object) -> DataSourceReader:
-        """A reader of the log."""
+        """Return a reader of the log."""
         start, end, tasks = (int(self.options[name]) for name in ("start", "end", "tasks"))
         return EmbeddedReader(self.options["path"], start, end, tasks)
 
@@ -53,13 +53,13 @@ class EmbeddedReader(DataSourceReader):
         self._path, self._start, self._end, self._tasks = path, start, end, tasks
 
     def partitions(self) -> list[Offsets]:
-        """ManifestHeader equally many offsets for each task."""
+        """Return about equally many offsets for each task."""
         length = self._end - self._start
         edges = [self._start + length * task // self._tasks for task in range(self._tasks + 1)]
         return [Offsets(start, end) for start, end in itertools.pairwise(edges)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task."""
+        """Yield the records of one task."""
         assert isinstance(partition, Offsets)
         with closing(EmbeddedLogReader(Path(self._path))) as log:
             at = partition.start

@@ -1,4 +1,4 @@
-"""The engine ``spark``: folds owner by owner, in tasks, and has other tasks write ranges of keys."""
+"""The engine ``spark``: some tasks fold the records of their owners, others write ranges of keys."""
 
 from __future__ import annotations
 
@@ -23,38 +23,39 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import WrittenRows, merge_runs, publish
 
 from . import records
-from .owners import found_by_spark, found_here
-from .progress import telling
-from .ranges import ChunkSeen, plan_ranges
+from .progress import report_progress
+from .ranges import ChunkSummary, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
 from .tasks import chunks, writing
-from .tasks.base_rows import Wanted, may_be_asked, pick
+from .tasks.base_rows import BaseQuery, may_be_asked, pick
 from .tasks.folding import fold
 from .tasks.tallying import loads
 
 ENGINE = "spark"
 FINDING, FOLDING, WRITING = "finding what has changed", "folding the log", "writing the parts"
+# With more owners of records since the base, the whole log is folded instead.
 OWNERS_MAX = 1_000_000
-"""Of records since the base: with more, all of the log is folded instead."""
+# A build of fewer records is over before Java's optimising compiler pays.
 BRIEF = 300_000
-"""Records; with fewer, what Java has compiled at its best comes too late."""
-_PYTHON_SAID = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
-_SHOWN = 500
-_TRIED = 20
-"""Numbers for each partition, so that hardly one gets none."""
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
+_SHOWN_CHARACTERS = 500
+# Numbers tried for each partition, so that hardly any partition gets none.
+_NUMBERS_TRIED = 20
 
 
 def build(task: Task, progress: Progress) -> Manifest:
-    """See :class:`..task.Engine`.
+    """Build a snapshot; see :class:`..task.Engine`.
 
-    Raises :class:`..task.BuildFailed` for what Spark says, and
-    :class:`snapshots.format.stored.UnusableSnapshot` for a base that is damaged.
+    Raises :class:`..task.BuildFailed` for Spark's errors, and
+    :class:`snapshots.format.stored.UnusableSnapshot` for a damaged base.
     """
     brief = task.end - task.start < BRIEF
-    with ThreadPoolExecutor(1, "owners") as aside:
+    with ThreadPoolExecutor(1, "owners") as thread:
         few = brief and task.base
-        owners = aside.submit(found_here, task.source.log, task.start, task.end) if few else None
+        owners = (
+            thread.submit(records.find_owners_here, task.source.log, task.start, task.end) if few else None
+        )
         with open_session(task.settings, brief=brief) as session, _plain_errors(task):
             return _Job(session, task, progress, owners).run()
 
@@ -70,7 +71,7 @@ class _Job:
         self._partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
 
     def run(self) -> Manifest:
-        """Fold, write, publish."""
+        """Fold the records, write the parts and publish the manifest."""
         task = self._task
         log = records.with_owner(records_of(self._session, task))
         if task.base:
@@ -81,10 +82,10 @@ class _Job:
         folded = records.latest(log, self._partitions).mapInArrow(fold, chunks.FIELDS)
         folded.persist(StorageLevel.DISK_ONLY)
         try:
-            with self._told(FOLDING):
+            with self._reported(FOLDING):
                 found = folded.select("first", "size", "begins", "gone", "tally").collect()
             seen = [
-                ChunkSeen(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
+                ChunkSummary(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
                 for each in found
             ]
             put = [WrittenRows([], *loads(bytes(each.tally))) for each in found if each.tally]
@@ -97,27 +98,29 @@ class _Job:
         return publish(task.location, with_keyset(task, task.about(ENGINE), written), written)
 
     def _owners(self, log: DataFrame) -> list[bytes]:
-        """Whose records there are, sorted; a few too many owners stand for far too many."""
-        with self._told(FINDING):
-            return self._found.result() if self._found else found_by_spark(log, self._partitions, OWNERS_MAX)
+        """Return the owners of the records, sorted; more than :data:`OWNERS_MAX` if there are too many."""
+        with self._reported(FINDING):
+            if self._found:
+                return self._found.result()
+            return records.find_owners_by_spark(log, self._partitions, OWNERS_MAX)
 
     def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
-        """The rows of the base that folding their records may ask for."""
+        """Return the rows of the base that folding the owners' records may read."""
         parts = [part for part in base.parts if may_be_asked(part)]
         tasks = min(len(parts), 4 * self._context.defaultParallelism)
         numbers = self._session.range(0, len(parts), 1, max(1, tasks))
-        wanted = Wanted(self._task.location.uri, base.id, tuple(parts), tuple(owners))
+        wanted = BaseQuery(self._task.location.uri, base.id, tuple(parts), tuple(owners))
         schema = "owner binary, key binary, offset bigint, ts bigint, value binary"
         return numbers.mapInArrow(partial(pick, wanted), schema)
 
-    def _plan(self, seen: list[ChunkSeen], parts: tuple[Part, ...]) -> writing.Plan:
+    def _plan(self, seen: list[ChunkSummary], parts: tuple[Part, ...]) -> writing.Plan:
         task = self._task
         base = task.base.id if task.base else ""
         ranges = plan_ranges(seen, parts, 4 * self._context.defaultParallelism)
         return writing.Plan(task.location.uri, task.id, base, ranges)
 
     def _write(self, folded: DataFrame, plan: writing.Plan, put: list[WrittenRows]) -> WrittenRows:
-        with self._told(WRITING):
+        with self._reported(WRITING):
             lines = self._lines(folded, plan)
             answers = [
                 writing.decode(bytes(each.answer))
@@ -132,7 +135,7 @@ class _Job:
         )
 
     def _lines(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
-        """The chunks of each range, in order; one that lies in two ranges is in both."""
+        """Return the chunks of each range, in order; a chunk in two ranges is in both."""
         count = len(plan.ranges)
         lows = [units[0].low for units in plan.ranges]
         columns = {
@@ -141,29 +144,32 @@ class _Job:
             "low": pa.array(lows, pa.binary()),
             "high": pa.array([*lows[1:], None], pa.binary()),
         }
-        # Rows of Python's would be read by Python once more.
+        # From Python rows, Spark would start Python workers once more.
         ranges = self._session.createDataFrame(pa.table(columns))
         within = (sql.col("last") >= sql.col("low")) & (
             sql.col("high").isNull() | (sql.col("first") < sql.col("high"))
         )
         found = folded.join(sql.broadcast(ranges), within).select("place", "range", "first", "data")
-        # A range without changes is written, too.
+        # A range without changes is written too.
         none = sql.lit(None).cast("binary")
         every = ranges.select("place", "range", none.alias("first"), none.alias("data"))
         lines = found.unionByName(every).repartition(count, "place").sortWithinPartitions("range", "first")
         return lines.select("range", "first", "data")
 
     def _places(self, count: int) -> list[int]:
-        """A number for each of ``count`` partitions that Spark puts there; else, a third would stay empty."""
-        tried = self._session.range(_TRIED * count).repartition(count, "id")
+        """Return for each of ``count`` partitions a number that Spark's hash puts there.
+
+        With the numbers 0, 1, … a third of the partitions would stay empty.
+        """
+        tried = self._session.range(_NUMBERS_TRIED * count).repartition(count, "id")
         put = tried.select(sql.spark_partition_id().alias("place"), "id").collect()
         found = {each.place: each.id for each in put}
         return [found.get(place, place) for place in range(count)]
 
     @contextmanager
-    def _told(self, step: str) -> Iterator[None]:
+    def _reported(self, step: str) -> Iterator[None]:
         name = f"{step} of snapshot {self._task.id}"
-        with telling(self._context, step, name, self._progress):
+        with report_progress(self._context, step, name, self._progress):
             yield
 
 
@@ -173,21 +179,21 @@ def _all_bytes(raw: list[bytearray]) -> list[bytes]:
 
 @contextmanager
 def _plain_errors(task: Task) -> Iterator[None]:
-    """What Spark raises, in the words of a build."""
+    """Translate Spark's errors into those of a build."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
         reason = _reason(str(error))
-        name, _, said = reason.partition(": ")
+        name, _, text = reason.partition(": ")
         if task.base and name.endswith(UnusableSnapshot.__name__):
-            raise UnusableSnapshot(said) from error
-        raise BuildFailed(f"Spark gave up: {reason}") from error
+            raise UnusableSnapshot(text) from error
+        raise BuildFailed(f"Spark failed: {reason}") from error
     except (ConnectionError, EOFError) as error:
-        raise BuildFailed(f"Spark is gone: {error}") from error
+        raise BuildFailed(f"Spark has ended: {error}") from error
 
 
 def _reason(text: str) -> str:
-    """The line that says most: what Python said, if it was there that something went wrong."""
+    """Return the most informative line: the Python error, if there is one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = [line for line in lines if _PYTHON_SAID.match(line)]
-    return (found or lines or ["it gave no reason"])[0][:_SHOWN]
+    found = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return (found or lines or ["it gave no reason"])[0][:_SHOWN_CHARACTERS]

@@ -1,6 +1,6 @@
-"""Sets of jars from Maven's public index, fetched once by the tool Ivy, which PySpark's wheel brings.
+"""Sets of jars from Maven Central, fetched once by Ivy, which PySpark's wheel contains.
 
-``NAME.ivy.xml`` and ``NAME.sha256`` describe a set, and each jar is held to its checksum there. Once the jars
+``NAME.ivy.xml`` and ``NAME.sha256`` describe a set; every jar is checked against its checksum. Once the jars
 are in the cache folder (``$XDG_CACHE_HOME/registrar``, else ``~/.cache/registrar``), no network is needed.
 """
 
@@ -21,18 +21,18 @@ _SHOWN = 2_000
 
 
 class NotAvailable(RuntimeError):
-    """Something that is needed is not here; the text says what to do about it."""
+    """Something required is missing; the text says what to do about it."""
 
 
 class Jars:
-    """The set ``name``, described in ``home``; ``java`` finds the program, ``said`` hears of a fetch."""
+    """The set ``name``, described in ``home``; ``java`` finds the program, ``log`` receives messages."""
 
-    def __init__(self, home: Path, name: str, java: Callable[[], str], said: Callable[[str], object]) -> None:
-        self._name, self._java, self._said = name, java, said
+    def __init__(self, home: Path, name: str, java: Callable[[], str], log: Callable[[str], object]) -> None:
+        self._name, self._java, self._log = name, java, log
         self._list, self._ivy = home / f"{name}.sha256", home / f"{name}.ivy.xml"
 
     def here(self) -> list[Path]:
-        """The jars, fetched if they are not in the cache yet. Raises :class:`NotAvailable`."""
+        """Return the jars, fetched if they are not in the cache. Raises :class:`NotAvailable`."""
         folder = cache() / f"{self._name}-{hashlib.sha256(self._list.read_bytes()).hexdigest()[:12]}"
         if not folder.exists():
             with one_at_a_time(folder):
@@ -48,13 +48,13 @@ class Jars:
         wrong = sorted(name for name in wanted | found if wanted.get(name) != found.get(name))
         if wrong:
             raise NotAvailable(
-                f"{', '.join(wrong)}: not what {self._list.name} lists, so nothing was kept; try again, and"
-                " if it stays so, somebody serves other files under these names"
+                f"{', '.join(wrong)}: the checksum is not the one in {self._list.name}, so nothing was kept;"
+                " retry, and if that does not help, check which server the files come from"
             )
 
     def _fetch(self, folder: Path) -> None:
-        """Fill ``folder``: it appears at once, and only when everything in it is what it should be."""
-        self._said(f"fetching {self._name} (once) into {folder.parent}")
+        """Fetch into a temporary folder, check everything, and rename it to ``folder``."""
+        self._log(f"fetching {self._name} (once) into {folder.parent}")
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{self._name}-") as work:
             fetched = Path(work) / "jars"
             self._run_ivy(fetched, Path(work) / "ivy")
@@ -65,7 +65,7 @@ class Jars:
         ivy = next(pyspark_jars().glob("ivy-*.jar"), None)
         if ivy is None:
             raise NotAvailable(
-                "this pyspark brings no Ivy: install the version that requirements-dev.txt names"
+                "this pyspark contains no Ivy: install the version that requirements-dev.txt names"
             )
         command = [
             *(self._java(), "-jar", str(ivy), "-ivy", str(self._ivy), "-cache", str(ivy_cache)),
@@ -78,17 +78,17 @@ class Jars:
                 text=True, timeout=_TIMEOUT_S, check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise NotAvailable(f"{self._name} did not arrive: {error}; try again later") from error
+            raise NotAvailable(f"cannot fetch {self._name}: {error}; try again later") from error
         if done.returncode or not into.exists():
             raise NotAvailable(
-                f"{self._name} could not be fetched: see whether Maven's public index can be reached from"
-                f" here, and whether Java trusts its certificate, or fill {cache()} elsewhere; Ivy said:\n"
+                f"cannot fetch {self._name}: check that Maven Central can be reached from here and that Java"
+                f" trusts its certificate, or copy {cache()} from another machine; Ivy printed:\n"
                 f"{done.stdout[-_SHOWN:]}"
             )
 
 
 def pyspark_jars() -> Path:
-    """The folder of the jars that PySpark's wheel brings. Raises :class:`NotAvailable`."""
+    """Return the folder of the jars in PySpark's wheel. Raises :class:`NotAvailable`."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise NotAvailable("the Python package pyspark is needed: install registrar[spark]")
@@ -97,14 +97,14 @@ def pyspark_jars() -> Path:
 
 @contextmanager
 def one_at_a_time(made: Path) -> Iterator[None]:
-    """Held by whoever makes the file or folder ``made``; the others wait."""
+    """Hold the lock for creating the file or folder ``made``; other processes wait."""
     with made.with_name(f"{made.name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def cache() -> Path:
-    """The folder of what is fetched or made once for this machine."""
+    """Return the cache folder of this machine, created if it is missing."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "registrar"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,4 +1,4 @@
-"""How far Spark is with a job, told while it runs."""
+"""Reporting the progress of Spark's jobs while they run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _EVERY_S = 0.5
 
 
 @contextmanager
-def telling(context: SparkContext, step: str, group: str, progress: Progress) -> Iterator[None]:
-    """Name what is run in the block in Spark's UI, and tell how many of its tasks are done.
+def report_progress(context: SparkContext, step: str, group: str, progress: Progress) -> Iterator[None]:
+    """Name the block's jobs in Spark's UI, and report how many of their tasks are done.
 
-    When the block ends with an error, what still runs of it is cancelled.
+    If the block ends with an error, its running jobs are cancelled.
     """
     context.setJobGroup(group, step, interruptOnCancel=True)
     over = threading.Event()
@@ -31,11 +31,11 @@ def telling(context: SparkContext, step: str, group: str, progress: Progress) ->
                 if total:
                     progress(step, done, total)
         except Py4JError:
-            return  # Spark is gone, as whoever waits for the job is told
+            return  # Spark has ended; the thread that waits for the job raises the error
         finally:
-            _hang_up(context)
+            _disconnect(context)
 
-    thread = threading.Thread(target=tell, name="telling", daemon=True)
+    thread = threading.Thread(target=tell, name="report_progress", daemon=True)
     thread.start()
     finished = False
     try:
@@ -51,8 +51,8 @@ def telling(context: SparkContext, step: str, group: str, progress: Progress) ->
     progress(step, max(1, total), max(1, total))
 
 
-def _hang_up(context: SparkContext) -> None:
-    """Close this thread's connection to Java, which nobody else does."""
+def _disconnect(context: SparkContext) -> None:
+    """Close this thread's connection to Java, which PySpark leaves open."""
     gateway: Any = context._gateway  # noqa: SLF001 (there is no other way)
     if gateway is not None and (connection := gateway._gateway_client.get_thread_connection()):  # noqa: SLF001
         connection.close()

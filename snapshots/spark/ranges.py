@@ -1,4 +1,4 @@
-"""Which keys each task writes: whole parts of the snapshot to be made, about as many bytes for each task."""
+"""Dividing the keys among tasks: whole parts of the new snapshot, about equally many bytes for each task."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from snapshots.format.parts import begins_part
 
 from .tasks.writing import Range, Unit
 
+# Bytes of rows in a range, roughly.
 RANGE_BYTES = 128 << 20
-"""Of rows in a range, about."""
-_COMPRESSED = 5
-"""Rows are about so many times as large as the files of parts."""
+# Size of rows divided by the size of their parts' files, roughly.
+_COMPRESSION = 5
 
 
-class ChunkSeen(NamedTuple):
-    """What the driver knows of a chunk."""
+class ChunkSummary(NamedTuple):
+    """The driver's knowledge of a chunk."""
 
     first: bytes
     size: int
@@ -27,8 +27,8 @@ class ChunkSeen(NamedTuple):
     gone: Sequence[bytes]
 
 
-def plan_ranges(chunks: Collection[ChunkSeen], parts: Sequence[Part], least: int) -> tuple[Range, ...]:
-    """ManifestHeader ``least`` ranges or more, at least one, which together hold every key once."""
+def plan_ranges(chunks: Collection[ChunkSummary], parts: Sequence[Part], least: int) -> tuple[Range, ...]:
+    """Return about ``least`` ranges or more, at least one, which together cover every key once."""
     units = list(_units(sorted(chunks, key=lambda chunk: chunk.first), parts))
     size = sum(unit.weight for unit in units)
     share = size / max(least, size // RANGE_BYTES)
@@ -44,7 +44,7 @@ def plan_ranges(chunks: Collection[ChunkSeen], parts: Sequence[Part], least: int
     return (*ranges, tuple(under_way)) if under_way else tuple(ranges)
 
 
-def _units(chunks: Sequence[ChunkSeen], parts: Sequence[Part]) -> Iterator[Unit]:
+def _units(chunks: Sequence[ChunkSummary], parts: Sequence[Part]) -> Iterator[Unit]:
     firsts, lasts = [part.first for part in parts], [part.last for part in parts]
     chunk_firsts = [chunk.first for chunk in chunks]
     sizes = [0, *accumulate(chunk.size for chunk in chunks)]
@@ -55,12 +55,12 @@ def _units(chunks: Sequence[ChunkSeen], parts: Sequence[Part]) -> Iterator[Unit]
         held = tuple(parts[begin:end])
         a = bisect_left(chunk_firsts, low)
         b = len(chunks) if high is None else bisect_left(chunk_firsts, high)
-        weight = sizes[b] - sizes[a] + sum(part.size for part in held) * _COMPRESSED
+        weight = sizes[b] - sizes[a] + sum(part.size for part in held) * _COMPRESSION
         yield Unit(low, high, held, weight)
 
 
-def _edges(chunks: Sequence[ChunkSeen], firsts: Sequence[bytes]) -> list[bytes]:
-    """The keys that begin a part: those of the base that stay, and those that come."""
+def _edges(chunks: Sequence[ChunkSummary], firsts: Sequence[bytes]) -> list[bytes]:
+    """Return the keys that begin a part: those of the base that stay, and new ones."""
     gone = {key for chunk in chunks for key in chunk.gone}
     stay = {first for first in firsts if begins_part(first)} - gone
     return sorted(stay.union(*(chunk.begins for chunk in chunks)))

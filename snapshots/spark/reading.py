@@ -19,7 +19,7 @@ RECORDS_IN_TASK = 100_000
 _TASKS_MAX = 4_096
 _POLL_MS = 120_000
 _FETCH = {
-    # By itself, Spark gets 500 records at a time, of which each call costs as much as reading them.
+    # With the default of 500 records, each fetch costs as much as reading its records.
     "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.receive.buffer.bytes": str(1 << 20),
@@ -32,17 +32,17 @@ _LOGIN = {
 
 
 def tasks_for(records: int, least: int) -> int:
-    """How many tasks read or fold so many records."""
+    """Return how many tasks read or fold this many records."""
     return max(least, min(_TASKS_MAX, -(-records // RECORDS_IN_TASK)))
 
 
 def records_of(session: SparkSession, task: Task) -> DataFrame:
-    """The log's records from the task's start up to its end."""
+    """Return the log's records from the task's start up to its end."""
     least = session.sparkContext.defaultParallelism
-    # A log is one partition; that is no reason to read it by one task.
+    # The log is one partition, but several tasks can read it.
     tasks = tasks_for(task.end - task.start, min(least, 1 + (task.end - task.start) // 1_000))
     if not (task.settings.kafka or (session.sparkContext.master or "").startswith("local")):
-        raise BuildFailed("the log lies on this host: only a Spark that runs here (local) can read it")
+        raise BuildFailed("the log is on this host: only a Spark that runs here (local) can read it")
     if task.settings.kafka:
         return _kafka(session, task, tasks)
     return _embedded(session, task, tasks)
@@ -59,7 +59,7 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
             "startingOffsets": start,
             "endingOffsets": json.dumps({settings.topic: {"0": task.end}}),
             "minPartitions": str(tasks),
-            # With "false", records that are gone would be left out without a word.
+            # With "false", missing records would be skipped silently.
             "failOnDataLoss": "true",
             "kafkaConsumer.pollTimeoutMs": str(_POLL_MS),
             **_FETCH,
@@ -69,7 +69,7 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
 
 
 def _embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
-    with suppress(AnalysisException):  # this Spark knows it already
+    with suppress(AnalysisException):  # it is registered already
         session.dataSource.register(EmbeddedLogSource)
     path = str(Path(task.settings.data, "log").absolute())
     reader = session.read.format(EmbeddedLogSource.name())
@@ -77,9 +77,9 @@ def _embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
-    """The settings' security as options of Spark's Kafka source.
+    """Return the security settings as options of Spark's Kafka source.
 
-    Certificates and keys (PKCS #8) travel as PEM texts, so that executors need no files.
+    Certificates and keys (PKCS #8) are passed as PEM texts, so that executors need no files.
     """
     protocol = settings.kafka_security_protocol
     options = {"security.protocol": protocol, "client.id": settings.kafka_client_id}

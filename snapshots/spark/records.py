@@ -1,4 +1,4 @@
-"""Records in Spark: with their owners, and of each key only what counts.
+"""Records in Spark, with their owners, and reduced to those that count for each key.
 
 Columns: ``owner``, ``key``, ``offset``, ``ts`` (ms since the epoch), ``value``.
 """
@@ -9,26 +9,29 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BinaryType
 
-from .tasks.grouping import EVERY, group_of
+from registry.domain.fold.fold import owner as owner_of
+from snapshots.building.sources import ReadableLog, records_between
 
+from .tasks.folding import EVERY, group_of
+
+# The keys of nearly all records, whose owners the JVM finds by itself: the pattern of
+# registry.domain.fold.fast_path in Java's syntax. Python finds the owners of all other keys.
 PLAIN = (
     r'^\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":[1-9][0-9]{0,8},"magic":1\}\z'
 )
-"""The keys of nearly all records, whose owner the JVM tells by itself: ``registry.domain.fold.fast_path``'s,
-in Java's words. What it does not match, Python is asked about."""
 _EACH, _LAST = "each", -1
 _ROW = -2
 
 
 def with_owner(records: DataFrame) -> DataFrame:
-    """Records with columns ``owner``, as :func:`registry.domain.fold.fold.owner` says, and ``each``.
+    """Return records with columns ``owner``, as by :func:`registry.domain.fold.fold.owner`, and ``each``.
 
-    Of those that are equal in owner, key and ``each``, only the last one counts.
+    Of records that are equal in owner, key and ``each``, only the last one counts.
     """
     name = sql.regexp_extract(sql.col("key").cast("string"), PLAIN, 1)
     told = records.withColumn("name", sql.coalesce(name, sql.lit("")))
     plain = sql.col("name") != ""
-    # Python's side is asked about every record, but a null costs next to nothing.
+    # The Python function gets every record, but a null costs next to nothing.
     asked = sql.udf(group_of, BinaryType())(sql.when(~plain, sql.col("key")))
     told = told.withColumn("group", asked)
     every = ~plain & (sql.substring("group", 1, 1) == _binary(EVERY))
@@ -40,14 +43,14 @@ def with_owner(records: DataFrame) -> DataFrame:
 
 
 def with_rows(records: DataFrame, rows: DataFrame) -> DataFrame:
-    """The same with rows of a base among them."""
+    """Return the records with rows of a base among them."""
     return records.unionByName(rows.withColumn(_EACH, sql.lit(_ROW).cast("bigint")))
 
 
 def latest(records: DataFrame, partitions: int) -> DataFrame:
-    """What counts of the records, all of an owner behind one another, in so many partitions."""
-    # One exchange; what sorts for the aggregate leaves owners together. Numbers are sorted where they stand,
-    # while names, most of which begin alike, would have to be looked up row by row.
+    """Return the records that count, with those of an owner next to each other, in so many partitions."""
+    # One exchange; the aggregate's sort leaves owners together. Sorting by hashes is quick, while owners'
+    # names, most of which begin alike, would have to be compared byte by byte.
     numbered = records.withColumn("place", sql.xxhash64("owner"))
     last = sql.max(sql.struct("offset", "ts", "value")).alias("last")
     grouped = numbered.repartition(partitions, "place").groupBy("place", "owner", "key", _EACH).agg(last)
@@ -60,3 +63,18 @@ def latest(records: DataFrame, partitions: int) -> DataFrame:
 
 def _binary(raw: bytes) -> Column:
     return sql.unhex(sql.lit(raw.hex()))
+
+
+def find_owners_here(log: ReadableLog, start: int, end: int) -> list[bytes]:
+    """Return the owners of the records from ``start`` up to ``end``, sorted.
+
+    For few records, this takes less time than starting Spark. Raises
+    :class:`registry.log.contract.LogError`.
+    """
+    return sorted({owner_of(record.key) for record in records_between(log, start, end)})
+
+
+def find_owners_by_spark(records: DataFrame, partitions: int, most: int) -> list[bytes]:
+    """Return the owners of the records, sorted; if there are more than ``most``, any ``most + 1`` of them."""
+    owners = records.select("owner").repartition(partitions, "owner").distinct().limit(most + 1)
+    return sorted(owners.toArrow().column("owner").to_pylist())

@@ -1,4 +1,4 @@
-"""Spark's session: on this machine, or on the cluster that the settings name."""
+"""Spark's session, on this machine or on the cluster that the settings name."""
 
 from __future__ import annotations
 
@@ -22,49 +22,51 @@ from registry.config.settings import Settings
 from snapshots.building.task import BuildFailed
 
 from . import connector, shipping
-from .session_end import end, wait_until_over
 
 HERE = Path(__file__).parent
 _TRIES = 3
 _SQL = {
-    # How many tasks there are is decided here, from what is known of the log and the rows.
+    # The engine decides on the number of tasks, since it knows the sizes of the log and the rows.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
-    # Chunks are large and compressed already; by itself, Spark gathers 10,000 of them in memory.
+    # Chunks are large and compressed already; by default, Spark collects 10,000 of them in memory.
     "spark.sql.inMemoryColumnarStorage.batchSize": "16",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 _BRIEF_SQL = {
-    # Compiling code takes longer than doing little work without.
+    # For little work, compiling code takes longer than running without.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
-# By itself, Java collects all garbage when it has loaded 21 MB of classes: in the middle of the work.
+# By default, Java runs a full collection after loading 21 MB of classes, in the middle of the work.
 _JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+# Builds end before full optimisation of all warm code pays, so only the hottest code gets it, or none.
 _BRIEF = "-XX:TieredStopAtLevel=1"
 _LONG = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""A build is over before it pays to compile at its best all that Java would: only the hottest is."""
+# Freed bytes that workers keep: otherwise the system would zero new pages for every part.
 _KEPT = str(1 << 30)
-"""Bytes that workers keep of what they free: part after part, the system would hand out empty pages anew."""
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
+# Set while no session is ending.
+_ended = threading.Event()
+_ended.set()
 
 
 @contextmanager
 def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSession]:
-    """A session, for a ``with`` block: of a Spark that runs here already (``spark-submit``), or a new one.
+    """Open a session for a ``with`` block: that of ``spark-submit`` if there is one, else a new one.
 
-    ``brief``: for little work, for which Java compiles nothing at its best.
-    Raises :class:`..task.BuildFailed` where there is no Java, no connector or no such Spark.
+    ``brief``: for little work, without Java's optimising compiler. Raises :class:`..task.BuildFailed` if
+    there is no Java, no connector or no such Spark.
     """
-    # It tells of each connection that it ends.
+    # It logs every connection that it closes.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    wait_until_over()
+    _ended.wait()
     running = SparkSession.getActiveSession()
     if running is not None:
         with _prepared(running, _sql(settings, brief=brief)):
@@ -86,19 +88,37 @@ def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        end(session)
+        _end(session)
+
+
+def _end(session: SparkSession) -> None:
+    """Stop a session in a thread; only the next session waits for it.
+
+    After the last task, PySpark waits another second for what tasks have counted before it stops. If this
+    process ends first, Java notices and ends too.
+    """
+
+    def run() -> None:
+        try:
+            with suppress(Py4JError, OSError):  # Spark was killed
+                session.stop()
+        finally:
+            _ended.set()
+
+    _ended.clear()
+    threading.Thread(target=run, name="ending", daemon=True).start()
 
 
 def _load_ahead() -> None:
-    """Load what PySpark will ask for, while Java starts."""
-    with suppress(ImportError):  # as PySpark says in words of its own
+    """Import what PySpark will need while Java starts."""
+    with suppress(ImportError):  # PySpark reports it better
         importlib.import_module("pandas")
 
 
 def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
-    """Spark's configuration: what the user says counts most.
+    """Return Spark's configuration; the user's settings override all others.
 
-    Raises :class:`..task.BuildFailed` when the connector cannot be had, or ``snapshots_spark_conf`` is
+    Raises :class:`..task.BuildFailed` if the connector is not available, or if ``snapshots_spark_conf`` is
     malformed.
     """
     where = settings.snapshots_spark_master
@@ -117,7 +137,7 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
 
 
 def _sql(settings: Settings, *, brief: bool) -> dict[str, str]:
-    """What is set in a session for one build, unless the user says otherwise."""
+    """Return the SQL settings of one build, without those that the user has set."""
     given = given_conf(settings.snapshots_spark_conf)
     return {
         name: value for name, value in (_SQL | _BRIEF_SQL if brief else _SQL).items() if name not in given
@@ -125,7 +145,7 @@ def _sql(settings: Settings, *, brief: bool) -> dict[str, str]:
 
 
 def given_conf(text: str) -> dict[str, str]:
-    """The pairs of ``NAME=VALUE NAME=VALUE``; a value with blanks stands in quotes."""
+    """Return the pairs of ``NAME=VALUE NAME=VALUE``; a value with spaces is quoted."""
     try:
         pairs = [word.partition("=") for word in shlex.split(text)]
     except ValueError as error:
@@ -137,7 +157,7 @@ def given_conf(text: str) -> dict[str, str]:
 
 
 def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
-    # By itself, a Spark on one machine gives up when a task fails once.
+    # By default, Spark on one machine fails when a task fails once.
     tried = f"{where[:-1]},{_TRIES}]" if where.endswith("]") and "," not in where and "[" in where else where
     return {
         "spark.master": tried,
@@ -145,7 +165,7 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
-        # What is exchanged stays on this machine, and compressing it takes longer than writing it.
+        # Shuffled data stays on this machine, and compressing it takes longer than writing it.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
@@ -156,7 +176,7 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
 
 
 def _set_environment(conf: Mapping[str, str]) -> None:
-    """What Spark reads before there is a session."""
+    """Set the environment variables that Spark reads before there is a session."""
     if "spark.pyspark.python" not in conf:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if conf["spark.master"].startswith("local"):
@@ -169,7 +189,7 @@ def _set_environment(conf: Mapping[str, str]) -> None:
 
 @contextmanager
 def _prepared(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session that may be used for other things before and after, with ``sql`` set in between."""
+    """Set ``sql`` in a session for the block, and restore its settings afterwards."""
     before = {name: session.conf.get(name) for name in sql}
     for name, value in sql.items():
         session.conf.set(name, value)
@@ -181,6 +201,6 @@ def _prepared(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSe
                 session.sparkContext.addPyFile(str(archive))
             yield session
     finally:
-        with suppress(Py4JError, OSError):  # where Spark was killed
+        with suppress(Py4JError, OSError):  # Spark was killed
             for name, earlier in before.items():
                 session.conf.set(name, earlier or "")

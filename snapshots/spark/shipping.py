@@ -1,10 +1,10 @@
-"""What Spark's executors need of this project: the files that their tasks import, in one archive.
+"""The archive of this project's files that the tasks of Spark's executors import.
 
-Besides, they need Python 3.11 or newer with msgspec, numpy, orjson, pyarrow and xxhash, and access to the
-snapshots' location. A build on a cluster hands the archive over by itself. It is not for ``--py-files``, by
-which the driver would find it in the place of the whole project.
+Executors also need Python 3.11 or newer with msgspec, numpy, orjson, pyarrow and xxhash, and access to the
+location of snapshots. A build on a cluster ships the archive by itself. Do not pass it with ``--py-files``:
+the driver would import it instead of the whole project.
 
-``python -m snapshots.spark.shipping`` lists what is in it; with an argument, that file is made, for images.
+``python -m snapshots.spark.shipping`` lists its files; with an argument, it writes the archive, for images.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+# The folder of the packages ``registry`` and ``snapshots``.
 SOURCES = Path(__file__).parent.parent.parent
-"""The folder of the packages ``registry`` and ``snapshots``."""
 ARCHIVE = "registrar-executors.zip"
 PACKAGES = ("registry", "snapshots")
 _ROOTS = "snapshots/spark/tasks"
@@ -24,7 +24,7 @@ _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 def py_files() -> list[str]:
-    """The files, by their paths below :data:`SOURCES`: the tasks' modules and all that these import."""
+    """Return the tasks' modules and all that they import, by their paths below :data:`SOURCES`."""
     waiting = sorted(path.relative_to(SOURCES).as_posix() for path in (SOURCES / _ROOTS).glob("*.py"))
     found = set(waiting)
     while waiting:
@@ -37,14 +37,14 @@ def py_files() -> list[str]:
 
 
 def write_archive(archive: Path) -> None:
-    """Write the archive; the same bytes for the same files."""
+    """Write the archive; the same files give the same bytes."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for path in py_files():
             out.writestr(zipfile.ZipInfo(path, _MOMENT), (SOURCES / path).read_bytes())
 
 
 def _imported(path: str) -> Iterator[str]:
-    """Our files that a file imports, at its top or inside a function."""
+    """Yield the files of this project that a file imports, at its top or inside a function."""
     for node in ast.walk(ast.parse((SOURCES / path).read_bytes())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

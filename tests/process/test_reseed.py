@@ -123,7 +123,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
 
     tried = run(kafka, topic, data, "--dry-run")
     assert tried.returncode == 0, tried.stderr
-    assert "does not exist; it would be made" in tried.stdout
+    assert "does not exist; it would be created" in tried.stdout
     assert not exists(kafka, topic)
 
     done = run(kafka, topic, data)

@@ -1,4 +1,4 @@
-"""The rows of a base that the fold of some owners' records may ask for."""
+"""The rows of a base that the fold of some owners' records may read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from registry.domain.rows import layout
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 
-from .base_parts import keys_of_part
-from .columns import KeysOf
+from .columns import KeysOf, keys_of_part
 from .folding import BASE_ROW
 
+# Tables that the fold only writes: deletions from them follow from the rows that they point to.
 NEVER_ASKED = (
     layout.ENCODED, layout.GUID, layout.ID, layout.REFERRER, layout.RESOURCE_ID, layout.RESOURCE_NAME,
 )  # fmt: skip
-"""Tables that the fold writes blindly: what is to go from them follows from the rows that they lead to."""
 _ROW = pa.schema([
     ("owner", pa.binary()), ("key", pa.binary()), ("offset", pa.int64()), ("ts", pa.int64()),
     ("value", pa.binary()),
@@ -27,23 +26,23 @@ _ROW = pa.schema([
 
 
 def may_be_asked(part: Part) -> bool:
-    """Whether a part has rows of tables that the fold reads."""
+    """Return whether a part has rows of tables that the fold reads."""
     table = part.first[:1]
     return table not in NEVER_ASKED or table != part.last[:1]
 
 
-class Wanted(NamedTuple):
-    """Which rows of which base."""
+class BaseQuery(NamedTuple):
+    """The owners whose rows of a base are needed."""
 
     uri: str
     base: str
     parts: tuple[Part, ...]
+    # Sorted.
     owners: tuple[bytes, ...]
-    """Sorted."""
 
 
-def pick(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From numbers of parts to the rows in them that belong to the owners, as the fold takes them."""
+def pick(wanted: BaseQuery, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn numbers of parts into their rows that belong to the owners, in the fold's format."""
     location = Location.parse(wanted.uri)
     for batch in batches:
         for number in batch.column(0).to_pylist():
@@ -54,9 +53,9 @@ def pick(wanted: Wanted, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 def rows_of(
     keys: pa.BinaryArray, values: Callable[[], pa.BinaryArray], owners: Sequence[bytes]
 ) -> list[tuple[bytes, bytes, bytes]]:
-    """Owner, key and value of the rows that belong to ``owners``, but for index rows.
+    """Return owner, key and value of the rows that belong to ``owners``, without index rows.
 
-    ``values`` is called if there are some.
+    ``values`` is called only if there are any.
     """
     found = list(_places_of(KeysOf(keys), owners))
     if not found:
@@ -79,7 +78,7 @@ def _places_of(keys: KeysOf, owners: Sequence[bytes]) -> Iterator[tuple[bytes, i
 
 
 def _versions_of(keys: KeysOf, begin: int, end: int, owners: Sequence[bytes]) -> Iterator[tuple[bytes, int]]:
-    # By far the largest table: owners are looked up in it, instead of it in the owners.
+    # By far the largest table: look up the owners in it rather than each row among the owners.
     first, last = keys[begin][1:], keys[end - 1][1:]
     start = max(0, bisect_left(owners, first) - 1)
     for index in range(start, bisect_left(owners, last)):

@@ -1,4 +1,4 @@
-"""Chunks: sorted runs of changes, cut small, as they travel from the tasks that fold to those that write."""
+"""Chunks: pieces of sorted runs of changes, on their way from tasks that fold to tasks that write."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from snapshots.format.parts import begins_part
 from .columns import Columns, KeysOf, columns_of, ordered, united
 from .tallying import Tally
 
+# Uncompressed bytes of a chunk's keys and values; the row that passes this bound is the last.
 CHUNK_BYTES = 256 << 10
-"""Of the keys and values of a chunk, before it is compressed; the row that passes it is the last."""
 _MERGE_BYTES = 8 << 20
 _CHANGE = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
+# Columns of a chunk in Spark, as :func:`table` writes them. ``begins`` and ``gone`` are the keys that begin a
+# part, of rows that are put and deleted.
 FIELDS = (
     "first binary, last binary, size bigint, begins array<binary>, gone array<binary>, data binary,"
     " tally binary"
 )
-"""Of a chunk in Spark, with which :func:`table` agrees. ``begins`` and ``gone``: the keys that begin a part,
-of rows that are put and deleted."""
 _TABLE = pa.schema([
     ("first", pa.binary()), ("last", pa.binary()), ("size", pa.int64()),
     ("begins", pa.list_(pa.binary())), ("gone", pa.list_(pa.binary())), ("data", pa.binary()),
@@ -33,7 +33,7 @@ _TABLE = pa.schema([
 
 
 class Chunk(NamedTuple):
-    """One chunk."""
+    """A piece of a sorted run of changes."""
 
     first: bytes
     last: bytes
@@ -41,12 +41,12 @@ class Chunk(NamedTuple):
     begins: list[bytes]
     gone: list[bytes]
     data: bytes
+    # Tally of all rows that the run puts, in its first chunk (see .tallying); empty in others.
     tally: bytes
-    """Of all that is put by the run that the chunk begins (:mod:`.tallying`); of other chunks, empty."""
 
 
 def chunks_of(changes: Mapping[bytes, bytes | None]) -> Iterator[Chunk]:
-    """The chunks of changes, which are a run, in the order of their keys."""
+    """Yield the chunks of a run of changes, in key order."""
     tally = Tally()
     tally.put_all(changes)
     told = tally.dumps()
@@ -71,7 +71,7 @@ def chunks_of(changes: Mapping[bytes, bytes | None]) -> Iterator[Chunk]:
 
 
 def table(chunk: Chunk) -> pa.RecordBatch:
-    """A chunk as Spark takes it."""
+    """Return a chunk in Spark's format."""
     return pa.record_batch(
         [pa.array([each], kind) for each, kind in zip(chunk, _TABLE.types, strict=True)], schema=_TABLE
     )
@@ -87,13 +87,13 @@ def _packed(columns: Columns) -> bytes:
 
 
 def unpacked(data: bytes) -> Columns:
-    """The changes of a chunk."""
+    """Return the changes of a chunk."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         return united([Columns(*batch.columns) for batch in reader])
 
 
 class _Run:
-    """What is left of a chunk."""
+    """The rest of a chunk."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -101,7 +101,7 @@ class _Run:
         self._at = 0
 
     def upto(self, bound: bytes | None) -> Columns:
-        """Take what comes before ``bound``."""
+        """Take the rows before ``bound``."""
         begin = self._at
         self._at = len(self._keys) if bound is None else bisect_left(self._keys, bound, begin)
         return self._columns.slice(begin, self._at)
@@ -112,10 +112,10 @@ class _Run:
 
 
 def merged(chunks: Iterable[tuple[bytes, bytes]], low: bytes, high: bytes | None) -> Iterator[Columns]:
-    """The changes from ``low`` up to ``high`` in key order, in batches.
+    """Yield the changes from ``low`` up to ``high`` in key order, in batches.
 
-    ``chunks``: first keys and data, ascending by first keys, with no key in two of them. In memory are
-    those that overlap at one key, and a little more.
+    ``chunks``: first keys and data, ascending by first keys, with no key in two of them. Only chunks that
+    overlap at one key, and a few more, are held in memory.
     """
     runs: list[_Run] = []
     held = 0

@@ -1,43 +1,46 @@
-"""Columns of keys and values, and parts made of them without touching each row.
+"""Columns of keys and values, and parts encoded from and read into them, without handling single rows.
 
-The parts are those that :func:`snapshots.format.parts.part_of` makes of the same rows, byte for byte.
+The parts are byte for byte those that :func:`snapshots.format.parts.part_of` makes of the same rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from snapshots.format.location import Location
 from snapshots.format.manifest import Part, part_name
 from snapshots.format.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart
+from snapshots.format.stored import UnusableSnapshot, read_part
 
+# Columns of a part.
 SCHEMA = pa.schema([pa.field(name, pa.binary(), nullable=False) for name in ("key", "value")])
-"""Of a part."""
 Put = Callable[[str, bytes], None]
+_T = TypeVar("_T")
 
 
 class Columns(NamedTuple):
-    """Rows, ascending by key. Among changes, a null instead of a value deletes the row."""
+    """Rows, ascending by key. In changes, a null value deletes the row."""
 
     keys: pa.BinaryArray
     values: pa.BinaryArray
 
     def slice(self, begin: int, end: int) -> Columns:
-        """The rows from ``begin`` up to ``end``, not copied."""
+        """Return the rows from ``begin`` up to ``end`` without copying them."""
         return Columns(self.keys.slice(begin, end - begin), self.values.slice(begin, end - begin))
 
     def ends(self) -> Any:
-        """The bytes of keys and values up to and with each row, as an array of integers."""
+        """Return the total bytes of keys and values up to and including each row, as an array."""
         return np.cumsum(_lengths(self.keys) + _lengths(self.values))
 
 
 def columns_of(rows: Mapping[bytes, bytes | None]) -> Columns:
-    """Rows or changes as columns, in their own order."""
+    """Return rows or changes as columns, in their own order."""
     return Columns(
         pa.array(rows.keys(), pa.binary(), size=len(rows)),
         pa.array(rows.values(), pa.binary(), size=len(rows)),
@@ -45,13 +48,13 @@ def columns_of(rows: Mapping[bytes, bytes | None]) -> Columns:
 
 
 def ordered(rows: Columns) -> Columns:
-    """The same in the order of their keys."""
+    """Return the rows in key order."""
     order = pc.sort_indices(rows.keys)
     return Columns(rows.keys.take(order), rows.values.take(order))
 
 
 def united(pieces: Sequence[Columns]) -> Columns:
-    """Pieces, one behind the other, in one."""
+    """Return several pieces joined into one."""
     if len(pieces) == 1:
         return pieces[0]
     keys, values = zip(*pieces, strict=True)
@@ -66,7 +69,7 @@ def _lengths(column: pa.BinaryArray) -> Any:
 
 
 class KeysOf:
-    """The keys of a column as a sequence, each made when it is asked for; to look a few up among many."""
+    """The keys of a column as a sequence that makes them on demand, for looking up a few among many."""
 
     def __init__(self, keys: pa.BinaryArray) -> None:
         _, offsets, content = keys.buffers()
@@ -86,7 +89,7 @@ class KeysOf:
 
 
 class ColumnWriter:
-    """Makes the parts of one run of rows, in which no key but the first one begins a part."""
+    """Writes the parts of one run of rows, in which no key but the first begins a part."""
 
     def __init__(self, put: Put) -> None:
         self._put = put
@@ -95,7 +98,7 @@ class ColumnWriter:
         self._bytes = 0
 
     def add(self, rows: Columns) -> None:
-        """Further rows."""
+        """Add rows."""
         ends, at, done = rows.ends(), 0, 0
         while at < len(rows.keys):
             if self._bytes >= RAW_BYTES_MAX:
@@ -116,14 +119,14 @@ class ColumnWriter:
         self._parts.append(Part(name, count, len(content), sha256, first, last))
 
     def finish(self) -> list[Part]:
-        """End the last part; all parts in key order."""
+        """End the last part; return all parts in key order."""
         if self._waiting:
             self._end_part()
         return self._parts
 
 
 def encoded(rows: Columns) -> bytes:
-    """The content of a part's file."""
+    """Return the content of a part's file."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, SCHEMA, options=options) as writer:
@@ -135,7 +138,7 @@ def encoded(rows: Columns) -> bytes:
 
 
 def _alone(column: pa.BinaryArray) -> pa.BinaryArray:
-    """The column without anything around it: of a slice, Arrow writes a few bytes more than it holds."""
+    """Return a copy of a slice's offsets and content: Arrow would write a few bytes around the slice too."""
     _, offsets, content = column.buffers()
     ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
     first, last = int(ends[0]), int(ends[-1])
@@ -153,12 +156,12 @@ def _batches(rows: Columns) -> Iterator[tuple[int, int]]:
 
 
 def read_columns(content: bytes) -> Columns:
-    """The rows of a part's file. Raises :class:`snapshots.format.parts.BadPart`."""
+    """Return the rows of a part's file. Raises :class:`snapshots.format.parts.BadPart`."""
     return united([Columns(*batch.columns) for batch in _read(content, SCHEMA)])
 
 
 def read_keys(content: bytes) -> pa.BinaryArray:
-    """Their keys alone: most of a part are values, which are not unpacked. Raises as :func:`read_columns`."""
+    """Return the keys of a part's file without decompressing the values. Raises as :func:`read_columns`."""
     return pa.concat_arrays([batch.column(0) for batch in _read(content, pa.schema([SCHEMA.field(0)]))])
 
 
@@ -173,3 +176,23 @@ def _read(content: bytes, wanted: pa.Schema) -> list[pa.RecordBatch]:
         raise BadPart(f"its columns are {table.schema.names}, not those of a part")
     batches: list[pa.RecordBatch] = table.to_batches()
     return batches
+
+
+def columns_of_part(location: Location, id: str, part: Part) -> Columns:
+    """Return the rows of a part. Raises as :func:`snapshots.format.stored.read_part`."""
+    return _checked(part, read_columns, read_part(location, id, part))
+
+
+def keys_of_part(
+    location: Location, id: str, part: Part
+) -> tuple[pa.BinaryArray, Callable[[], pa.BinaryArray]]:
+    """Return the keys of a part, and a function that decompresses the values. Both raise likewise."""
+    content = read_part(location, id, part)
+    return _checked(part, read_keys, content), lambda: _checked(part, read_columns, content).values
+
+
+def _checked(part: Part, reader: Callable[[bytes], _T], content: bytes) -> _T:
+    try:
+        return reader(content)
+    except BadPart as error:
+        raise UnusableSnapshot(f"{part.name} is damaged: {error}") from error

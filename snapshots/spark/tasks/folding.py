@@ -1,4 +1,4 @@
-"""Folding the records of owners, each over the rows that it had, into chunks of changes."""
+"""Grouping records by owner, and folding them over the owners' earlier rows into chunks of changes."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from registry.domain.fold.fold import apply_all
-from registry.domain.log_format.records import Record
+from registry.domain.fold.fold import apply_all, owner
+from registry.domain.log_format.records import DeleteSubjectKey, Record, UnreadableKey, decode_key
 from registry.domain.rows.memory_views import DictView, OverlayView
 
 from .chunks import chunks_of, table
 
+# Bytes of changes, roughly, that are sorted at once.
 FLUSH_BYTES = 32 << 20
-"""Of changes, by a rough count, that are sorted at once."""
+# The offset that marks a row of the base among records.
 BASE_ROW = -1
-"""The offset that marks a row of the base among records."""
-_ROUGHLY = 300
-"""Of what a record brings beside its value."""
+# Bytes of a record's changes besides its value, roughly.
+_OVERHEAD_BYTES = 300
+# First byte of a record's group: only the key's last record counts, or every one.
+LAST, EVERY = b"\0", b"\1"
+# Records of owners without rows that are folded at once.
 TOGETHER = 256
-"""Records of owners without rows that are folded at once."""
 _EMPTY = DictView()
 _OWNER = _OFFSET = itemgetter(0)
 
 Changes = dict[bytes, bytes | None]
-Said = tuple[bytes, int, int, bytes | None, bytes | None]
-"""Owner, offset, time, key and value of a record; or of a row, with :data:`BASE_ROW`."""
+# Owner, offset, time, key and value of a record; or of a row, with the offset BASE_ROW.
+OwnedRecord = tuple[bytes, int, int, bytes | None, bytes | None]
 
 
 def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From records, and rows of the base, all of an owner behind one another, to chunks.
+    """Turn records and rows of the base into chunks; those of one owner are adjacent.
 
     An owner's rows are held in memory.
     """
-    # What lies about in between has no cycles, and looking for some takes a fifth of the time.
+    # There are no reference cycles, and looking for some would take a fifth of the time.
     gc.disable()
     try:
         for changes in _changes(batches):
@@ -50,18 +52,18 @@ def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Changes]:
     changes: Changes = {}
     waiting: list[Record] = []
     size = 0
-    for _, said in groupby(_said(batches), key=_OWNER):
+    for _, group in groupby(_records(batches), key=_OWNER):
         records, base = [], []
-        for _, offset, ts, key, value in said:
+        for _, offset, ts, key, value in group:
             if offset == BASE_ROW:
                 base.append((key or b"", value or b""))
             else:
                 records.append(Record(offset, ts, key, value))
-                size += len(value or b"") + _ROUGHLY
+                size += len(value or b"") + _OVERHEAD_BYTES
         if base:
             _fold(records, DictView(base), changes)
         else:
-            # How owners lie among one another does not matter, and many at once take less time.
+            # The order of owners does not matter, and folding many at once takes less time.
             waiting += records
         if len(waiting) >= TOGETHER or size >= FLUSH_BYTES:
             _fold(waiting, _EMPTY, changes)
@@ -75,13 +77,29 @@ def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Changes]:
 
 
 def _fold(records: list[Record], base: DictView, changes: Changes) -> None:
-    """Add what whole owners' records change."""
+    """Add the changes of whole owners' records."""
     records.sort(key=_OFFSET)
     own: Changes = {}
     apply_all(OverlayView(base, own), records, own)
     changes.update(own)
 
 
-def _said(batches: Iterable[pa.RecordBatch]) -> Iterator[Said]:
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[OwnedRecord]:
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def group_of(key: bytes | None) -> bytes | None:
+    """Return ``LAST`` or ``EVERY``, followed by the owner; ``None`` for no key.
+
+    ``EVERY`` marks soft deletions of subjects: one of a lower version after one of a higher version takes
+    nothing back, so more than the key's last record counts, as far as the log still has it.
+    """
+    if key is None:
+        return None
+    key = bytes(key)
+    try:
+        every = isinstance(decode_key(key), DeleteSubjectKey)
+    except UnreadableKey:
+        every = False
+    return (EVERY if every else LAST) + owner(key)

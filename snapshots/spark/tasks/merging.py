@@ -1,4 +1,4 @@
-"""Laying changes over the rows of a base, both in key order; what nothing changes is not looked at."""
+"""Applying changes to the rows of a base, both in key order, without touching unchanged rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tallying import Tally
 
 
 def fresh(batches: Iterable[Columns]) -> Iterator[Columns]:
-    """The rows of changes where there were none."""
+    """Yield the rows that changes make of no rows."""
     for batch in batches:
         if batch.values.null_count:
             there = pc.is_valid(batch.values)
@@ -22,9 +22,9 @@ def fresh(batches: Iterable[Columns]) -> Iterator[Columns]:
 
 
 def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -> Iterator[Columns]:
-    """The rows of ``base`` with the changes, piece by piece; what goes of ``base`` is tallied.
+    """Yield the rows of ``base`` with the changes, piece by piece; rows that leave ``base`` are tallied.
 
-    None of the pieces of ``base`` is empty.
+    The pieces of ``base`` must not be empty.
     """
     changes = _Changes(batches)
     for piece in base:
@@ -37,7 +37,7 @@ def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -
 
 
 class _Changes:
-    """Changes one by one, with a look ahead."""
+    """Changes one by one, with a lookahead."""
 
     def __init__(self, batches: Iterable[Columns]) -> None:
         self._batches = iter(batches)
@@ -45,7 +45,7 @@ class _Changes:
         self._at = 0
 
     def upto(self, last: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-        """Those up to and with the key ``last``."""
+        """Yield the changes up to and including the key ``last``."""
         while self._fill():
             if self._rows[self._at][0] > last:
                 return
@@ -53,7 +53,7 @@ class _Changes:
             yield self._rows[self._at - 1]
 
     def rest(self) -> Iterator[Columns]:
-        """All others."""
+        """Yield all other changes."""
         if self._at < len(self._rows):
             yield columns_of(dict(self._rows[self._at :]))
         yield from self._batches
@@ -69,7 +69,7 @@ class _Changes:
 
 
 class _Splice:
-    """One piece of the base while changes are laid over it."""
+    """One piece of the base while changes are applied to it."""
 
     def __init__(self, piece: Columns, tally: Tally) -> None:
         self._piece, self._tally = piece, tally
@@ -88,7 +88,7 @@ class _Splice:
             self._new[key] = value
 
     def _keep(self, upto: int) -> None:
-        """Rows of the base stay, from where it stands."""
+        """Keep the rows of the base from the current one up to ``upto``."""
         if upto == self._at:
             return
         self._write_new()

@@ -1,4 +1,4 @@
-"""Writing the parts of ranges of keys: the base's rows in them, if there is a base, with their changes."""
+"""Writing the parts of ranges of keys: the base's rows, if there is a base, with their changes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 from snapshots.format.stored import read_part
 
-from .base_parts import columns_of_part
 from .chunks import merged
-from .columns import Columns, ColumnWriter, KeysOf
+from .columns import Columns, ColumnWriter, KeysOf, columns_of_part
 from .merging import fresh, spliced
 from .tallying import Tally
 
@@ -26,47 +25,47 @@ FIELDS = "answer binary"
 
 
 class Unit(NamedTuple):
-    """Keys from ``low`` up to ``high``, which both begin a part in the snapshot that is made."""
+    """Keys from ``low`` up to ``high``, which both begin a part in the new snapshot."""
 
     low: bytes
+    # ``None`` for the end.
     high: bytes | None
-    """``None``: to the end."""
+    # Parts of the base that have such keys.
     parts: tuple[Part, ...]
-    """Of the base, as far as they have such keys."""
+    # Bytes to write, roughly.
     weight: int
-    """Roughly, bytes to write."""
 
 
+# Adjacent units, written by one task.
 Range = tuple[Unit, ...]
-"""Units behind one another, written by one task."""
 
 
 class Plan(NamedTuple):
-    """What all tasks that write need to know."""
+    """The plan that all writing tasks share."""
 
     uri: str
     id: str
+    # Id of the base; empty for none.
     base: str
-    """Id of the base, if there is one."""
     ranges: tuple[Range, ...]
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What was written of a range."""
+class WrittenRange(msgspec.Struct, frozen=True):
+    """The parts of a range."""
 
     parts: list[Part]
+    # Tally of the base's rows that were removed or replaced.
     gone: bytes
-    """The tally of the base's rows that are not there any more, or are others."""
 
 
-decode = msgspec.msgpack.Decoder(Answer).decode
+decode = msgspec.msgpack.Decoder(WrittenRange).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def write(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From (number of a range, first key and data of a chunk), sorted, to answers.
+    """Write ranges, given as sorted lines of range number, and first key and data of a chunk.
 
-    A range without chunks has a line without data. It may be done again: the files are the same.
+    A range without chunks has one line without data. Repeatable: the files are the same.
     """
     location = Location.parse(plan.uri)
     for number, lines in groupby(_lines(batches), key=itemgetter(0)):
@@ -82,7 +81,7 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, byte
 
 def write_range(
     location: Location, plan: Plan, units: Range, chunks: Iterable[tuple[bytes, bytes]]
-) -> Answer:
+) -> WrittenRange:
     """Write the parts of one range; ``chunks`` as for :func:`.chunks.merged`."""
     changes = _Feed(merged(chunks, units[0].low, units[-1].high))
     tally = Tally()
@@ -94,7 +93,7 @@ def write_range(
             parts += _merge(location, plan, unit, _chained(first, ahead), tally)
         else:
             parts += (_copy(location, plan, part) for part in unit.parts)
-    return Answer(parts, tally.dumps())
+    return WrittenRange(parts, tally.dumps())
 
 
 def _chained(first: Sequence[Columns], others: Iterable[Columns]) -> Iterator[Columns]:
@@ -103,7 +102,7 @@ def _chained(first: Sequence[Columns], others: Iterable[Columns]) -> Iterator[Co
 
 
 def _whole(unit: Unit) -> bool:
-    """Whether the parts lie within the unit, so that without changes they stay as they are."""
+    """Return whether the parts lie within the unit, so that without changes they stay as they are."""
     inside = (unit.low <= part.first and (unit.high is None or part.last < unit.high) for part in unit.parts)
     return all(inside)
 
@@ -134,14 +133,14 @@ def _clipped(location: Location, plan: Plan, unit: Unit) -> Iterator[Columns]:
 
 
 class _Feed:
-    """Changes in batches, to be taken up to one key after another; what was not taken is passed over."""
+    """Changes in batches, taken up to one key after another; changes that are not taken are skipped."""
 
     def __init__(self, batches: Iterator[Columns]) -> None:
         self._batches = batches
         self._left: Columns | None = None
 
     def upto(self, high: bytes | None) -> Iterator[Columns]:
-        """The changes before ``high`` that are still to come."""
+        """Yield the remaining changes before ``high``."""
         while (batch := self._next()) is not None:
             end = len(batch.keys) if high is None else bisect_left(KeysOf(batch.keys), high)
             if end < len(batch.keys):

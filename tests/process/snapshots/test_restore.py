@@ -130,7 +130,7 @@ def test_trying_only_writes_nothing(tmp_path: Path) -> None:
     made(tmp_path, many(10))
     tried = run(tmp_path / "new", tmp_path / "snapshots", "--dry-run")
     assert tried.returncode == 0, tried.stderr
-    assert "does not exist; it would be made" in tried.stdout
+    assert "does not exist; it would be created" in tried.stdout
     assert not (tmp_path / "new" / "log").exists()
 
 

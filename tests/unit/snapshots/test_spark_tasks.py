@@ -25,8 +25,8 @@ from snapshots.format.manifest import Part
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import WrittenRows, merge_runs, write_run
 from snapshots.spark import shipping
-from snapshots.spark.ranges import ChunkSeen, plan_ranges
-from snapshots.spark.tasks import base_rows, chunks, columns, folding, grouping, tallying, writing
+from snapshots.spark.ranges import ChunkSummary, plan_ranges
+from snapshots.spark.tasks import base_rows, chunks, columns, folding, tallying, writing
 from tests.unit.random_logs import fold, logs, rows_of
 
 MASK, BOUND, BATCH = 3, 600, 3
@@ -119,7 +119,7 @@ def _by_tasks(
     owners = tuple(sorted({each[0] for each in said}))
     if base.parts:
         asked = [number for number, part in enumerate(base.parts) if base_rows.may_be_asked(part)]
-        wish = base_rows.Wanted(location.uri, "base", tuple(base.parts), owners)
+        wish = base_rows.BaseQuery(location.uri, "base", tuple(base.parts), owners)
         numbers = pa.record_batch([pa.array(asked, pa.int64())], names=["id"])
         for batch in base_rows.pick(wish, [numbers]):
             said += [(own, offset, ts, key, value) for own, key, offset, ts, value in _tuples(batch)]
@@ -128,7 +128,7 @@ def _by_tasks(
         mine = [each for each in said if hash(each[0]) % partitions == number]
         mine.sort(key=itemgetter(0))
         found += [chunks.Chunk(*_tuples(batch)[0]) for batch in folding.fold(_batches(mine))]
-    seen = [ChunkSeen(chunk.first, chunk.size, chunk.begins, chunk.gone) for chunk in found]
+    seen = [ChunkSummary(chunk.first, chunk.size, chunk.begins, chunk.gone) for chunk in found]
     plan = writing.Plan(location.uri, id, "base", plan_ranges(seen, base.parts, wanted))
     lines: list[Any] = []
     for number, units in enumerate(plan.ranges):
@@ -153,8 +153,8 @@ def _counting(log: list[Record]) -> list[Record]:
     """The records that count, as the JVM finds them."""
     last: dict[Any, Record] = {}
     for record in log:
-        group = grouping.group_of(record.key) or grouping.LAST
-        last[record.key, record.offset if group.startswith(grouping.EVERY) else -1] = record
+        group = folding.group_of(record.key) or folding.LAST
+        last[record.key, record.offset if group.startswith(folding.EVERY) else -1] = record
     return list(last.values())
 
 
@@ -206,7 +206,7 @@ def test_the_fold_never_asks_for_index_rows(log: list[Record]) -> None:
 @given(st.lists(some_rows.filter(bool), max_size=3), st.integers(1, 9))
 def test_every_key_is_in_one_range(runs: list[list[parts.Row]], wanted: int) -> None:
     made = [chunk for run in runs for chunk in chunks.chunks_of(dict(run))]
-    seen = [ChunkSeen(each.first, each.size, each.begins, each.gone) for each in made]
+    seen = [ChunkSummary(each.first, each.size, each.begins, each.gone) for each in made]
     ranges = plan_ranges(seen, (), wanted)
     units = [unit for each in ranges for unit in each]
     assert all(ranges)
@@ -221,7 +221,7 @@ def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
     written = write_run(location, "base", [[(b"Va\0", b"1")]])
     part = written.parts[0]
     location.write(f"base/{part.name}", location.read(f"base/{part.name}")[:-1] + b"!")
-    wish = base_rows.Wanted(location.uri, "base", tuple(written.parts), ())
+    wish = base_rows.BaseQuery(location.uri, "base", tuple(written.parts), ())
     numbers = pa.record_batch([pa.array([0], pa.int64())], names=["id"])
     with pytest.raises(UnusableSnapshot, match="damaged"):
         list(base_rows.pick(wish, [numbers]))
