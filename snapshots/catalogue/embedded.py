@@ -127,7 +127,7 @@ class EmbeddedCatalogue:
             if id not in self._reported:
                 self._reported.add(id)
                 _log.warning(
-                    "ignoring the file %s, which is not a catalogue entry: %s",
+                    "ignoring the file %s of the catalogue: %s",
                     self._folder / (id + _ENTRY),
                     error,
                 )

@@ -221,7 +221,7 @@ def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Pa
     assert 0 < there < COUNT
     done = run(kafka, topic, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert f"holds {there} of these records from a reseed that was interrupted" in done.stdout
+    assert f"holds {there} of these records from an interrupted reseed" in done.stdout
     with closing(opened(kafka, topic)) as log:
         assert log.query_end(30) == COUNT + 1
         assert list(reseed.differences(rows, kept_in(log))) == []

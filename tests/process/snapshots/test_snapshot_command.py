@@ -78,7 +78,7 @@ def test_a_bare_location_is_listed_and_verified_without_any_cluster(data: Path, 
     ("words", "why"),
     [
         (["build", "--offset", "21"], "ends at 20"),
-        (["build", "--offset", "-1"], "no offset"),
+        (["build", "--offset", "-1"], "not an offset"),
         (["build", "--snapshots", "ftp://x/y"], "begins with"),
         (["build", "--request", "nobody"], "nobody"),
         (["verify"], "there is no snapshot"),
