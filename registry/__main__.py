@@ -14,8 +14,8 @@ from .commands import schemas, snapshot
 from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
 from .config.setting_types import SWITCH
 
+# A command: takes the settings and its own options, and returns the exit code.
 Run = Callable[[Loaded, dict[str, Any]], int]
-"""A command: takes the settings and its own options, gives the exit code."""
 
 _ABOUT = """\
 A schema registry that speaks Confluent's REST API, so that producers and consumers need no change.
@@ -45,9 +45,9 @@ _GROUPS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command in ``arguments`` (default: the process's own).
+    """Run the command in ``arguments`` (default: the process' own); return the exit code.
 
-    The exit code is 0, 1 when settings or the start were refused, 2 when the command line makes no sense.
+    It is 1 if settings or the start were rejected, 2 for an invalid command line.
     """
     given = vars(_parser().parse_args(arguments))
     run: Run = given.pop("run")
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(loaded: Loaded, options: dict[str, Any]) -> int:
-    # Imported late: the other commands need no server, and say what is wrong without one.
+    # Imported late: other commands need no server.
     from .supervisor import serve  # noqa: PLC0415
 
     return serve(loaded.settings)

@@ -1,7 +1,7 @@
-"""The parent of all processes: starts a node and its readers, starts dead ones again, stops all in order.
+"""The parent process: starts a node and its readers, restarts those that die, stops all in order.
 
 It does nothing else, so that nothing else can bring it down. A child that refuses to start, because its data
-are damaged or its port is taken, would refuse again: then all ends with the child's words.
+are damaged or its port is taken, would refuse again: then everything ends with the child's message.
 """
 
 from __future__ import annotations
@@ -29,37 +29,38 @@ from .processes.parent_channel import REFUSED
 from .processes.runtime_folder import runtime_folder
 from .processes.sockets import listen
 
+# Together less than the five seconds in which everything has to stop.
 STOP_READERS_S = 3.0
 STOP_NODE_S = 1.7
-"""Together less than the five seconds in which everything has stopped."""
+# Pauses before a restart, by the number of failures in a row; a child that ran for long has none.
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 30.0
-_FIRST_TRIES_MAX = 5
-"""A child that has never begun to listen is not started more often: it will not learn to."""
+# Starts of a child that has never begun to listen.
+_FIRST_STARTS_MAX = 5
 _SOCKET_PATH_BYTES_MAX = 104
 
 _log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings) -> int:
-    """Run until a signal; the exit code. What refuses the start is printed on standard error."""
+    """Run until a signal; return the exit code. Reasons against starting are printed on standard error."""
     start_logging(settings.log_level, settings.log_format, "parent")
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         reserved = _reserve(settings)
-    except _Refused as error:
+    except _StartRefused as error:
         return _refuse(str(error))
     except OSError as error:
-        return _refuse(f"the folder {settings.data} cannot be used: {error.strerror or error}")
+        return _refuse(f"cannot use the folder {settings.data}: {error.strerror or error}")
     try:
         with runtime_folder() as folder, reserved:
             return asyncio.run(_Supervisor(settings, _endpoint(folder)).run())
-    except _Refused as error:
+    except _StartRefused as error:
         return _refuse(str(error))
 
 
-class _Refused(Exception):
-    """The start is refused; the text is for the user."""
+class _StartRefused(Exception):
+    """The registry cannot start; the text is for the user."""
 
 
 def _refuse(reason: str) -> int:
@@ -68,32 +69,31 @@ def _refuse(reason: str) -> int:
 
 
 def _reserve(settings: Settings) -> socket.socket:
-    """Keep the port for this parent's children; raises when anybody else has it.
+    """Reserve the port for this parent's children; raise if another process has it.
 
-    A shared port could be joined by any process of the same user: so it is bound alone first, which fails
-    when somebody listens, and then held by a socket that never listens.
+    Any process of the same user could join a shared port. So the port is first bound exclusively, which fails
+    if another process listens, and then held by a socket that never listens.
     """
     try:
         listen(settings.host, settings.port, shared=False).close()
         return listen(settings.host, settings.port, shared=True)
     except OSError as error:
-        raise _Refused(f"cannot listen on {settings.listen}: {error.strerror or error}") from error
+        raise _StartRefused(f"cannot listen on {settings.listen}: {error.strerror or error}") from error
 
 
 def _endpoint(folder: Path) -> Path:
     path = folder / "node.sock"
     if len(os.fsencode(path)) > _SOCKET_PATH_BYTES_MAX:
-        raise _Refused(f"the path {path} is too long for a socket; set TMPDIR to a shorter one")
+        raise _StartRefused(f"the path {path} is too long for a socket; set TMPDIR to a shorter one")
     return path
 
 
 class _Child:
-    """One process, over all its lives."""
+    """One process, with all its restarts."""
 
-    def __init__(self, kind: str, module: str, given: bytes, began: Callable[[], None]) -> None:
+    def __init__(self, kind: str, module: str, given: bytes, on_listening: Callable[[], None]) -> None:
         self.kind = kind
-        self.began = began
-        """Called whenever it has begun to listen."""
+        self.on_listening = on_listening
         self.restarts = 0
         self.lived_s = 0.0
         self.refused = ""
@@ -102,10 +102,10 @@ class _Child:
         self.process: asyncio.subprocess.Process | None = None
         self._module = module
         self._given = given
-        self._line: socket.socket | None = None
+        self._channel: socket.socket | None = None
 
-    async def live(self) -> int:
-        """Start it and wait for its end; the exit code."""
+    async def run(self) -> int:
+        """Start it and wait for its end; return the exit code."""
         ours, theirs = socket.socketpair()
         began = time.monotonic()
         with theirs:
@@ -115,48 +115,48 @@ class _Child:
             )
         ours.setblocking(True)
         ours.sendall(len(self._given).to_bytes(4, "big") + self._given)
-        self._line = ours
+        self._channel = ours
         reader, writer = await asyncio.open_connection(sock=ours)
         try:
             async for line in reader:
-                self._heard(orjson.loads(line))
+                self._on_message(orjson.loads(line))
         except (OSError, ValueError):
             pass
         code = await self.process.wait()
         writer.close()
-        self._line = None
+        self._channel = None
         self.lived_s = time.monotonic() - began
         return code
 
-    def _heard(self, said: dict[str, Any]) -> None:
-        self.refused = said.get("refused", self.refused)
-        if said.get("listening"):
+    def _on_message(self, message: dict[str, Any]) -> None:
+        self.refused = message.get("refused", self.refused)
+        if message.get("listening"):
             self.listening.set()
-            self.began()
-        if said.get("ready"):
+            self.on_listening()
+        if message.get("ready"):
             self.ready.set()
 
-    def tell(self, **fact: Any) -> None:
-        """Tell the child something; one that is gone hears nothing."""
-        if self._line is not None:
+    def send(self, **message: Any) -> None:
+        """Send the child a message, unless it has ended."""
+        if self._channel is not None:
             with contextlib.suppress(OSError):
-                self._line.send(orjson.dumps(fact) + b"\n")
+                self._channel.send(orjson.dumps(message) + b"\n")
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
 
 
 class _Supervisor:
-    """Keeps the children alive until it is told to stop."""
+    """Keeps the children running until a signal."""
 
     def __init__(self, settings: Settings, endpoint: Path) -> None:
         self._settings = settings
         given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
-        self._node = _Child("node", "registry.node.main", given, self._tell_restarts)
+        self._node = _Child("node", "registry.node.main", given, self._send_restarts)
         self._readers = [
-            _Child("reader", "registry.reader.main", given, self._tell_restarts)
+            _Child("reader", "registry.reader.main", given, self._send_restarts)
             for _ in range(settings.readers)
         ]
         self._keepers: dict[_Child, asyncio.Task[None]] = {}
@@ -165,7 +165,7 @@ class _Supervisor:
         self._refused = ""
 
     async def run(self) -> int:
-        """Until a signal, or until a child refuses to start."""
+        """Run until a signal, or until a child refuses to start; return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._signalled)
@@ -189,7 +189,7 @@ class _Supervisor:
     async def _keep(self, child: _Child) -> None:
         failures = 0
         while not self._stopping.is_set():
-            code = await child.live()
+            code = await child.run()
             if self._stopping.is_set():
                 return
             if code == REFUSED:
@@ -197,15 +197,15 @@ class _Supervisor:
                 self._stopping.set()
                 return
             failures = 0 if child.lived_s > _STEADY_S else failures + 1
-            if failures >= _FIRST_TRIES_MAX and not child.listening.is_set():
+            if failures >= _FIRST_STARTS_MAX and not child.listening.is_set():
                 how = f"{failures} times before it could serve ({_how(code)})"
-                self._refused = f"the {child.kind} has ended {how}"
+                self._refused = f"the {child.kind} ended {how}"
                 if -code == signal.SIGBUS:
                     self._refused += f"; there may be no room left on the disk under {self._settings.data}"
                 self._stopping.set()
                 return
             pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
-            _log.error("the %s has ended (%s); starting it again in %g s", child.kind, _how(code), pause_s)
+            _log.error("the %s ended (%s); restarting it in %g s", child.kind, _how(code), pause_s)
             child.restarts += 1
             try:
                 async with asyncio.timeout(pause_s):
@@ -213,23 +213,23 @@ class _Supervisor:
             except TimeoutError:
                 pass
 
-    def _tell_restarts(self) -> None:
+    def _send_restarts(self) -> None:
         counts = {"node": self._node.restarts, "reader": sum(each.restarts for each in self._readers)}
-        self._node.tell(restarts=counts)
+        self._node.send(restarts=counts)
 
     async def _stop(self) -> None:
-        """Readers first: they finish what is under way, for which they need the node.
+        """Stop the readers first: they need the node to finish their requests.
 
-        Writing goes to another node at once, so that no client waits for it while this one stops.
+        The node resigns as primary at once, so that writes do not wait until it has stopped.
         """
-        self._node.tell(resign=True)
+        self._node.send(resign=True)
         await self._end(self._readers, STOP_READERS_S)
         await self._end([self._node], STOP_NODE_S if self._readers else STOP_READERS_S + STOP_NODE_S)
 
     async def _end(self, children: Iterable[_Child], timeout_s: float) -> None:
         keepers = []
         for child in children:
-            child.tell(stop=True)
+            child.send(stop=True)
             keepers.append(self._keepers[child])
         if not keepers:
             return

@@ -1,4 +1,4 @@
-"""Log lines on standard error: for people, or one JSON object a line for machines."""
+"""Log lines on standard error: text for people, or a JSON object per line for machines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 import orjson
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# Libraries say what they do; only their warnings are ours to print. kazoo and aiokafka warn at each try to
-# connect: who uses them says so once.
+# Only warnings of libraries are printed; those of kazoo and aiokafka repeat with every attempt to connect,
+# which their users here log once.
 _LIBRARIES = {
     "asyncio": logging.WARNING,
     "httpx": logging.WARNING,
@@ -19,12 +19,12 @@ _LIBRARIES = {
     "aiokafka": logging.ERROR,
     "kazoo": logging.ERROR,
 }
+# The logger of the access log.
 ACCESS = "registry.access"
-"""The logger that gets one line for each request, if that is wanted."""
-# C0 and C1 controls and Unicode's line breaks: clients choose parts of log lines, and terminals obey these.
+# C0 and C1 controls and Unicode line breaks: clients control parts of log lines, and terminals obey these.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROLS_IN_TRACES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tabs and line feeds
-_CONTROLS_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")  # orjson escapes the others itself
+_CONTROLS_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")  # orjson escapes the others
 
 
 def _escaped(control: re.Match[str]) -> str:
@@ -40,7 +40,7 @@ class ConsoleFormat(logging.Formatter):
         self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and after it the trace of an exception."""
+        """Return the line, followed by an exception's traceback."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         text = f"{moment}.{record.msecs:03.0f} {record.levelname.lower():<7} {self._process:<9} "
         text += _CONTROLS.sub(_escaped, record.getMessage())
@@ -50,14 +50,14 @@ class ConsoleFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """One JSON object a line: time, level, process, message, what the call gave, and an exception's trace."""
+    """Lines of one JSON object: time, level, process, message, the call's fields, and a traceback."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
         self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {
             "ts": f"{moment}.{record.msecs:03.0f}Z",
@@ -73,7 +73,7 @@ class JsonFormat(logging.Formatter):
 
 
 def start_logging(level: str, style: str, process: str) -> None:
-    """Send this process's log lines to standard error. ``process`` is how it is called in them."""
+    """Send this process' log lines to standard error; ``process`` is its name in them."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormat(process) if style == "json" else ConsoleFormat(process))
     root = logging.getLogger()
@@ -84,7 +84,7 @@ def start_logging(level: str, style: str, process: str) -> None:
 
 
 def log_request(method: str, target: str, status: int, seconds: float, size: int) -> None:
-    """The access log's line for one request."""
+    """Write the access log's line for one request."""
     fields = {
         "method": method,
         "target": target,

@@ -1,8 +1,8 @@
-"""Metrics: each process counts for itself, and the node adds all of its host's processes up when it is asked.
+"""Metrics: each process counts for itself, and the node sums up all processes of its host on demand.
 
-Counting is a dictionary's increment, because it happens on the path of every request; Prometheus' library
-only prints (:mod:`.printing`). What a process that has ended counted stays in the sums, so that counters
-never fall while the node lives.
+Counting is the increment of a dictionary's value, because it happens in every request; Prometheus' library
+only prints (:mod:`.printing`). The counts of a process that has ended stay in the sums, so that counters
+never fall while the node runs.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .requests import Series, Tally
 
 
 class Processes:
-    """The tallies of a host's processes, added up."""
+    """Sums of the tallies of a host's processes."""
 
     def __init__(self) -> None:
         self._living: dict[int, Tally] = {}
         self._ended: dict[tuple[str, str, int], Series] = {}
 
     def report(self, process: int, tally: Tally) -> None:
-        """The newest tally of a process, under any number that is its own."""
+        """Store the newest tally of a process, under a number of its own."""
         self._living[process] = tally
 
     def ended(self, process: int) -> None:
-        """A process is gone; its counts stay."""
+        """Note that a process has ended; its counts stay."""
         tally = self._living.pop(process, None)
         if tally is not None:
             add_up(self._ended, tally.requests)
 
     def total(self) -> Tally:
-        """The sum over all processes; of what they waited, the most."""
+        """Return the sums over all processes, and the longest lag."""
         sums: dict[tuple[str, str, int], Series] = {}
         add_up(sums, self._ended.values())
         for tally in self._living.values():
@@ -44,7 +44,7 @@ class Processes:
 
 
 def add_up(sums: dict[tuple[str, str, int], Series], series: Iterable[Series]) -> None:
-    """Add further series to ``sums``, which are by method, route and status."""
+    """Add series to ``sums``, by method, route and status."""
     for each in series:
         key = (each.method, each.route, each.status)
         found = sums.get(key)
@@ -57,7 +57,7 @@ def add_up(sums: dict[tuple[str, str, int], Series], series: Iterable[Series]) -
 
 
 class Gauge(NamedTuple):
-    """A value of the node's that goes up and down, or, as a counter, only up."""
+    """A gauge of the node; or, with ``counter``, a counter."""
 
     name: str
     help: str

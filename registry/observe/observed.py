@@ -1,4 +1,4 @@
-"""What a serving process notes of each request."""
+"""Counting and logging each request of a serving process."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .requests import Requests, Tally
 _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")}
 
 
-class Asked(Protocol):
-    """What is noted of a request itself."""
+class RequestLine(Protocol):
+    """The part of a request that is counted and logged."""
 
     @property
     def method(self) -> bytes:
-        """As it was sent."""
+        """Method, as it was sent."""
         ...
 
     @property
@@ -25,14 +25,16 @@ class Asked(Protocol):
 
 
 class Observed:
-    """Called with every answer: counts, and writes the access log where it is wanted."""
+    """Called with every answer: counts it, and writes the access log if enabled."""
 
     def __init__(self, *, access_log: bool) -> None:
         self._requests = Requests()
         self._access_log = access_log
 
-    def __call__(self, request: Asked | None, status: int, seconds: float, size: int, route: str) -> None:
-        """One answer; ``request`` is missing when it could not be read."""
+    def __call__(
+        self, request: RequestLine | None, status: int, seconds: float, size: int, route: str
+    ) -> None:
+        """Count one answer; ``request`` is ``None`` if it could not be parsed."""
         method = "none" if request is None else _METHODS.get(request.method, "other")
         self._requests.add(method, route or "none", status, seconds)
         if self._access_log:
@@ -40,5 +42,5 @@ class Observed:
             log_request(method, target, status, seconds, size)
 
     def tally(self, connections: int, lag_s: float = 0.0) -> Tally:
-        """What was counted so far, with what else is told of the process."""
+        """Return the counts so far."""
         return self._requests.tally(connections, lag_s)

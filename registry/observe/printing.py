@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, by its library; loaded when metrics are first asked for."""
+"""Metrics in Prometheus' text format, by its library; imported when metrics are first requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .requests import BOUNDS_S, Series, Tally
 
 
 def text(total: Tally, gauges: Iterable[Gauge]) -> bytes:
-    """Everything in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Printed([*_of_requests(total), *_of_gauges(gauges)]))
     return generate_latest(registry)
@@ -26,7 +26,7 @@ class _Printed(Collector):
         self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """What was put together before."""
+        """Yield the given metrics."""
         yield from self._metrics
 
 

@@ -1,4 +1,4 @@
-"""What one process counts, for itself, on the path of every request: a dictionary's increment."""
+"""Counts of one process' requests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Series(msgspec.Struct, array_like=True):
     status: int
     count: int
     seconds: float
+    # Number of requests by duration, not cumulative: up to each of BOUNDS_S, and longer.
     buckets: list[int]
-    """How many took at most each of :data:`BOUNDS_S`, not cumulative; the last: longer."""
 
 
 class Tally(msgspec.Struct, array_like=True):
-    """What one process has counted since it started."""
+    """The counts of one process since its start."""
 
     requests: list[Series]
+    # Open connections.
     connections: int = 0
-    """Open now."""
+    # Recent lag of its event loop; see .pulse.Pulse.
     lag_s: float = 0.0
-    """How late its event loop was of late; see :class:`.pulse.Pulse`."""
 
 
 class Requests:
@@ -40,7 +40,7 @@ class Requests:
         self._series: dict[tuple[str, str, int], Series] = {}
 
     def add(self, method: str, route: str, status: int, seconds: float) -> None:
-        """One request."""
+        """Count one request."""
         key = (method, route, status)
         series = self._series.get(key)
         if series is None:
@@ -50,11 +50,11 @@ class Requests:
         series.buckets[bisect_left(BOUNDS_S, seconds)] += 1
 
     def _new(self, key: tuple[str, str, int]) -> Series:
-        # Clients choose methods and statuses follow them; what they can make us remember is bounded.
+        # Clients choose methods, and thereby statuses, so the number of series must be bounded.
         if len(self._series) >= _SERIES_MAX:
             key = (_OTHER, _OTHER, 0)
         return self._series.setdefault(key, Series(*key, 0, 0.0, [0] * (len(BOUNDS_S) + 1)))
 
     def tally(self, connections: int = 0, lag_s: float = 0.0) -> Tally:
-        """All counts so far."""
+        """Return all counts so far."""
         return Tally(list(self._series.values()), connections, lag_s)

@@ -1,4 +1,4 @@
-"""Log lines that may repeat with every request, at most one a second."""
+"""Log lines that could repeat with every request, limited to one a second."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 
-# At least so long between two lines.
+# Interval between two lines, at least.
 EVERY_S = 1.0
 
 
 class Throttled:
-    """Passes one error a second to ``logger``, with the number of those that were left out before it.
+    """Passes one error a second to ``logger``, with the number of errors skipped before it.
 
-    Any thread may call. ``clock`` runs evenly, in seconds.
+    Any thread may call. ``clock`` is monotonic, in seconds.
     """
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:

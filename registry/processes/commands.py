@@ -1,4 +1,4 @@
-"""Running a module of ours in a process of its own."""
+"""Running a module of this project in another process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-# glibc's allocator, which reads these when a process starts; others ignore them. Threads share two heaps, and
-# blocks of a mebibyte and more go back to the system when they are freed. By default it keeps what large
-# requests took, in a heap for each thread.
+# Read by glibc's allocator when a process starts. Threads share two heaps, and freed blocks of a mebibyte and
+# more return to the system. By default, the memory of large requests stays in a heap for each thread.
 _ALLOCATOR = {
     "MALLOC_ARENA_MAX": "2",
     "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
@@ -18,10 +17,10 @@ _ALLOCATOR = {
 
 
 def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Command and environment that run a module of ours in this interpreter, wherever the package lies.
+    """Return command and environment that run a module in this interpreter.
 
-    What the environment says of the allocator already stays.
-    The working directory is left out (``-P``): a folder there that is named as one of ours must not be run.
+    Settings of the allocator in the present environment are kept. ``-P`` keeps a module of the same name in
+    the working directory from being run instead.
     """
     environment = {**_ALLOCATOR, **os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), environment.get("PYTHONPATH"))))

@@ -1,4 +1,4 @@
-"""Folders of which one process at a time is the owner, and renames in them that outlast a power cut."""
+"""Lock files, and writing files so that they survive a power failure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 from pathlib import Path
 
 
-class Held(Exception):
+class LockHeld(Exception):
     """Another process holds the lock; the text is its id."""
 
 
 def hold(file: Path) -> int:
-    """Hold the lock ``file`` until the process ends or the descriptor that is returned is closed.
+    """Hold the lock ``file`` until the process ends or the returned descriptor is closed.
 
-    Raises :class:`Held`, and :class:`OSError` when there can be no such file.
+    Raises :class:`LockHeld`, and :class:`OSError` if the file cannot be created.
     """
     fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -22,16 +22,16 @@ def hold(file: Path) -> int:
     except OSError as error:
         pid = os.read(fd, 32).decode(errors="replace").strip()
         os.close(fd)
-        raise Held(pid or "unknown") from error
+        raise LockHeld(pid or "unknown") from error
     os.truncate(fd, 0)
     os.pwrite(fd, b"%d\n" % os.getpid(), 0)
     return fd
 
 
 def replace(file: Path, data: bytes, new: Path) -> None:
-    """Give ``file`` the content ``data``, at once and for good, readable for this user alone.
+    """Replace the content of ``file`` atomically and durably; only this user can read it.
 
-    ``new``: where it is written first, in the same folder; gone afterwards. Raises :class:`OSError`.
+    ``new`` is the temporary file, in the same folder. Raises :class:`OSError`.
     """
     try:
         with open(new, "wb", opener=_private) as out:
@@ -50,7 +50,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def sync(folder: Path) -> None:
-    """Bring what was made and renamed in ``folder`` to disk."""
+    """Sync the entries of ``folder`` to disk."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)

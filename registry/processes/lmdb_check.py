@@ -1,10 +1,10 @@
-"""Looking at LMDB's files without trusting them.
+"""Checking LMDB files in a child process.
 
-LMDB maps its file and keeps no checksums of its pages: a file that was cut short or overwritten does not
-raise an error but kills the process that reads it. So files are examined in a short-lived child process
-first, and a crash of the child is a finding like any other.
+LMDB maps its file and keeps no checksums of its pages: reading a truncated or overwritten file does not raise
+an error but kills the process. So files are examined in a short-lived child process first, and a crash of the
+child is a finding like any other.
 
-The child prints one line for each finding (``F``), says how far it is (``P``), and ends with ``E``.
+The child prints a line for each finding (``F``) and for its progress (``P``), and ends with ``E``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lmdb import verify
 from .commands import module_command
 
 DATA = "data.mdb"
+# The structure of every page is verified at the start in files up to this size, at about 60 µs a page.
 STRUCTURE_BYTES_MAX = 8 << 20
-"""Files up to here have every page's structure verified at the start; that costs about 60 µs a page."""
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
 
 
 class CannotExamine(Exception):
-    """The examination itself failed; it says nothing of the files."""
+    """The examination itself failed, which says nothing about the files."""
 
 
 def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
@@ -54,7 +54,7 @@ def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
 
 
 def ask(module: str, *arguments: str) -> str | None:
-    """What ``python -m module`` prints; ``None`` when it fails, whatever the reason."""
+    """Return the output of ``python -m module``; ``None`` if it fails for any reason."""
     command, environment = module_command(module, *arguments)
     child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
         command, capture_output=True, env=environment, check=False
@@ -63,22 +63,22 @@ def ask(module: str, *arguments: str) -> str | None:
 
 
 def progress(text: str) -> None:
-    """Said by the child: what it has read so far, should it crash next."""
+    """Print, in the child, what it has read so far, in case it crashes next."""
     os.write(1, b"P %s\n" % text.encode())
 
 
 def report(look: Callable[[Path], Iterator[str]]) -> None:
-    """The child's main program: print what ``look`` finds at the path on the command line."""
+    """Print, in the child, what ``look`` finds at the path on the command line."""
     try:
         for finding in look(Path(sys.argv[1])):
             os.write(1, b"F %s\n" % finding.replace("\n", " ").encode())
-    except OSError as error:  # not allowed to read, or the disk does not answer: no word about what is there
+    except OSError as error:  # not readable, or a disk error: this says nothing about the content
         sys.exit(f"{error.strerror or error}: {error.filename}")
     os.write(1, b"E\n")
 
 
 def file_findings(path: Path) -> Iterator[str]:
-    """What is wrong with the file as such, found without mapping it. Raises :class:`OSError`."""
+    """Yield what is wrong with the file itself, without mapping it. Raises :class:`OSError`."""
     file = path / DATA
     try:
         file.open("rb").close()
@@ -97,14 +97,14 @@ def file_findings(path: Path) -> Iterator[str]:
 
 
 def read_only(path: Path, tables: int) -> lmdb.Environment:
-    """The environment at ``path``, for as long as nobody writes it. Raises :class:`lmdb.Error`."""
+    """Open the environment at ``path``, which no process may write meanwhile. Raises :class:`lmdb.Error`."""
     return lmdb.open(str(path), max_dbs=tables, readonly=True, lock=False, create=False, map_size=0)
 
 
 def look_inside(
     path: Path, tables: int, inside: Callable[[lmdb.Environment], Iterator[str]]
 ) -> Iterator[str]:
-    """What is wrong with the file as such, or else what ``inside`` finds in the environment."""
+    """Yield what is wrong with the file itself, or else what ``inside`` finds in the environment."""
     broken = False
     for finding in file_findings(path):
         broken = True
@@ -119,5 +119,5 @@ def look_inside(
 
 
 def is_short(path: Path, page_bytes: int, last_page: int) -> bool:
-    """Whether the file ends before its last page; pages that are free may lie beyond the end."""
+    """Return whether the file ends before its last page; free pages may lie beyond the end."""
     return (path / DATA).stat().st_size < (last_page + 1) * page_bytes

@@ -1,8 +1,8 @@
-"""A process that a parent started.
+"""The channel between a child process and its parent.
 
-It gets its settings from the parent, tells it how it is, and ends with it. The two ends of a socket pair are
-held by the parent and one child alone, so the end of the parent, however it comes, is the end of the child's
-input. Lines of JSON go both ways.
+The child gets its settings from the parent, reports to it, and ends with it. Only the parent and the child
+hold the two ends of a socket pair, so when the parent ends, for whatever reason, the child's input ends.
+Messages are lines of JSON in both directions.
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ import orjson
 from registry.config.loading import Settings
 from registry.observe.logs import start_logging
 
+# Exit code of a child that cannot start under the present conditions: a restart would not help.
 REFUSED = 3
-"""Exit code of a child that cannot be started as things are: starting it again would not help."""
 
 _PR_SET_PDEATHSIG = 1
 
 
 class Parent:
-    """The parent, as its child sees it."""
+    """The child's end of the channel."""
 
     def __init__(self, line: socket.socket, settings: Settings, given: dict[str, Any]) -> None:
         self._line = line
         self._pending = b""
         self.settings = settings
+        # The node's socket.
         self.endpoint = Path(given["endpoint"])
-        """The socket of the node."""
 
     def tell(self, **fact: Any) -> None:
-        """Tell the parent something; a parent that is gone hears nothing."""
+        """Send the parent a message, unless it has ended."""
         with contextlib.suppress(OSError):
             self._line.sendall(orjson.dumps(fact) + b"\n")
 
-    def listen(self, stop: Callable[[], None], heard: Callable[[dict[str, Any]], None] | None = None) -> None:
-        """Have ``stop`` called when the parent says so or ends, and ``heard`` with all else it says."""
+    def listen(
+        self, stop: Callable[[], None], on_message: Callable[[dict[str, Any]], None] | None = None
+    ) -> None:
+        """Call ``stop`` when the parent asks for it or ends, and ``on_message`` with other messages."""
         self._line.setblocking(False)
         loop = asyncio.get_running_loop()
 
@@ -63,25 +65,25 @@ class Parent:
                 return
             *lines, self._pending = (self._pending + data).split(b"\n")
             for line in lines:
-                said = orjson.loads(line)
-                if said.get("stop"):
+                message = orjson.loads(line)
+                if message.get("stop"):
                     stop()
-                elif heard is not None:
-                    heard(said)
+                elif on_message is not None:
+                    on_message(message)
 
         loop.add_reader(self._line, readable)
 
 
 def started_by_parent(process: str) -> Parent:
-    """Begin life as a child.
+    """Receive the settings from the parent and start logging, first thing in a child's main program.
 
-    The first thing a child's main program does. ``process`` names it in log lines.
+    ``process`` is the child's name in log lines.
     """
     line = socket.socket(fileno=int(sys.argv[1]))
     length = int.from_bytes(_exactly(line, 4), "big")
     given: dict[str, Any] = pickle.loads(_exactly(line, length))  # noqa: S301 (from our own parent)
-    # The parent tells its children when to stop, in an order that matters; a terminal or a service manager
-    # that signals the whole group must not disturb it.
+    # The parent stops its children in an order that matters; a terminal or service manager that signals the
+    # whole group must not interfere.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _die_with(given["parent"])
@@ -92,7 +94,7 @@ def started_by_parent(process: str) -> Parent:
 
 
 def _die_with(parent: int) -> None:
-    """Where the kernel offers it, be killed when the parent dies, even if this process hangs."""
+    """Have the kernel kill this process when the parent dies, even if it hangs; on Linux only."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))

@@ -1,4 +1,4 @@
-"""Messages between a process and its child: each with its length before it."""
+"""Messages with a length prefix, over the pipes between a process and its child."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ LENGTH_BYTES = 8
 
 
 def send(pipe: IO[bytes], message: bytes) -> None:
-    """Write a message, whole.
+    """Write a whole message.
 
-    Past the file that Python has made of the pipe: with ``PYTHONUNBUFFERED``, which images often set, that
-    takes a write to be done when a signal, such as the freezer's, has cut it short.
+    It bypasses Python's file object: with ``PYTHONUNBUFFERED``, which images often set, that takes a write
+    that a signal has cut short for complete.
     """
     for part in (len(message).to_bytes(LENGTH_BYTES, "big"), message):
         left = memoryview(part)
@@ -21,7 +21,7 @@ def send(pipe: IO[bytes], message: bytes) -> None:
 
 
 def receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; ``None`` when the other side is gone."""
+    """Return the next message; ``None`` when the other side has closed."""
     length = pipe.read(LENGTH_BYTES)
     if len(length) < LENGTH_BYTES:
         return None

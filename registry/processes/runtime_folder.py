@@ -1,7 +1,7 @@
-"""The folder that a running parent shares with its children: it holds their socket, and ends with them.
+"""The temporary folder with the socket of a parent's children.
 
-A parent that is killed cannot remove its folder, so the next one does. A lock in each folder, which the
-system drops with the process that holds it, tells whether its parent still runs.
+A killed parent cannot delete its folder, so the next one does. A lock in each folder, which the system
+releases with its process, shows whether its parent is still running.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .file_lock import Held, hold
+from .file_lock import LockHeld, hold
 
 _PREFIX = "registrar-"
 _LOCK = "parent.lock"
@@ -21,7 +21,7 @@ _LOCK = "parent.lock"
 
 @contextmanager
 def runtime_folder() -> Iterator[Path]:
-    """Yield a new folder that only this user can enter; remove it afterwards. Raises :class:`OSError`."""
+    """Yield a new folder that only this user can enter; delete it afterwards. Raises :class:`OSError`."""
     _remove_abandoned(Path(tempfile.gettempdir()))
     folder, lock = _new_folder()
     try:
@@ -54,14 +54,14 @@ def _is_open(file: Path, fd: int) -> bool:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove this user's folders in ``parent`` whose process has ended."""
+    """Delete this user's folders in ``parent`` whose process has ended."""
     for folder in parent.glob(f"{_PREFIX}*"):
         try:
-            # Not through a link: somebody else may have made it where everybody may.
+            # Do not follow links: in a shared folder, another user may have created them.
             if folder.lstat().st_uid != os.getuid() or not (folder / _LOCK).is_file():
                 continue
             lock = hold(folder / _LOCK)
-        except (Held, OSError):
+        except (LockHeld, OSError):
             continue
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)

@@ -6,10 +6,10 @@ import socket
 
 
 def listen(host: str, port: int, *, shared: bool) -> socket.socket:
-    """A bound TCP socket.
+    """Return a bound TCP socket.
 
-    ``shared``: other processes of this user may bind the same port, and the kernel spreads the clients.
-    Raises :class:`OSError` when the port is taken or the address is not ours.
+    ``shared``: other processes of this user may bind the same port, and the kernel distributes connections.
+    Raises :class:`OSError` if the port is taken or the address is not one of this host.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

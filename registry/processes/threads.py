@@ -1,4 +1,4 @@
-"""Threads where the machine may have no more of them, as in a container that bounds processes."""
+"""Starting threads where their number may be limited, as in containers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _log = logging.getLogger(__name__)
 
 
 def begun(name: str, run: Callable[[], object], purpose: str) -> threading.Thread | None:
-    """A daemon thread that runs; ``None``, and a line in the log, where there is none for the purpose."""
+    """Return a running daemon thread; log an error and return ``None`` if it cannot be started."""
     thread = threading.Thread(target=run, name=name, daemon=True)
     try:
         thread.start()
     except RuntimeError as error:
-        _log.error("no thread %s: %s", purpose, error)
+        _log.error("cannot start a thread %s: %s", purpose, error)
         return None
     return thread

@@ -16,7 +16,7 @@ def hold(path: Path) -> int:
     """
     try:
         return file_lock.hold(path / "lock")
-    except file_lock.Held as held:
+    except file_lock.LockHeld as held:
         raise StoreError(
             f"the store in {path} is open for writing by process {held}: "
             "give each node a folder of its own (data)"

@@ -46,7 +46,7 @@ def _hold(data: Path, name: str, *, wait: bool) -> int:
     while True:
         try:
             return file_lock.hold(data / f"{name}.lock")
-        except file_lock.Held as held:
+        except file_lock.LockHeld as held:
             if not wait:
                 raise WorkspaceBusy(
                     f"process {held} is {name} a snapshot in {data}: choose another --data folder, or wait"

@@ -101,7 +101,7 @@ def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
     for pid in (*children(registry), registry.process.pid):
         os.kill(pid, signal.SIGTERM)
     assert registry.process.wait(10) == 0, registry.output
-    assert "has ended" not in registry.output
+    assert "restarting it" not in registry.output
 
 
 def test_what_is_under_way_is_finished(registry: Registry) -> None:
@@ -241,7 +241,7 @@ def test_a_folder_that_is_none_refuses_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = Registry(tmp_path / "data", "--data", str(tmp_path / "file" / "data"))
     assert refused.process.wait(20) == 1
-    assert "cannot be used" in refused.output
+    assert "cannot use the folder" in refused.output
     assert "Traceback" not in refused.output
 
 
@@ -263,7 +263,7 @@ def test_a_child_that_never_serves_is_not_started_for_ever(tmp_path: Path) -> No
     environment = {"PYTHONPATH": str(tmp_path / "broken")}
     refused = Registry(tmp_path / "data", "--readers", "0", environment=environment)
     assert refused.process.wait(30) == 1
-    assert "the node has ended 5 times before it could serve (exit code 9)" in refused.output
+    assert "the node ended 5 times before it could serve (exit code 9)" in refused.output
     assert "Traceback" not in refused.output
 
 

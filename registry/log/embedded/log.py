@@ -341,7 +341,7 @@ def _lock(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         return file_lock.hold(path.with_name(path.name + ".lock"))
-    except file_lock.Held as held:
+    except file_lock.LockHeld as held:
         raise LogError(
             f"the log in {path} is open for writing by process {held}: "
             "give each node a folder of its own (data)"
