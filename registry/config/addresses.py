@@ -12,15 +12,15 @@ from .setting_types import Kind, quoted
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 _CHROOT = re.compile(r"(/[^/\s\0]+)+")
+# Hosts to listen on that are not addresses at which this host can be reached.
 ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
-"""Hosts to listen on that are no address at which to be reached."""
 _PORTS = {"http": 80, "https": 443}
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """``HOST:PORT`` taken apart; an IPv6 host loses its brackets.
+    """Split ``HOST:PORT``; an IPv6 host loses its brackets.
 
-    Raises :class:`ValueError` when the port is missing.
+    Raises :class:`ValueError` if the port is missing.
     """
     host, colon, port = address.rpartition(":")
     if not colon or not re.fullmatch(r"[0-9]{1,5}", port):
@@ -56,7 +56,7 @@ def _read_zookeeper(value: object) -> str:
 
 
 def read_url(value: object) -> str:
-    """An HTTP URL with its port and without a path; raises :class:`ValueError` for anything else."""
+    """Return an HTTP URL with its port and without a path; raise :class:`ValueError` for anything else."""
     if not isinstance(value, str) or not value.isascii() or not value.isprintable():
         raise ValueError(value)
     url = urlsplit(value)

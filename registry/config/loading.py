@@ -1,9 +1,9 @@
-"""Reading the settings: from where they come, and what refuses the start.
+"""Loading the settings from the file, the environment and the command line.
 
-Later sources win: defaults, file, environment, flags. A name that nobody knows, a value that is not allowed
-or one that does not go with another is an error that says where it stands and what is allowed; all of them
-are told at once. The Kafka client's settings may also stand in a table ``[kafka]`` of the file, by the names
-that Kafka gives them, and those of snapshots in a table ``[snapshots]``, without their common beginning.
+Later sources win: defaults, file, environment, flags. Unknown names, invalid values and values that do not go
+together are errors that name their origin and the allowed values; all of them are reported at once. The Kafka
+client's settings may also be in the file's table ``[kafka]``, by Kafka's names, and those of snapshots in the
+table ``[snapshots]``, without their common prefix.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ CONFIG_VARIABLE = PREFIX + "CONFIG"
 _SERVERS = "bootstrap.servers"
 _TABLE = "kafka"
 _SNAPSHOTS = "snapshots"
+# The name in the table ``[snapshots]`` of the setting ``snapshots``.
 _LOCATION = "location"
-"""The name in the table ``[snapshots]`` of the setting that is called like the table."""
 
-_SECRET_CHARACTERS_MAX = 64 * 1024  # more is no secret but a wrong file
+_SECRET_CHARACTERS_MAX = 64 * 1024  # a longer file is not that of a secret
 
-# Kubernetes sets these for a service named "registrar"; they are not meant for us.
+# Kubernetes sets these for a service named "registrar"; they are not settings.
 _SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
 
 _SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
+# Names from other clients, with ours.
 _OTHER_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
     "sasl.jaas.config": "sasl.username and sasl.password",
@@ -43,19 +44,18 @@ _OTHER_NAMES = {
     "ssl.keystore.password": "ssl.key.password",
     "kafkastore.bootstrap.servers": _SERVERS,
 }
-"""What those write who know other clients."""
 
 
 class SettingsError(Exception):
-    """Settings that refuse the start; ``problems`` has one sentence for each."""
+    """Invalid settings; ``problems`` has one sentence for each."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
 
 
-class _Given(NamedTuple):
-    """A value that somebody wrote."""
+class _GivenValue(NamedTuple):
+    """A value from a file, the environment or a flag."""
 
     name: str
     value: object
@@ -70,9 +70,9 @@ def load(
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Loaded:
-    """Read the settings; ``file`` is TOML, and without it the one that ``REGISTRAR_CONFIG`` names.
+    """Load the settings; ``file`` is TOML, by default the file that ``REGISTRAR_CONFIG`` names.
 
-    ``flags`` is keyed by a setting's name. Raises :class:`SettingsError` with everything that is wrong.
+    ``flags`` has names of settings as keys. Raises :class:`SettingsError` with all problems.
     """
     environment = environment or {}
     problems: list[str] = []
@@ -92,8 +92,8 @@ def load(
         except NotAllowed as error:
             problems.append(f"{given} is not allowed: {error}")
         except ValueError:
-            said = given._replace(value=HIDDEN) if setting.kind.secret else given
-            problems.append(f"{said} is not allowed; allowed: {setting.kind.allowed}")
+            shown = given._replace(value=HIDDEN) if setting.kind.secret else given
+            problems.append(f"{shown} is not allowed; allowed: {setting.kind.allowed}")
     for variable, name in VARIABLES.items():
         if not (values.get(name) or values.get(name + SECRET_FILE)) and environment.get(variable):
             try:
@@ -105,7 +105,7 @@ def load(
         if setting.kind.secret and values.get(setting.name + SECRET_FILE):
             _read_secret(setting, values, origins, problems)
     loaded = Loaded(Settings(**values), origins)
-    # Settings that are wrong by themselves are no ground for saying that they do not go together.
+    # Whether settings go together is only checked if each of them is valid by itself.
     problems = problems or disagreements(loaded)
     if problems:
         raise SettingsError(problems)
@@ -115,19 +115,19 @@ def load(
 def _read_secret(
     setting: Setting, values: dict[str, Any], origins: dict[str, str], problems: list[str]
 ) -> None:
-    """Take a secret from the file that its companion setting names."""
+    """Read a secret from the file that its companion setting names."""
     file = f"{setting.name}{SECRET_FILE}"
-    told = f"{file} = {quoted(values[file])} ({origins[file]})"
+    shown = f"{file} = {quoted(values[file])} ({origins[file]})"
     if values.get(setting.name):
-        problems.append(f"{setting.name} ({origins[setting.name]}) and {told}: give only one of them")
+        problems.append(f"{setting.name} ({origins[setting.name]}) and {shown}: give only one of them")
         return
     try:
         values[setting.name] = setting.kind.read(_secret_in(Path(values[file])))
         origins[setting.name] = f"{file} ({origins[file]})"
     except OSError as error:
-        problems.append(f"the file of {told} cannot be read: {error.strerror or error}")
+        problems.append(f"the file of {shown} cannot be read: {error.strerror or error}")
     except ValueError:
-        problems.append(f"the content of the file of {told} is not allowed; allowed: {setting.kind.allowed}")
+        problems.append(f"the content of the file of {shown} is not allowed; allowed: {setting.kind.allowed}")
 
 
 def _secret_in(file: Path) -> str:
@@ -141,8 +141,8 @@ def _secret_in(file: Path) -> str:
 
 def _all_given(
     flags: Mapping[str, str], environment: Mapping[str, str], file: Path | None, problems: list[str]
-) -> Iterator[_Given]:
-    """Every value that somebody wrote, in the order in which later ones win."""
+) -> Iterator[_GivenValue]:
+    """Yield every given value, in the order in which later ones win."""
     if file is not None:
         for name, value in _read_file(file, problems).items():
             if name == _TABLE and isinstance(value, dict):
@@ -150,16 +150,16 @@ def _all_given(
             elif name == _SNAPSHOTS and isinstance(value, dict):
                 yield from _snapshots_table(value, f"file {file}", problems)
             else:
-                yield _Given(name, value, f"file {file}")
+                yield _GivenValue(name, value, f"file {file}")
     for variable, word in sorted(environment.items()):
         foreign = not variable.startswith(PREFIX) or _SERVICE_LINK.fullmatch(variable)
         if foreign or variable == CONFIG_VARIABLE:
             continue
         name = variable[len(PREFIX) :]
-        # A name that is not in capitals is no setting: taking it too would give one setting two variables.
-        yield _Given(name.lower() if name.isupper() else variable, word, f"environment {variable}")
+        # Names must be in capitals; otherwise one setting would have two variables.
+        yield _GivenValue(name.lower() if name.isupper() else variable, word, f"environment {variable}")
     for name, word in flags.items():
-        yield _Given(name, word, f"flag --{name.replace('_', '-')}")
+        yield _GivenValue(name, word, f"flag --{name.replace('_', '-')}")
 
 
 def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
@@ -172,13 +172,13 @@ def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
     return {}
 
 
-def _kafka_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
-    """The table ``[kafka]``: the client's settings by Kafka's names, quoted or not."""
+def _kafka_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_GivenValue]:
+    """Yield the values in the table ``[kafka]``: the client's settings by Kafka's names, quoted or not."""
     return _named_table(_TABLE, {**SECURITY, _SERVERS: "kafka"}, members, origin, problems)
 
 
-def _snapshots_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_Given]:
-    """The table ``[snapshots]``: ``every`` for ``snapshots_every`` and so on; dots for underscores too."""
+def _snapshots_table(members: dict[str, Any], origin: str, problems: list[str]) -> Iterator[_GivenValue]:
+    """Yield the values in the table ``[snapshots]``: ``every`` for ``snapshots_every``, with dots or not."""
     prefix = f"{_SNAPSHOTS}_"
     shorter = [setting.name.removeprefix(prefix) for setting in table() if setting.name.startswith(prefix)]
     known = {spelled: prefix + name for name in shorter for spelled in (name, name.replace("_", "."))}
@@ -187,19 +187,19 @@ def _snapshots_table(members: dict[str, Any], origin: str, problems: list[str]) 
 
 def _named_table(
     title: str, known: Mapping[str, str], members: dict[str, Any], origin: str, problems: list[str]
-) -> Iterator[_Given]:
-    """The members of a table of the file, whose names ``known`` leads to those of the settings."""
+) -> Iterator[_GivenValue]:
+    """Yield the values in a table of the file; ``known`` maps its names to those of settings."""
     for name, value in _flat(members):
         if name in known:
-            yield _Given(known[name], value, f"{origin}, [{title}] {name}")
+            yield _GivenValue(known[name], value, f"{origin}, [{title}] {name}")
             continue
         other = _OTHER_NAMES.get(name) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
         hint = f"write {other}" if other else f"known: {', '.join(sorted(known))}"
-        problems.append(f"{name} ({origin}, [{title}]) is no setting; {hint}")
+        problems.append(f"unknown setting {name} ({origin}, [{title}]); {hint}")
 
 
 def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The members of a table and of those within it, by their dotted names."""
+    """Yield the members of a table and of nested tables, by dotted names."""
     for name, value in members.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")
@@ -207,16 +207,16 @@ def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, obje
             yield prefix + name, value
 
 
-def _unknown(given: _Given, known: Mapping[str, Setting]) -> str:
+def _unknown(given: _GivenValue, known: Mapping[str, Setting]) -> str:
     near = difflib.get_close_matches(given.name.lower(), known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
     if near and known[near[0]].kind.secret:
         given = given._replace(value=HIDDEN)
-    return f"{given} is no setting; {hint}"
+    return f"unknown setting {given}; {hint}"
 
 
 def _shown(name: str, value: object) -> str:
-    """``value`` for a message; a misspelt secret is a secret too."""
+    """Return a value for a message; a misspelt secret is hidden too."""
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
         return quoted(HIDDEN)
     if isinstance(value, str):
@@ -226,7 +226,7 @@ def _shown(name: str, value: object) -> str:
 
 
 def as_toml(loaded: Loaded) -> str:
-    """The settings in force as a TOML file, each with the place that it came from."""
+    """Return the settings in force as a TOML file, each with its origin."""
     lines = {
         setting.name: f"{setting.name} = {setting.kind.show(getattr(loaded.settings, setting.name))}"
         for setting in table()

@@ -1,6 +1,6 @@
-"""Headers that every answer gets, in the words of Confluent's setting ``response.http.headers.config``.
+"""Headers added to every answer, in the syntax of Confluent's setting ``response.http.headers.config``.
 
-A list of ``ACTION NAME:VALUE`` with commas between; an item that holds a comma stands in double quotes. The
+A comma-separated list of ``ACTION NAME:VALUE``; an item that contains a comma is in double quotes. The
 messages are those of Confluent 8.3.1.
 """
 
@@ -20,16 +20,16 @@ _OFFSET = re.compile(r"-?[0-9]{1,15}")
 
 
 class HeaderRule(NamedTuple):
-    """What is done with one header of every answer."""
+    """An action on one header of every answer."""
 
     action: str
     name: str
+    # For dates: milliseconds from now.
     value: str
-    """For dates: milliseconds from now."""
 
 
 def parse(config: str) -> tuple[HeaderRule, ...]:
-    """Read the setting. Raises :class:`NotAllowed`."""
+    """Parse the setting. Raises :class:`NotAllowed`."""
     return tuple(map(_rule, _items(config)))
 
 

@@ -1,4 +1,4 @@
-"""How often something is due: after so many records, after so much time, or after whichever comes first."""
+"""Schedules: due after a number of records, after a time, or after whichever comes first."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _COUNT = re.compile(r"([0-9]{1,15})([smhd]?)")
 
 
-class Rhythm(NamedTuple):
-    """Records and seconds since the last time; 0 where they do not count."""
+class Schedule(NamedTuple):
+    """Records and seconds since the last time; 0 for one that does not count."""
 
     records: int
     seconds: int
 
     @classmethod
-    def read(cls, text: str) -> Rhythm:
-        """``"100000"`` records, ``"6h"``, ``"100000,6h"``, or ``""`` for never.
+    def parse(cls, text: str) -> Schedule:
+        """Parse ``"100000"`` records, ``"6h"``, ``"100000,6h"``, or ``""`` for never.
 
-        Raises :class:`ValueError` for anything else, for the same unit given twice, and for none of it.
+        Raises :class:`ValueError` for anything else, for a unit given twice, and for zero.
         """
         records = seconds = 0
         for word in filter(None, (each.strip() for each in text.split(","))):
@@ -40,11 +40,11 @@ def _read(value: object) -> str:
     text = str(value) if type(value) is int else value
     if not isinstance(text, str):
         raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
-    Rhythm.read(text)
+    Schedule.parse(text)
     return text.strip()
 
 
-RHYTHM = Kind(
+SCHEDULE = Kind(
     _read,
     'a number of records, a time such as 90s, 30m, 6h or 1d, or both as in "100000,6h", or empty',
     quoted,

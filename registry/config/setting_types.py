@@ -1,7 +1,7 @@
-"""What a setting may hold: how a word of the user's becomes a value, and how to say what is allowed.
+"""Types of settings: how to parse and print a value, and how to describe the allowed ones.
 
-A kind reads text (environment, flags) and TOML values alike. What it cannot read raises :class:`ValueError`;
-the words for the user are the kind's ``allowed``.
+A kind parses text (environment, flags) and TOML values. Invalid values raise :class:`ValueError`; the message
+for the user is the kind's ``allowed``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _SIZE = re.compile(r"(\d{1,18}) ?([KMGT]iB)?")
 
 
 class NotAllowed(ValueError):
-    """A value that a setting cannot have; the text says why."""
+    """An invalid value; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of value.
+    """A type of settings.
 
-    ``read`` takes text or a TOML value, ``show`` prints a value as TOML, ``allowed`` ends the sentence
-    "allowed: …". What is ``secret`` is never printed.
+    ``read`` parses text or a TOML value, ``show`` prints a value as TOML, ``allowed`` ends the sentence
+    "allowed: …". A ``secret`` value is never printed.
     """
 
     read: Callable[[object], Any]
@@ -36,14 +36,14 @@ class Kind:
 
 
 def quoted(value: object) -> str:
-    """``value`` as a TOML basic string."""
+    """Return ``value`` as a TOML basic string."""
     escaped = re.sub(r'["\\]', r"\\\g<0>", str(value))
     escaped = re.sub(r"[\0-\x1f\x7f]", lambda match: f"\\u{ord(match[0]):04x}", escaped)
     return f'"{escaped}"'
 
 
 def whole(low: int, high: int) -> Kind:
-    """A whole number between ``low`` and ``high``, both included."""
+    """Return the kind of whole numbers from ``low`` to ``high``, both included."""
 
     def read(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value):
@@ -56,7 +56,7 @@ def whole(low: int, high: int) -> Kind:
 
 
 def seconds(low: float, high: float) -> Kind:
-    """A time in seconds."""
+    """Return the kind of times in seconds."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -70,7 +70,7 @@ def seconds(low: float, high: float) -> Kind:
 
 
 def size(low: int, high: int) -> Kind:
-    """A number of bytes, plain or with a unit."""
+    """Return the kind of numbers of bytes, plain or with a unit."""
 
     def read(value: object) -> int:
         if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
@@ -91,13 +91,13 @@ def size(low: int, high: int) -> Kind:
 
 
 def size_text(value: int) -> str:
-    """``value`` bytes in the largest unit that divides it."""
+    """Return a number of bytes in the largest unit that divides it."""
     unit = next(unit for unit, factor in _UNITS.items() if value and value % factor == 0)
     return f"{value // _UNITS[unit]} {unit}".rstrip()
 
 
 def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
-    """One of some words, in any letter case."""
+    """Return the kind of these words, in any letter case."""
 
     def read(value: object) -> str:
         word = fold(value) if isinstance(value, str) else None
@@ -109,7 +109,7 @@ def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
 
 
 def one_of_numbers(*values: int) -> Kind:
-    """One of some whole numbers."""
+    """Return the kind of these whole numbers."""
 
     def read(value: object) -> int:
         if isinstance(value, str) and value.isascii() and value.isdigit():
@@ -122,7 +122,7 @@ def one_of_numbers(*values: int) -> Kind:
 
 
 def text(pattern: str, allowed: str) -> Kind:
-    """Text that matches ``pattern``."""
+    """Return the kind of texts that match ``pattern``."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
@@ -132,12 +132,12 @@ def text(pattern: str, allowed: str) -> Kind:
     return Kind(read, allowed, quoted)
 
 
+# Printed instead of a secret.
 HIDDEN = "***"
-"""Printed in the place of a secret."""
 
 
 def secret(length_min: int, allowed: str) -> Kind:
-    """Text that is never printed; empty where there is none."""
+    """Return the kind of texts that are never printed; empty if not set."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or value == HIDDEN or "\0" in value:

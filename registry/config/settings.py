@@ -1,8 +1,7 @@
-"""The table of settings: each with its default, what it may hold and what it does.
+"""The table of settings, each with its default, allowed values and help text.
 
-The names in the TOML file, the environment (``REGISTRAR_`` and the name in capitals) and the flags (``--``
-and the name with dashes) follow from it, and so do the help, the example file and the table in
-``docs/settings.md``.
+The names in the TOML file, in the environment (``REGISTRAR_`` and the name in capitals) and of the flags
+(``--`` and the name with dashes) follow from it, as do the help, the example file and ``docs/settings.md``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .addresses import (
     split_address,
 )
 from .response_headers import HEADER_CONFIG
-from .schedule import RHYTHM
+from .schedule import SCHEDULE
 from .setting_types import (
     FILE,
     FOLDER,
@@ -46,7 +45,7 @@ from .setting_types import (
 from .uris import has_secret
 
 PREFIX = "REGISTRAR_"
-# Each secret NAME may also be read from the file that the setting NAME_file names.
+# A secret NAME may also be given in a file, which the setting NAME_file names.
 SECRET_FILE = "_file"  # noqa: S105 (the end of a name)
 _LEVELS = (
     "NONE",
@@ -94,7 +93,7 @@ def _cores() -> int:
 
 
 def _setting(default: Any, kind: Kind, group: str, does: str, shown: str | None = None) -> Any:
-    """A field: ``shown`` replaces the default's value in the docs where it depends on the machine."""
+    """Return a field; ``shown`` replaces a default that depends on the machine in the docs."""
     metadata = {"kind": kind, "group": group, "does": does, "shown": shown}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
@@ -111,7 +110,7 @@ def _secret_file(name: str, group: str = "security") -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set. Names end in their unit; sizes are bytes."""
+    """All settings. Names end in their unit; sizes are bytes."""
 
     listen: str = _setting("127.0.0.1:8081", ADDRESS, "where", "Address and port of the HTTP API")
     data: Path = _setting(
@@ -421,7 +420,7 @@ class Settings:
     )
     snapshots_every: str = _setting(
         "",
-        RHYTHM,
+        SCHEDULE,
         "snapshots",
         "Number of records or time after which the primary requests the next snapshot; empty for never",
     )
@@ -515,12 +514,12 @@ class Settings:
 
     @property
     def snapshots_location(self) -> str:
-        """Where snapshots are kept: ``snapshots``, or the folder that stands for it."""
+        """Location of snapshots: ``snapshots``, or by default a folder in the data folder."""
         return self.snapshots or str(self.data / "snapshots")
 
     @property
     def peer_address(self) -> tuple[str, int]:
-        """Host and port of the peer endpoint; port 0 stands for a free one."""
+        """Host and port of the peer endpoint; port 0 for a free one."""
         return split_address(self.peer_listen) if self.peer_listen else (self.host, 0)
 
     @property
@@ -530,12 +529,12 @@ class Settings:
 
     @property
     def zookeeper_chroot(self) -> str:
-        """The path in ``zookeeper``, with its slash; empty where there is none."""
+        """The path in ``zookeeper``, with its slash; empty if there is none."""
         return self.zookeeper[len(self.zookeeper_hosts) :]
 
     @property
     def transactional_id(self) -> str:
-        """Kafka's name for the right to append, the same on all nodes: a new claim ends those before it."""
+        """Transactional id of the producer that all nodes share: a new claim fences the earlier ones."""
         return f"registrar.{self.group}.{self.topic}"
 
     @property
@@ -548,18 +547,18 @@ class Settings:
         }
 
 
-# Confluent's names in the environment, for what is given nowhere else.
+# Confluent's environment variables, used for settings that are given nowhere else.
 VARIABLES = {
     "METADATA_ENCODER_SECRET": "metadata_encoder_secret",
     "METADATA_ENCODER_OLD_SECRET": "metadata_encoder_old_secret",
 }
 
+# The settings of the Kafka client by Kafka's names.
 SECURITY = {
     entry.name.removeprefix("kafka_").replace("_", "."): entry.name
     for entry in fields(Settings)
     if entry.name.startswith("kafka_")
 }
-"""The settings of the Kafka client by the names that Kafka gives them."""
 
 
 class Setting(NamedTuple):
@@ -583,7 +582,7 @@ class Setting(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The settings, and for each name where its value came from."""
+    """The settings, and for each name the origin of its value."""
 
     settings: Settings
     origins: dict[str, str]
@@ -599,7 +598,7 @@ def _default_text(entry: Field[Any]) -> str:
 
 
 def table() -> list[Setting]:
-    """Every setting, in the order of :class:`Settings`."""
+    """Return all settings, in the order of :class:`Settings`."""
     return [
         Setting(
             entry.name,

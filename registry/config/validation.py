@@ -1,4 +1,4 @@
-"""Settings that must go together: what one of them asks of the others."""
+"""Checking that settings go together."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FILES = (*_PEER_TLS, "kafka_ssl_ca_location", "kafka_ssl_certificate_location",
 
 
 def disagreements(loaded: Loaded) -> list[str]:
-    """One sentence for each setting that does not go with another, or names a file that cannot be read."""
-    given = _Given(loaded)
+    """Return a sentence for each setting that conflicts with another or names an unreadable file."""
+    given = _GivenSettings(loaded)
     checks = _CHECKS if given.settings.kafka else (_cluster_needs_kafka, _encoder)
     return [problem for check in checks for problem in check(given)]
 
 
-class _Given:
-    """The settings, and how to name in a message what somebody gave."""
+class _GivenSettings:
+    """The settings with their origins."""
 
     def __init__(self, loaded: Loaded) -> None:
         self.settings: Settings = loaded.settings
@@ -36,91 +36,91 @@ class _Given:
         self._known: dict[str, Setting] = {setting.name: setting for setting in table()}
 
     def chosen(self, name: str) -> bool:
-        """Whether somebody chose it: a file may repeat a default, which says nothing."""
+        """Return whether the setting was given; a default that a file repeats does not count."""
         setting, value = self._known[name], getattr(self.settings, name)
         origin = self._origins[name]
         repeated = origin.startswith("file ") and setting.kind.show(value) == setting.default
         return origin != "default" and not repeated
 
     def all_chosen(self, names: Sequence[str]) -> Iterator[str]:
-        """Those of ``names`` that somebody chose."""
+        """Return the names among ``names`` that were given."""
         return filter(self.chosen, names)
 
-    def told(self, name: str) -> str:
-        """The setting as it was given, with its origin; secrets hidden."""
+    def shown(self, name: str) -> str:
+        """Return the setting as it was given, with its origin; secrets are hidden."""
         value: Any = getattr(self.settings, name)
         return f"{name} = {self._known[name].kind.show(value)} ({self._origins[name]})"
 
 
-def _cluster_needs_kafka(given: _Given) -> Iterator[str]:
+def _cluster_needs_kafka(given: _GivenSettings) -> Iterator[str]:
     cluster = [setting.name for setting in table() if setting.group in ("cluster", "security")]
     for name in given.all_chosen(cluster):
-        yield f"{given.told(name)} is for several nodes over a Kafka topic: give kafka = HOST:PORT too"
+        yield f"{given.shown(name)} is for several nodes on a Kafka topic and needs kafka = HOST:PORT"
 
 
-def _encoder(given: _Given) -> Iterator[str]:
+def _encoder(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     if settings.metadata_encoder_old_secret and not settings.metadata_encoder_secret:
-        yield f"{given.told('metadata_encoder_old_secret')} needs metadata_encoder_secret, the new one, too"
+        yield f"{given.shown('metadata_encoder_old_secret')} also needs metadata_encoder_secret, the new one"
     if settings.metadata_encoder_topic == settings.topic:
-        yield f"{given.told('metadata_encoder_topic')} is the topic of the log: name another one"
+        yield f"{given.shown('metadata_encoder_topic')} is the topic of the log: choose another one"
 
 
-def _election(given: _Given) -> Iterator[str]:
+def _election(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     if settings.election == "zookeeper" and not settings.zookeeper:
-        yield f"{given.told('election')} needs zookeeper = HOST:PORT/path"
+        yield f"{given.shown('election')} needs zookeeper = HOST:PORT/path"
     if settings.zookeeper and settings.election != "zookeeper":
-        yield f"{given.told('zookeeper')} is used only with election = zookeeper"
+        yield f"{given.shown('zookeeper')} is used only with election = zookeeper"
     if settings.zookeeper_auth and settings.election != "zookeeper":
-        yield f"{given.told('zookeeper_auth')} is used only with election = zookeeper"
+        yield f"{given.shown('zookeeper_auth')} is used only with election = zookeeper"
     if settings.zookeeper_auth and not all(settings.zookeeper_auth.partition(":")):
-        yield f"{given.told('zookeeper_auth')} has to be USER:PASSWORD"
+        yield f"{given.shown('zookeeper_auth')} must be USER:PASSWORD"
     if settings.primary and settings.election != "static":
-        yield f"{given.told('primary')} is used only with election = static"
+        yield f"{given.shown('primary')} is used only with election = static"
     if settings.election == "static" and not settings.primary and not settings.eligible:
-        yield f"{given.told('eligible')} with election = static needs primary = URL: nobody would write"
+        yield f"{given.shown('eligible')} with election = static needs primary = URL to have a primary"
 
 
-def _peer_endpoint(given: _Given) -> Iterator[str]:
+def _peer_endpoint(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     if settings.peer_address == (settings.host, settings.port):
-        yield f"{given.told('peer_listen')} is the address of the HTTP API: take another port"
+        yield f"{given.shown('peer_listen')} is the address of the HTTP API: choose another port"
     missing = [name for name in _PEER_TLS if not getattr(settings, name)]
     if 0 < len(missing) < len(_PEER_TLS):
         there = next(name for name in _PEER_TLS if name not in missing)
-        yield f"{given.told(there)} needs {' and '.join(missing)} too: nodes show certificates to one another"
+        yield f"{given.shown(there)} also needs {' and '.join(missing)}: nodes authenticate each other"
 
 
-def _kafka_security(given: _Given) -> Iterator[str]:
+def _kafka_security(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     protocol = settings.kafka_security_protocol
     if not protocol.endswith("SSL"):
         for name in given.all_chosen(_FOR_SSL):
-            yield f"{given.told(name)} is used only with kafka_security_protocol = SSL or SASL_SSL"
+            yield f"{given.shown(name)} is only for kafka_security_protocol = SSL or SASL_SSL"
     if not protocol.startswith("SASL"):
         for name in given.all_chosen(_FOR_SASL):
-            yield f"{given.told(name)} is used only with kafka_security_protocol = SASL_SSL or SASL_PLAINTEXT"
+            yield f"{given.shown(name)} is only for kafka_security_protocol = SASL_SSL or SASL_PLAINTEXT"
     else:
         missing = [name for name in _FOR_SASL if not getattr(settings, name)]
         if missing:
-            yield f"{given.told('kafka_security_protocol')} needs {' and '.join(missing)} too"
+            yield f"{given.shown('kafka_security_protocol')} also needs {' and '.join(missing)}"
     if settings.kafka_ssl_key_location and not settings.kafka_ssl_certificate_location:
-        yield f"{given.told('kafka_ssl_key_location')} needs kafka_ssl_certificate_location too"
+        yield f"{given.shown('kafka_ssl_key_location')} also needs kafka_ssl_certificate_location"
 
 
-def _files_are_there(given: _Given) -> Iterator[str]:
+def _files_are_there(given: _GivenSettings) -> Iterator[str]:
     for name in _FILES:
         file = getattr(given.settings, name)
         if not file:
             continue
         if not Path(file).is_file():
-            yield f"{given.told(name)} is no file"
+            yield f"{given.shown(name)} is not a file"
         elif not os.access(file, os.R_OK):
-            yield f"{given.told(name)} may not be read by this user"
+            yield f"{given.shown(name)} cannot be read by this user"
 
 
-_CHECKS: tuple[Callable[[_Given], Iterator[str]], ...] = (
+_CHECKS: tuple[Callable[[_GivenSettings], Iterator[str]], ...] = (
     _election,
     _peer_endpoint,
     _kafka_security,

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from tests.running import ROOT, until
 
+# A shell starts what it runs in the background with SIGINT ignored, and its children inherit that.
 SCRIPT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from tests.__main__ import run
 sys.exit(run({"one": sys.argv[1:2], "two": sys.argv[2:]}, slow_s=0.2))
 """

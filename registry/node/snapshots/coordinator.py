@@ -18,7 +18,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from registry.config.schedule import Rhythm
+from registry.config.schedule import Schedule
 from registry.config.settings import Settings
 from registry.domain.commands import (
     Done,
@@ -89,7 +89,7 @@ class Snapshotting:
         self._submit = submit
         self._soon = soon
         self._now = now
-        self._rhythm = Rhythm.read(settings.snapshots_every)
+        self._rhythm = Schedule.parse(settings.snapshots_every)
         self.entries = Entries(settings, store, log, now)
         self._build = Build(settings)
         self._calls: Queue[Callable[[], None] | None] = Queue(CALLS_MAX)

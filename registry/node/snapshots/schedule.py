@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from registry.config.schedule import Rhythm
+from registry.config.schedule import Schedule
 from snapshots.catalogue.catalogue import Entry, newest_first
 
 
-def why_due(rhythm: Rhythm, entries: Iterable[Entry], log: str, end: int, now_ms: int) -> str:
+def why_due(rhythm: Schedule, entries: Iterable[Entry], log: str, end: int, now_ms: int) -> str:
     """Why a snapshot of the log of this identity is due, in words; empty when none is.
 
     ``end``: the log's. What counts is the newest one that was asked for, whatever became of it: one that

@@ -12,7 +12,7 @@ import pytest
 
 from registry.__main__ import main
 from registry.config.loading import Settings, SettingsError, as_toml, load, table
-from registry.config.schedule import Rhythm
+from registry.config.schedule import Schedule
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 
@@ -160,18 +160,19 @@ def test_a_long_value_is_cut_in_the_message() -> None:
 
 def test_unknown_names_refuse_and_suggest(file: Path) -> None:
     assert problem(environment={"REGISTRAR_LISTNE": "x"}) == (
-        'listne = "x" (environment REGISTRAR_LISTNE) is no setting; did you mean listen?'
+        'unknown setting listne = "x" (environment REGISTRAR_LISTNE); did you mean listen?'
     )
     file.write_text("[server]\nlisten = 1\n")
-    assert "is no setting" in problem(file=file)
-    assert "is no setting" in problem(environment={"REGISTRAR_listen": "127.0.0.1:1"})
+    assert "unknown setting" in problem(file=file)
+    assert "unknown setting" in problem(environment={"REGISTRAR_listen": "127.0.0.1:1"})
 
 
 def test_everything_wrong_is_told_at_once(file: Path) -> None:
     file.write_text('readers = "many"\nnonsense = 1\n')
     with pytest.raises(SettingsError) as caught:
         load({"listen": "x"}, {"REGISTRAR_DATA": ""}, file)
-    assert [said.split()[0] for said in caught.value.problems] == ["readers", "nonsense", "data", "listen"]
+    names = [problem.removeprefix("unknown setting ").split()[0] for problem in caught.value.problems]
+    assert names == ["readers", "nonsense", "data", "listen"]
 
 
 def test_a_file_that_cannot_be_read(file: Path) -> None:
@@ -245,25 +246,25 @@ def test_wrong_settings_refuse_every_command(
         (KAFKA | {"zookeeper_auth": "u:p"}, "is used only with election = zookeeper"),
         (
             KAFKA | {"election": "zookeeper", "zookeeper": "a:1", "zookeeper_auth": "user"},
-            "has to be USER:PASSWORD",
+            "must be USER:PASSWORD",
         ),
         (KAFKA | {"primary": "http://a:1"}, "is used only with election = static"),
-        (KAFKA | {"election": "static", "eligible": "false"}, "needs primary = URL: nobody would write"),
+        (KAFKA | {"election": "static", "eligible": "false"}, "needs primary = URL to have a primary"),
         (KAFKA | {"peer_listen": "127.0.0.1:8081"}, "is the address of the HTTP API"),
-        (KAFKA | {"peer_tls_key": __file__}, "needs peer_tls_certificate and peer_tls_ca too"),
-        (KAFKA | {"kafka_ssl_key_password": "x"}, "is used only with kafka_security_protocol = SSL"),
-        (KAFKA | {"kafka_sasl_username": "x"}, "is used only with kafka_security_protocol = SASL_SSL"),
+        (KAFKA | {"peer_tls_key": __file__}, "also needs peer_tls_certificate and peer_tls_ca"),
+        (KAFKA | {"kafka_ssl_key_password": "x"}, "is only for kafka_security_protocol = SSL"),
+        (KAFKA | {"kafka_sasl_username": "x"}, "is only for kafka_security_protocol = SASL_SSL"),
         (
             KAFKA | {"kafka_security_protocol": "sasl_ssl", "kafka_sasl_mechanism": "plain"},
-            "needs kafka_sasl_username and kafka_sasl_password too",
+            "also needs kafka_sasl_username and kafka_sasl_password",
         ),
         (
             KAFKA | {"kafka_security_protocol": "ssl", "kafka_ssl_key_location": __file__},
-            "needs kafka_ssl_certificate_location too",
+            "also needs kafka_ssl_certificate_location",
         ),
         (
             KAFKA | {"kafka_security_protocol": "ssl", "kafka_ssl_ca_location": "/nowhere.pem"},
-            'kafka_ssl_ca_location = "/nowhere.pem" (flag --kafka-ssl-ca-location) is no file',
+            'kafka_ssl_ca_location = "/nowhere.pem" (flag --kafka-ssl-ca-location) is not a file',
         ),
     ],
 )
@@ -332,7 +333,7 @@ def test_the_kafka_client_goes_by_the_names_of_kafka(file: Path) -> None:
 def test_other_clients_names_lead_to_the_right_ones(file: Path) -> None:
     file.write_text('[kafka]\nsasl.jaas.config = "hidden"\n')
     assert problem(file=file) == (
-        f"sasl.jaas.config (file {file}, [kafka]) is no setting; write sasl.username and sasl.password"
+        f"unknown setting sasl.jaas.config (file {file}, [kafka]); write sasl.username and sasl.password"
     )
     file.write_text("[kafka]\n'security.protocl' = 'SSL'\n")
     assert problem(file=file).endswith("write security.protocol")
@@ -350,7 +351,7 @@ def test_the_settings_of_snapshots_may_stand_in_a_table(file: Path) -> None:
     )
     assert (settings.snapshots_spark_master, settings.snapshots_location) == ("yarn", "s3://b/r")
     file.write_text('[snapshots]\nbuildr = "none"\n')
-    assert problem(file=file) == f"buildr (file {file}, [snapshots]) is no setting; write builder"
+    assert problem(file=file) == f"unknown setting buildr (file {file}, [snapshots]); write builder"
 
 
 def test_without_a_location_snapshots_are_within_the_data() -> None:
@@ -368,9 +369,9 @@ def test_rhythms_that_are_not(word: object) -> None:
 
 
 def test_a_rhythm_counts_records_and_seconds() -> None:
-    assert Rhythm.read("100000, 6h") == (100_000, 21_600)
-    assert Rhythm.read("30m") == (0, 1800)
-    assert Rhythm.read("") == (0, 0)
+    assert Schedule.parse("100000, 6h") == (100_000, 21_600)
+    assert Schedule.parse("30m") == (0, 1800)
+    assert Schedule.parse("") == (0, 0)
 
 
 @pytest.mark.parametrize(

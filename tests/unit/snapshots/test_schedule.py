@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.config.schedule import Rhythm
+from registry.config.schedule import Schedule
 from registry.node.snapshots.schedule import why_due
 from snapshots.catalogue.catalogue import SILENT_MS, Entry
 from tests.sample_catalogues import LOG, NOW, entry
@@ -39,4 +39,4 @@ HOUR_MS = 3_600_000
     ],
 )  # fmt: skip
 def test_when_one_is_due(rhythm: str, entries: list[Entry], end: int, now: int, why: str) -> None:
-    assert why_due(Rhythm.read(rhythm), entries, LOG, end, now) == why
+    assert why_due(Schedule.parse(rhythm), entries, LOG, end, now) == why
