@@ -38,7 +38,7 @@ def _new_folder() -> tuple[Path, int]:
         # Until the lock is held, another parent that starts takes this folder for an abandoned one.
         try:
             lock = hold(folder / _LOCK)
-        except (Held, FileNotFoundError):
+        except (LockHeld, FileNotFoundError):
             continue
         if _is_open(folder / _LOCK, lock):
             return folder, lock

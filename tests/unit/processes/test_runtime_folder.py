@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.processes.file_lock import Held, hold
+from registry.processes.file_lock import LockHeld, hold
 from registry.processes.runtime_folder import runtime_folder
 
 PARENTS, STARTS = 4, 100
@@ -25,7 +25,7 @@ def test_folders_made_while_others_are_looked_through_stay(
             with ExitStack() as stack:
                 folder = stack.enter_context(runtime_folder())
                 (folder / "socket").touch()
-                with pytest.raises(Held):
+                with pytest.raises(LockHeld):
                     hold(folder / "parent.lock")
 
     with ThreadPoolExecutor(PARENTS) as parents:
