@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from registry.domain.log_format.records import TENANT, Entry
 from registry.log.contract import LogError, OutcomeUnknown
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import NoTopic
+from registry.log.kafka.topic import TopicMissing
 
 _ASK_S = 5.0
 _WAIT_S = 0.5
@@ -47,7 +47,7 @@ class KeysetTopic:
         """See :meth:`.keyset_storage.Place.read`; the topic is read to its end."""
         # From its beginning: it is tiny, and may have been made again since.
         self._next, self._last = 0, None
-        with suppress(NoTopic), closing(self._open_log(False)) as log:
+        with suppress(TopicMissing), closing(self._open_log(False)) as log:
             self._news(log, log.query_end(_ASK_S))
         return self._last
 

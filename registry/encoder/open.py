@@ -51,7 +51,7 @@ def node_cipher(settings: Settings, has_encoded: Callable[[], bool]) -> NodeCiph
 def _open_topic(settings: Settings, *, make: bool) -> KafkaLog:
     from registry.log.kafka.connection import Security  # noqa: PLC0415 (as above)
     from registry.log.kafka.log import KafkaLog  # noqa: PLC0415
-    from registry.log.kafka.topic import Wanted  # noqa: PLC0415
+    from registry.log.kafka.topic import TopicOptions  # noqa: PLC0415
 
     return KafkaLog(
         Security(**settings.security),
@@ -60,6 +60,6 @@ def _open_topic(settings: Settings, *, make: bool) -> KafkaLog:
         transactional_id="",
         append_timeout_s=_APPEND_S,
         fencing=False,
-        wanted=Wanted(settings.replication_factor, make=make),
+        options=TopicOptions(settings.replication_factor, create=make),
         start_timeout_s=_START_S,
     )

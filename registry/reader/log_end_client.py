@@ -15,8 +15,9 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 from registry.log.kafka import requests
 from registry.log.kafka.connection import Connections, NoAnswer, Security
+from registry.log.kafka.log_end import query_offset
 from registry.log.kafka.partition import Partition
-from registry.log.kafka.topic import learn_min_in_sync
+from registry.log.kafka.topic import read_min_in_sync
 from registry.store.layout import StoreError
 
 TIMEOUT_S = 0.2  # after which the node is asked instead
@@ -59,7 +60,7 @@ class LogEndClient:
 
     def _new_partition(self) -> Partition:
         partition = Partition(self._connections, self._servers, self._topic)
-        partition.read = self._applied
+        partition.lineage = self._applied
         return partition
 
     async def ask(self) -> int | None:
@@ -71,7 +72,7 @@ class LogEndClient:
             async with asyncio.timeout(TIMEOUT_S):
                 if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
                     await self._check(partition)
-                return await partition.offset_at(requests.LATEST, TIMEOUT_S)
+                return await query_offset(partition, requests.LATEST, TIMEOUT_S)
         except (LogError, NoAnswer, StoreError, TimeoutError):
             self._paused_until = time.monotonic() + PAUSE_S
             return None
@@ -85,11 +86,11 @@ class LogEndClient:
             if time.monotonic() - self._checked_at < CHECK_EVERY_S:
                 return
             cluster = await partition.refresh(TIMEOUT_S)
-            if not partition.topic_id and cluster.place is not None:
+            if not partition.topic_id and cluster.partition is not None:
                 partition.adopt(cluster)
             if partition.identity != self._identity:
                 raise NoAnswer(f"the log is {self._identity}, not {partition.identity}", sent=True)
-            await learn_min_in_sync(partition)
+            await read_min_in_sync(partition)
             self._checked_at = time.monotonic()
 
     async def close(self) -> None:

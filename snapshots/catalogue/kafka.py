@@ -18,7 +18,7 @@ from registry.domain.log_format.records import Entry as LogEntry
 from registry.domain.log_format.records import Record
 from registry.log.contract import ForeignLog, LogError, OutcomeUnknown
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import NoTopic
+from registry.log.kafka.topic import TopicMissing
 
 from .catalogue import CatalogueError, Entry, follows
 
@@ -108,7 +108,7 @@ class KafkaCatalogue:
         if self._log is None:
             try:
                 log = self._open_log(make)
-            except NoTopic:
+            except TopicMissing:
                 self._reset()
                 return
             if log.identity != self._identity:

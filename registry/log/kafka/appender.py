@@ -1,8 +1,9 @@
-"""Appending: one batch under way at a time, in the name of a claim.
+"""The writing side of the log: appends one batch at a time, in the name of a claim.
 
-A claim is a producer id and epoch from ``InitProducerId`` with one transactional id for the whole cluster. No
-transaction is ever opened. From the first batch of a newer epoch on the broker refuses older ones, and the
-sequence number makes it recognise a batch that is sent again.
+A claim is a producer id and epoch from ``InitProducerId``, with one transactional id for the whole cluster.
+No
+transaction is ever opened. Once the log holds a batch of a newer epoch, the broker rejects batches of older
+ones. The sequence number lets the broker recognise a batch that is sent again.
 """
 
 from __future__ import annotations
@@ -25,23 +26,25 @@ from registry.log.contract import (
 )
 
 from . import producer_expiration, record_batches
-from .init_producer import init_producer, until
+from .init_producer import init_producer
+from .log_end import query_end
 from .partition import Partition
-from .produce_attempt import BadTime, Settling
+from .produce_attempt import FutureTimestamp, ProduceAttempt
 from .producer_expiration import Expiration
-from .record_batches import NOBODY
-from .timestamps import Stamps, boot_s, wall_ms
+from .record_batches import NO_PRODUCER
+from .retry import retry_until
+from .timestamps import Timestamps, boot_s, wall_ms
 
 _EPOCH_LAST = (1 << 15) - 1
 
 
 class Appender:
-    """The writing side of ``partition``; all calls are made on its event loop.
+    """Appends to ``partition``; all calls are made on its event loop.
 
-    ``timeout_s``: for one append, claim or fence. ``fencing``: without it nothing is claimed, batches carry
-    no producer, and one without an answer is never sent again. ``fence_least_s``: where brokers forget
-    producers sooner, nothing is claimed. ``taken`` hears of batches that the log holds as they were sent,
-    each with its offset.
+    ``timeout_s`` limits one append, claim or fence. Without ``fencing`` nothing is claimed, batches carry no
+    producer, and a batch without an answer is never sent again. Where brokers forget producers sooner than
+    ``fence_least_s``, the log cannot be claimed. ``on_appended`` gets each batch that the log holds as it was
+    sent, with its offset.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class Appender:
         batch_bytes_max: int,
         fencing: bool,
         fence_least_s: float,
-        taken: Callable[[int, bytes], None],
+        on_appended: Callable[[int, bytes], None],
         now_ms: Callable[[], int] = wall_ms,
         clock: Callable[[], float] = boot_s,
     ) -> None:
@@ -64,19 +67,20 @@ class Appender:
         self._fencing = fencing
         self._fence_least_s = fence_least_s
         self._expiration = Expiration()
-        self._taken = taken
-        self._stamps = Stamps(now_ms, clock)
+        self._on_appended = on_appended
+        self._timestamps = Timestamps(now_ms, clock)
         self._clock = clock
         self._writing = asyncio.Lock()
         self._claim: Claim | None = None
-        self._void = "the log was not claimed"
+        self._void_reason = "the log was not claimed"
         self._sequence = 0
-        self._floor = 0
-        self._used = 0.0
+        # No batch of this claim can have a lower offset.
+        self._offset_min = 0
+        self._used_at = 0.0
 
     @property
     def record_bytes_max(self) -> int:
-        """The most bytes of a key and a value together."""
+        """The maximum size of a key and a value together, in bytes."""
         return (
             self.batch_bytes_max
             - record_batches.RECORD_OVERHEAD_BYTES
@@ -97,56 +101,54 @@ class Appender:
 
     @property
     def assumed(self) -> str:
-        """See :func:`.producer_expiration.assumed`, as of the last look; nothing without fencing."""
+        """See :func:`.producer_expiration.assumed`, as of the last check; empty without fencing."""
         return producer_expiration.assumed(self._expiration) if self._fencing else ""
 
-    async def look(self, timeout_s: float) -> list[str]:
-        """Look how long the brokers remember idle producers; return what should be otherwise, for people.
+    async def check_expiration(self, timeout_s: float) -> list[str]:
+        """Read how long the brokers remember idle producers; return warnings for the operator.
 
-        A claim that they do not keep safe any more is given up. Raises :class:`.contract.Unreachable`.
+        A claim that they no longer keep safe is given up. Raises :class:`.contract.Unreachable`.
         """
         if not self._fencing:
             return []
         deadline = time.monotonic() + timeout_s
-        self._expiration = await until(deadline, self._read_expiration)
+        self._expiration = await retry_until(deadline, lambda: producer_expiration.read(self._partition))
         if unsafe := self.fencing.unsafe:
-            self._forfeit(unsafe)
+            self._void_claim(unsafe)
             return [unsafe]
         warning = producer_expiration.warning(self._expiration)
         return [warning] if warning else []
 
-    async def _read_expiration(self) -> Expiration:
-        return await producer_expiration.read(self._partition)
-
     async def claim(self) -> Claim:
         """See :meth:`.contract.Log.claim`."""
         async with self._writing:
-            self._forfeit("claiming the log did not end well")
+            self._void_claim("the last attempt to claim the log failed")
             deadline = time.monotonic() + self._timeout_s
-            await until(deadline, self._partition.refresh)
-            self._floor = await self._partition.query_end(max(0.001, deadline - time.monotonic()))
-            await self.look(max(0.001, deadline - time.monotonic()))
+            await retry_until(deadline, self._partition.refresh)
+            self._offset_min = await query_end(self._partition, _left_s(deadline))
+            await self.check_expiration(_left_s(deadline))
             if unsafe := self.fencing.unsafe:
                 raise UnsafeFence(unsafe)
-            asked = self._clock()
-            claim = await until(deadline, self._init) if self._fencing else NOBODY
-            self._claim, self._sequence, self._used = claim, 0 if self._fencing else -1, asked
+            # Taken before the request: the broker counts the producer's age from some later moment.
+            asked_at = self._clock()
+            claim = await retry_until(deadline, self._init_producer) if self._fencing else NO_PRODUCER
+            self._claim, self._sequence, self._used_at = claim, 0 if self._fencing else -1, asked_at
             return claim
 
-    async def _init(self) -> Claim:
+    async def _init_producer(self) -> Claim:
         return await init_producer(self._partition, self._transactional_id)
 
     async def fence(self, earlier: Claim) -> None:
         """See :meth:`.contract.Log.fence`."""
-        if earlier == NOBODY or not self._fencing or earlier.epoch >= _EPOCH_LAST:
+        if earlier == NO_PRODUCER or not self._fencing or earlier.epoch >= _EPOCH_LAST:
             return
         async with self._writing:
             later = Claim(earlier.producer, earlier.epoch + 1)
             try:
-                offset = await self._settle(later, 0, [Entry(NOOP_KEY, None)], lambda: None)
+                offset = await self._produce(later, 0, [Entry(NOOP_KEY, None)], lambda: None)
             except Fenced:
                 return
-            self._partition.note_end(offset + 1)
+            self._partition.advance_end(offset + 1)
 
     async def append(
         self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes] = NO_HEADERS
@@ -162,7 +164,7 @@ class Appender:
                 except LogError as error:
                     if not done:
                         raise
-                    self._forfeit("only a part of the last append is in the log")
+                    self._void_claim("the log holds only a part of the last append")
                     raise OutcomeUnknown(
                         f"{done} of {len(entries)} records are in the log: {error}"
                     ) from error
@@ -170,27 +172,27 @@ class Appender:
             return offsets[0] if offsets else self._partition.end
 
     async def _append(self, piece: Sequence[Entry], headers: Mapping[int, bytes]) -> int:
-        self._partition.check_foreign()
+        self._partition.suspicions.check_foreign()
         if self._claim is None:
-            raise Fenced(f"{self._void}; it has to be claimed first")
-        asked = self._clock()
+            raise Fenced(f"{self._void_reason}; it must be claimed first")
+        asked_at = self._clock()
         try:
-            offset = await self._settle(self._claim, self._sequence, piece, self._check_age, headers)
+            offset = await self._produce(self._claim, self._sequence, piece, self._check_age, headers)
         except (Fenced, OutcomeUnknown) as error:
-            self._forfeit(str(error))
+            self._void_claim(str(error))
             raise
         except asyncio.CancelledError:
-            self._forfeit("an append was broken off")
+            self._void_claim("an append was cancelled")
             raise
         if self._fencing:
             self._sequence = (self._sequence + len(piece)) % record_batches.SEQUENCES
-        self._floor = offset + len(piece)
-        # Not when the answer was read: who is frozen in between, for a day, would take it for a new one.
-        self._used = asked
-        self._partition.note_end(self._floor)
+        self._offset_min = offset + len(piece)
+        # Not the time of the answer: a process that is frozen in between would take the claim for fresh.
+        self._used_at = asked_at
+        self._partition.advance_end(self._offset_min)
         return offset
 
-    async def _settle(
+    async def _produce(
         self,
         claim: Claim,
         sequence: int,
@@ -198,56 +200,59 @@ class Appender:
         check_age: Callable[[], None],
         headers: Mapping[int, bytes] = NO_HEADERS,
     ) -> int:
-        async def at(stamp_ms: int) -> int:
-            batch = record_batches.build(piece, claim, sequence, stamp_ms, headers)
-            settling = self._settling(batch, claim, check_age)
-            offset = await settling.run()
-            if settling.as_sent:
-                self._taken(offset, record_batches.placed(batch.data, offset))
+        """Append one batch, if need be with an earlier timestamp; return its offset."""
+
+        async def produce_at(timestamp_ms: int) -> int:
+            batch = record_batches.build(piece, claim, sequence, timestamp_ms, headers)
+            attempt = ProduceAttempt(
+                self._partition,
+                claim,
+                batch,
+                offset_min=self._offset_min,
+                timeout_s=self._timeout_s,
+                check_age=check_age,
+            )
+            offset = await attempt.run()
+            if attempt.as_sent:
+                self._on_appended(offset, record_batches.with_base_offset(batch.data, offset))
             return offset
 
-        stamp_ms = self._stamps.now()
+        timestamp_ms = self._timestamps.now()
         try:
-            offset = await at(stamp_ms)
-        except BadTime as error:
-            earlier_ms = self._stamps.refused(stamp_ms)
+            offset = await produce_at(timestamp_ms)
+        except FutureTimestamp as error:
+            earlier_ms = self._timestamps.rejected(timestamp_ms)
             if earlier_ms is None:
                 raise LogError(str(error)) from error
-            stamp_ms = earlier_ms
-            offset = await at(stamp_ms)
-        self._stamps.taken(stamp_ms)
+            timestamp_ms = earlier_ms
+            offset = await produce_at(timestamp_ms)
+        self._timestamps.accepted(timestamp_ms)
         return offset
 
-    def _settling(self, batch: record_batches.Batch, claim: Claim, check_age: Callable[[], None]) -> Settling:
-        return Settling(
-            self._partition,
-            claim,
-            batch,
-            floor=self._floor,
-            timeout_s=self._timeout_s,
-            check_age=check_age,
-        )
-
     def _check_age(self) -> None:
-        idle_s = self._clock() - self._used
+        idle_s = self._clock() - self._used_at
         if self._fencing and idle_s > self._expiration.seconds / 2:
             raise Fenced(f"the claim was not used for {idle_s:.0f} s, and the brokers may have forgotten it")
 
-    def _forfeit(self, why: str) -> None:
-        self._claim, self._void = None, why
+    def _void_claim(self, reason: str) -> None:
+        self._claim, self._void_reason = None, reason
 
     def _check_sizes(self, entries: Sequence[Entry], headers: Mapping[int, bytes]) -> None:
         for at, entry in enumerate(entries):
             size = len(entry.key) + len(entry.value or b"")
-            noted = max(0, len(headers.get(at, b"")) - RECORD_HEADER_BYTES)
-            if size + noted > self.record_bytes_max:
+            excess = max(0, len(headers.get(at, b"")) - RECORD_HEADER_BYTES)
+            if size + excess > self.record_bytes_max:
                 raise RecordTooLarge(
                     f"a record of {size} bytes is over the log's limit of {self.record_bytes_max}"
                 )
 
 
+def _left_s(deadline: float) -> float:
+    return max(0.001, deadline - time.monotonic())
+
+
 def _within(headers: Mapping[int, bytes], start: int, count: int) -> Mapping[int, bytes]:
-    """The record headers of ``count`` entries from ``start`` on, by their index among those."""
+    """Return the headers of ``count`` entries from ``start`` on, by their index among those."""
     if not headers:
         return headers
     return {at - start: header for at, header in headers.items() if start <= at < start + count}

@@ -1,7 +1,7 @@
-"""Connections to the brokers: one for each broker and purpose, opened when needed.
+"""Connections to the brokers: one for each broker and purpose, opened on demand.
 
-A broker answers the requests of one connection one after another, so that a long poll or an append that waits
-for replicas would delay whatever stands behind it on the same connection.
+A broker answers the requests of one connection in order. So a long poll, or an append that waits for
+replicas, would delay every request behind it on the same connection.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from aiokafka.errors import (
 
 from registry.log.contract import LogError
 
-from .release import Offered
+from .release import ApiVersions
 
+# A connection on which an answer takes longer is closed. Callers may have shorter timeouts: the connection
+# then stays open, so that a slow broker can catch up.
 _DEAD_MS = 6_000
-"""A connection that does not answer for so long is closed. Who asks may have less time: the connection stays,
-so that a slow broker gets through its answers."""
 _CLOSE_S = 1.0
 _NO_TRUST = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, ssl.SSLCertVerificationError)
 
+# Errors of a peer that accepts a connection and closes it before the first answer.
 _HANGS_UP = (KafkaConnectionError, ConnectionResetError, EOFError, ssl.SSLError)
-"""Somebody listens, and ends the connection before the first answer."""
 
 
 class Purpose(Enum):
-    """What a connection is for."""
+    """The kind of requests that a connection carries."""
 
     FETCH = "fetch"
     APPEND = "append"
-    ASK = "ask"
+    QUERY = "ask"
 
 
 _Key = tuple[str, int, Purpose]
 
 
 class NoAnswer(Exception):
-    """A broker did not answer; ``sent``: it may have got the request all the same."""
+    """A broker did not answer; ``sent``: it may have received the request."""
 
     def __init__(self, text: str, *, sent: bool) -> None:
         super().__init__(text)
@@ -58,9 +58,10 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Security:
-    """How to talk to the brokers; the fields are Kafka's client settings, dots as underscores.
+    """Kafka's client settings for TLS and SASL, with underscores for dots.
 
-    Certificates and keys are PEM files. An empty text means: not set. GSSAPI and OAUTHBEARER are not offered.
+    Certificates and keys are PEM files. An empty string means unset. GSSAPI and OAUTHBEARER are not
+    supported.
     """
 
     security_protocol: str = "PLAINTEXT"
@@ -78,7 +79,7 @@ class Security:
         return f"Security({self.security_protocol})"
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """``None`` without TLS. Raises :class:`.contract.LogError` for files that cannot be used."""
+        """Return the context; ``None`` without TLS. Raises :class:`.contract.LogError` for unusable files."""
         if self.security_protocol not in {"SSL", "SASL_SSL"}:
             return None
         try:
@@ -99,7 +100,7 @@ class Security:
         return context
 
     def client_arguments(self) -> dict[str, Any]:
-        """The same as arguments of aiokafka's clients and connections."""
+        """Return the settings as arguments of aiokafka's clients and connections."""
         arguments: dict[str, Any] = {
             "client_id": self.client_id,
             "security_protocol": self.security_protocol,
@@ -115,7 +116,7 @@ class Security:
 
 
 def addresses(servers: str) -> list[tuple[str, int]]:
-    """The hosts and ports of ``bootstrap.servers``; a prefix such as ``PLAINTEXT://`` is cut off."""
+    """Return the hosts and ports of ``bootstrap.servers``, without prefixes such as ``PLAINTEXT://``."""
     bare = ",".join(server.strip().rpartition("//")[2] for server in servers.split(",") if server.strip())
     return [(host, port) for host, port, _ in collect_hosts(bare)]
 
@@ -129,22 +130,22 @@ class Connections:
         self._opening: dict[_Key, asyncio.Lock] = {}
         self._closing: dict[asyncio.Future[None], asyncio.Transport] = {}
         self._closed = False
-        self._opened: Counter[_Key] = Counter()
+        self._open_count: Counter[_Key] = Counter()
 
-    def opened(self, host: str, port: int, purpose: Purpose) -> int:
-        """How often the connection for this purpose was opened, or will have been when it is used next."""
+    def open_count(self, host: str, port: int, purpose: Purpose) -> int:
+        """Return how often the connection was opened; the next open counts already if it is closed now."""
         key = (host, port, purpose)
-        return self._opened[key] + (not self._is_open(key))
+        return self._open_count[key] + (not self._is_open(key))
 
     def _is_open(self, key: _Key) -> bool:
         connection = self._open.get(key)
         return connection is not None and connection.connected()
 
     async def open(self, host: str, port: int, purpose: Purpose) -> None:
-        """Open the connection for this purpose, if it is not open. Raises as :meth:`ask`."""
-        await self.ask(host, port, purpose, None, _DEAD_MS / 1000)
+        """Open the connection for this purpose if it is closed. Raises as :meth:`send`."""
+        await self.send(host, port, purpose, None, _DEAD_MS / 1000)
 
-    async def ask(
+    async def send(
         self,
         host: str,
         port: int,
@@ -152,11 +153,11 @@ class Connections:
         request: Any,
         timeout_s: float,
         *,
-        opened: int | None = None,
+        open_count: int | None = None,
     ) -> Any:
-        """The broker's answer. Raises :class:`NoAnswer`; :class:`.contract.LogError` if it is too old.
+        """Return the broker's answer. Raises :class:`NoAnswer`; :class:`.contract.LogError` if it is too old.
 
-        ``opened``: nothing is sent if the connection was opened once more meanwhile.
+        ``open_count``: send nothing if the connection has been opened again since then.
         """
         key, sent = (host, port, purpose), False
         try:
@@ -164,10 +165,10 @@ class Connections:
                 connection = await self._connected(key)
                 if request is None:
                     return None
-                if opened is not None and opened != self._opened[key]:
+                if open_count is not None and open_count != self._open_count[key]:
                     raise NoAnswer(f"{host}:{port}: the connection was opened again", sent=False)
                 answer = asyncio.ensure_future(connection.send(request))
-                answer.add_done_callback(lambda answer: self._look(key, connection, answer))
+                answer.add_done_callback(lambda answer: self._close_failed(key, connection, answer))
                 sent = True
                 return await asyncio.shield(answer)
         except (IncompatibleBrokerVersion, NotImplementedError) as error:
@@ -182,7 +183,7 @@ class Connections:
             raise NoAnswer(f"{host}:{port}: {_plain(error)}{advice}", sent=sent) from error
 
     def _distrust(self, error: Exception) -> str:
-        """Why the broker or this client does not trust the other, and which settings have a say in it."""
+        """Return why authentication failed, and the settings that matter."""
         if isinstance(error, SaslAuthenticationFailed):
             return f"{_plain(error)}; see kafka_sasl_username and kafka_sasl_password"
         if isinstance(error, UnsupportedSaslMechanismError):
@@ -191,19 +192,19 @@ class Connections:
         return f"its certificate is not trusted: {_plain(error)}; see kafka_ssl_ca_location"
 
     def _advice(self) -> str:
-        """What to look at where somebody hangs up; a broker that stops does it too."""
+        """Return a hint for a peer that hangs up. A broker that is stopping does that, too."""
         protocol = self._arguments["security_protocol"]
         return f" (it hangs up on {protocol}: see kafka_security_protocol, if that goes on)"
 
-    def _look(self, key: _Key, connection: Any, answer: asyncio.Future[Any]) -> None:
-        """Close a connection on which an answer failed to come, however long somebody waited for it."""
+    def _close_failed(self, key: _Key, connection: Any, answer: asyncio.Future[Any]) -> None:
+        """Close a connection on which a request failed, even if its caller has stopped waiting."""
         if answer.cancelled() or answer.exception() is not None:
             if self._open.get(key) is connection:
                 del self._open[key]
             self._close(connection)
 
     def give_up(self, purpose: Purpose) -> None:
-        """Close what is open for this purpose: nobody wants the answers that are still to come."""
+        """Close the connections for this purpose: their outstanding answers are no longer needed."""
         for key in [key for key in self._open if key[2] is purpose]:
             self._close(self._open.pop(key))
 
@@ -216,20 +217,20 @@ class Connections:
                 try:
                     await connection.connect()
                 except BaseException:
-                    # It hangs up by itself, which TLS takes a while for.
+                    # Closing takes a while with TLS; it goes on in the background.
                     self._close(connection)
                     raise
                 self._open[key] = connection
-                self._opened[key] += 1
+                self._open_count[key] += 1
             return self._open[key]
 
-    def offered(self, host: str, port: int) -> Offered:
-        """Return what this broker offers, by the connection for questions; empty while there is none."""
-        connection = self._open.get((host, port, Purpose.ASK))
+    def api_versions(self, host: str, port: int) -> ApiVersions:
+        """Return the request versions that this broker supports; empty while there is no connection."""
+        connection = self._open.get((host, port, Purpose.QUERY))
         return connection._versions if connection else {}  # noqa: SLF001 (nothing else tells them)
 
     def known(self) -> Iterator[tuple[str, int]]:
-        """Where connections are open."""
+        """Yield the addresses with open connections."""
         for (host, port, _), connection in self._open.items():
             if connection.connected():
                 yield host, port
@@ -243,7 +244,7 @@ class Connections:
             closing.add_done_callback(lambda closing: self._closing.pop(closing, None))
 
     async def close(self) -> None:
-        """Close all; nothing is opened afterwards. What a broker does not take any more is thrown away."""
+        """Close all connections for good. Data that a broker does not take in time is dropped."""
         self._closed = True
         for connection in self._open.values():
             self._close(connection)

@@ -1,4 +1,4 @@
-"""The log on Kafka: one partition, read ahead and appended to by an event loop in a thread of its own."""
+"""The log on Kafka: one partition, read ahead and appended to by a dedicated event-loop thread."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from registry.log.contract import (
 from . import producer_expiration, release
 from .appender import Appender
 from .connection import Connections, Security
-from .fetcher import Prefetch, headers_before
-from .init_producer import until
-from .partition import TRY_S, Partition
+from .fetch import headers_before
+from .fetcher import Fetcher
+from .log_end import query_end
+from .partition import Partition
+from .retry import TRY_S, retry_until
 from .timestamps import wall_ms
-from .topic import Found, Wanted, check, open_topic
+from .topic import TopicOptions, TopicState, check, open_topic
 
 _START_TIMEOUT_S = 30.0
+# More than any call exceeds its timeout by.
 _SLACK_S = 30.0
-"""More than any call goes over the time that it was given."""
 
 T = TypeVar("T")
 
@@ -42,16 +44,15 @@ T = TypeVar("T")
 class KafkaLog:
     """The log in ``topic`` of the brokers ``servers`` (``HOST:PORT,…``).
 
-    ``transactional_id`` is the same for all nodes of a cluster: claims of one end those of others.
-    ``append_timeout_s``: for one append, claim or fence. ``fencing=False`` is for brokers that deny
+    ``transactional_id`` is the same for all nodes of a cluster, so that a claim of one fences the others.
+    ``append_timeout_s`` limits one append, claim or fence. ``fencing=False`` is for brokers that deny
     ``InitProducerId``: nothing then keeps a former primary from writing, a claim is ``Claim(-1, -1)``, and an
-    append without an answer is :class:`.contract.OutcomeUnknown` at once. ``fence_least_s``: where brokers
-    forget idle producers sooner, a claim raises :class:`.contract.UnsafeFence`.
-    ``wanted`` says whether a missing topic is made, and how. ``now_ms`` gives records their time, ms since
-    the epoch.
+    append without an answer is :class:`.contract.OutcomeUnknown` at once. Where brokers forget idle producers
+    sooner than ``fence_least_s``, a claim raises :class:`.contract.UnsafeFence`. ``options`` say if and how a
+    missing topic is created. ``now_ms`` gives records their timestamps, in ms since the epoch.
 
-    One thread at a time reads and waits; all other calls may come from any thread. Raises
-    :class:`.contract.Unreachable` and :class:`.contract.LogError` when it cannot be opened.
+    One thread at a time reads and waits; any thread may make all other calls. Raises
+    :class:`.contract.Unreachable` and :class:`.contract.LogError` if the log cannot be opened.
     """
 
     def __init__(
@@ -64,23 +65,23 @@ class KafkaLog:
         append_timeout_s: float,
         fencing: bool = True,
         fence_least_s: float = producer_expiration.LEAST_S,
-        wanted: Wanted = Wanted(),  # noqa: B008 (it is immutable)
+        options: TopicOptions = TopicOptions(),  # noqa: B008 (it is immutable)
         start_timeout_s: float = _START_TIMEOUT_S,
         now_ms: Callable[[], int] = wall_ms,
     ) -> None:
-        self._wanted = wanted
+        self._options = options
         self._closed = False
         self._closing = threading.Lock()
         self._connections = Connections(security)
         # A wake-up and an answer take a fifth less on it than on asyncio's own loop.
         self._loop = uvloop.new_event_loop()
         self._partition = Partition(self._connections, servers, topic)
-        self._prefetch = Prefetch(self._partition, self._loop)
+        self._fetcher = Fetcher(self._partition, self._loop)
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka", daemon=True)
         self._thread.start()
         try:
-            self._topic: Found = self._do(
-                open_topic(self._partition, wanted, start_timeout_s), start_timeout_s
+            self._topic: TopicState = self._do(
+                open_topic(self._partition, options, start_timeout_s), start_timeout_s
             )
             self._appender = Appender(
                 self._partition,
@@ -89,12 +90,12 @@ class KafkaLog:
                 batch_bytes_max=self._topic.batch_bytes_max,
                 fencing=fencing,
                 fence_least_s=fence_least_s,
-                taken=self._prefetch.put,
+                on_appended=self._fetcher.put,
                 now_ms=now_ms,
             )
             self._append_timeout_s = append_timeout_s
-            self._do(self._appender.look(start_timeout_s), start_timeout_s)
-            self._do(self._partition.query_end(start_timeout_s), start_timeout_s)
+            self._do(self._appender.check_expiration(start_timeout_s), start_timeout_s)
+            self._do(query_end(self._partition, start_timeout_s), start_timeout_s)
             self._brokers = self._do(self._described(), start_timeout_s)
             self._reading = self._do(self._start_reading(), start_timeout_s)
         except BaseException:
@@ -102,14 +103,14 @@ class KafkaLog:
             raise
 
     async def _described(self) -> str:
-        return release.described(self._partition.offered(), self._appender.assumed)
+        return release.describe(self._partition.api_versions(), self._appender.assumed)
 
     async def _start_reading(self) -> asyncio.Task[None]:
-        return asyncio.create_task(self._prefetch.run())
+        return asyncio.create_task(self._fetcher.run())
 
     @property
     def brokers(self) -> str:
-        """The brokers' release when the log was opened, and what is missing or assumed there, for people."""
+        """The brokers' release when the log was opened, and which features are missing there, as text."""
         return self._brokers
 
     @property
@@ -119,42 +120,42 @@ class KafkaLog:
 
     @property
     def record_bytes_max(self) -> int:
-        """From the topic's ``max.message.bytes``, as of the last look at the topic."""
+        """Derived from the topic's ``max.message.bytes``, as of the last check of the topic."""
         return self._appender.record_bytes_max
 
     @property
     def tombstone_retention_ms(self) -> int:
-        """The topic's ``delete.retention.ms``, as of the last look at the topic."""
+        """The topic's ``delete.retention.ms``, as of the last check of the topic."""
         return self._topic.tombstones_ms
 
     @property
     def compaction_lag_ms(self) -> int:
-        """The topic's ``min.compaction.lag.ms``, as of the last look at the topic."""
+        """The topic's ``min.compaction.lag.ms``, as of the last check of the topic."""
         return self._topic.lag_ms
 
     @property
     def fencing(self) -> Fencing:
-        """See :meth:`.contract.Log.fencing`, as of the last claim or look at the topic."""
+        """See :meth:`.contract.Log.fencing`, as of the last claim or check of the topic."""
         return self._appender.fencing
 
     def end(self) -> int:
-        """See :meth:`.contract.Log.end`: from fetches, appends and questions."""
+        """See :meth:`.contract.Log.end`: learned from fetches, appends and queries."""
         self._alive()
         return self._partition.end
 
     def query_end(self, timeout_s: float) -> int:
-        """See :meth:`.contract.Log.query_end`: one question to the broker that has the partition."""
-        return self._do(self._partition.query_end(timeout_s), timeout_s)
+        """See :meth:`.contract.Log.query_end`: ListOffsets to the leader, confirmed by other replicas."""
+        return self._do(query_end(self._partition, timeout_s), timeout_s)
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :meth:`.contract.Log.read`. Another offset than the last read's ``next`` fetches anew."""
+        """See :meth:`.contract.Log.read`. Any offset but the last read's ``next`` drops what was fetched."""
         self._alive()
-        return self._prefetch.read(offset, records_max, bytes_max)
+        return self._fetcher.buffer.read(offset, records_max, bytes_max)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """See :meth:`.contract.Log.wait`."""
         self._alive()
-        return self._prefetch.wait(offset, timeout_s)
+        return self._fetcher.buffer.wait(offset, timeout_s)
 
     def claim(self) -> Claim:
         """See :meth:`.contract.Log.claim`: the next epoch of the transactional id."""
@@ -172,9 +173,9 @@ class KafkaLog:
         if lineage == NOTHING:
             return None
         deadline = self._loop.time() + 2 * TRY_S
-        divergence = await until(deadline, lambda: self._partition.divergence(lineage))
+        divergence = await retry_until(deadline, lambda: self._partition.divergence(lineage))
         if divergence is None:
-            self._prefetch.begins_after(lineage)
+            self._fetcher.begins_after(lineage)
             self._partition.compare_again()
         return divergence
 
@@ -185,21 +186,21 @@ class KafkaLog:
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """See :meth:`.contract.Log.append`. A piece is one record batch, which the brokers keep whole."""
+        """See :meth:`.contract.Log.append`. A piece is one record batch, which brokers store atomically."""
         return self._do(self._appender.append(entries, cuts, headers), None, ended=OutcomeUnknown)
 
     def check_topic(self) -> list[str]:
-        """Look at the topic again: what should be otherwise, in plain words with the command that changes it.
+        """Check the topic's settings again; return warnings, each with the command that fixes it.
 
-        Raises :class:`.contract.LogError` for what a log cannot live with, :class:`.contract.Unreachable`.
+        Raises :class:`.contract.LogError` for settings that a log cannot use, :class:`.contract.Unreachable`.
         """
-        self._topic = self._do(self._look_at_topic(), 4 * TRY_S)
+        self._topic = self._do(self._check_topic(), 4 * TRY_S)
         self._appender.batch_bytes_max = self._topic.batch_bytes_max
-        return [*self._topic.warnings, *self._do(self._appender.look(TRY_S), 4 * TRY_S)]
+        return [*self._topic.warnings, *self._do(self._appender.check_expiration(TRY_S), 4 * TRY_S)]
 
-    async def _look_at_topic(self) -> Found:
+    async def _check_topic(self) -> TopicState:
         deadline = self._loop.time() + TRY_S
-        return await until(deadline, lambda: check(self._partition, self._wanted))
+        return await retry_until(deadline, lambda: check(self._partition, self._options))
 
     def close(self) -> None:
         """See :meth:`.contract.Log.close`."""
@@ -207,13 +208,13 @@ class KafkaLog:
             if self._closed:
                 return
             self._closed = True
-            self._prefetch.close()
-            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(_SLACK_S)
+            self._fetcher.buffer.close()
+            asyncio.run_coroutine_threadsafe(self._cancel_tasks(), self._loop).result(_SLACK_S)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_SLACK_S)
             self._loop.close()
 
-    async def _end(self) -> None:
+    async def _cancel_tasks(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -223,9 +224,9 @@ class KafkaLog:
     def _do(
         self, call: Coroutine[Any, Any, T], timeout_s: float | None, *, ended: type[LogError] = LogError
     ) -> T:
-        """Run ``call`` on the loop and wait for it; it keeps to its time itself.
+        """Run ``call``, which has its own timeout, on the loop and return its result.
 
-        Raises ``ended`` when the log is closed meanwhile.
+        Raises ``ended`` if the log is closed meanwhile.
         """
         try:
             self._alive()

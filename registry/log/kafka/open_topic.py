@@ -5,7 +5,7 @@ from __future__ import annotations
 from registry.config.loading import Settings
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import NoTopic, Wanted
+from registry.log.kafka.topic import TopicMissing, TopicOptions
 
 from .producer_expiration import LEAST_S
 
@@ -17,7 +17,7 @@ def open_topic(
 ) -> KafkaLog:
     """Open the log in the topic and create a missing topic if ``make``.
 
-    Raises :class:`.topic.NoTopic` if the topic is missing, and otherwise as :class:`KafkaLog`.
+    Raises :class:`.topic.TopicMissing` if the topic is missing, and otherwise as :class:`KafkaLog`.
     """
     return KafkaLog(
         Security(**settings.security),
@@ -26,9 +26,9 @@ def open_topic(
         transactional_id=settings.transactional_id,
         append_timeout_s=append_timeout_s,
         fencing=settings.fencing == "on",
-        # The fence must outlast a hand-over.
+        # The fence must outlast a failover.
         fence_least_s=max(LEAST_S, 4 * settings.session_timeout_s),
-        wanted=Wanted(settings.replication_factor, settings.allow_delete_policy, make),
+        options=TopicOptions(settings.replication_factor, settings.allow_delete_policy, create=make),
         start_timeout_s=start_timeout_s,
     )
 
@@ -45,5 +45,5 @@ def open_topic_for_command(settings: Settings, *, make: bool) -> KafkaLog | None
             append_timeout_s=settings.request_timeout_s,
             start_timeout_s=_COMMAND_START_TIMEOUT_S,
         )
-    except NoTopic:
+    except TopicMissing:
         return None

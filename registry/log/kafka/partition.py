@@ -1,97 +1,73 @@
-"""The log's partition: which broker has it, whether it is still the one that was opened, and where it ends.
+"""The log's partition: its leader, its identity, and requests to it.
 
-That it is another one (its topic deleted, made anew or cut, or other brokers behind the same addresses) is
-believed only after brokers have said so for a while and none has said otherwise: one that has just started
-may know less than the others. Until then the partition counts as unreachable.
+Requests reach only a leader whose log is the one that was read before: the partition compares the topic's id
+with every metadata refresh, and the records with every new leader epoch and every new connection.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
-from registry.log.contract import ForeignLog, LogError, Unreachable
+from registry.log.contract import LogError
 
-from . import leader_check, release, requests
+from . import requests
 from .connection import Connections, NoAnswer, Purpose, addresses
-from .requests import Broker, Cluster, Code, code_name
-from .truncation import Looking
+from .release import ApiVersions
+from .requests import Broker, Cluster, Code, PartitionMetadata, code_name
+from .retry import TRY_S
+from .suspicion import HISTORY, TOPIC, Suspicions
+from .truncation import LineageCheck
 
-CONFIRM_S = 1.0
-"""For how long brokers must say that the log is another one."""
-TRY_S = 3.0
-"""Time for one request; what a broker needs that is alive."""
-_PAUSE_MIN_S, _PAUSE_MAX_S = 0.02, 1.0
-
-_DENIED = {
+_RESOURCES = {
     Code.TOPIC_AUTHORIZATION_FAILED: "topic",
     Code.CLUSTER_AUTHORIZATION_FAILED: "cluster",
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
 }
 
-TOPIC, HEAD, END, HISTORY = "topic", "head", "end", "history"
-"""In what a log can turn out to be another one."""
-
 T = TypeVar("T")
 
 
-class Pause:
-    """Waits longer from time to time, a little by chance, so that many do not come at once."""
-
-    def __init__(self) -> None:
-        self._next_s = _PAUSE_MIN_S
-
-    async def __call__(self) -> None:
-        """Wait once."""
-        await asyncio.sleep(self._next_s * random.uniform(0.7, 1.3))  # noqa: S311 (no secret)
-        self._next_s = min(self._next_s * 2, _PAUSE_MAX_S)
-
-    def reset(self) -> None:
-        """Begin with short waits again."""
-        self._next_s = _PAUSE_MIN_S
-
-
 class _Leader(NamedTuple):
-    """Who leads the partition, and over which connection it is asked."""
+    """A partition leader as reached over one connection."""
 
     broker: Broker
     epoch: int
-    opened: int
-    """How often the connection was opened."""
+    # How often the connection was opened: another number is another connection.
+    open_count: int
 
 
 class Partition:
-    """The only partition of ``topic``. All calls but :attr:`end` are made on one event loop.
+    """The only partition of ``topic``. Except for :attr:`end`, it is used on one event loop.
 
-    Raises, where nothing else is said: :class:`.contract.ForeignLog`; :class:`.contract.LogError` that names
-    a missing permission; :class:`.connection.NoAnswer` for one try that failed.
+    Unless documented otherwise, methods raise :class:`.contract.ForeignLog`, :class:`.contract.LogError` that
+    names a missing permission, and :class:`.connection.NoAnswer` when a single attempt fails.
     """
 
     def __init__(self, connections: Connections, servers: str, topic: str) -> None:
         self.topic = topic
         self.cluster_id = ""
         self.topic_id = b""
-        # The topic's min.insync.replicas; 1 while it is not known, which asks the most of witnesses.
+        # The topic's min.insync.replicas. While it is unknown, 1: the leader check is then strictest.
         self.min_in_sync = 1
+        # The log's end as last known.
         self.end = 0
-        """The log's end as last heard."""
         self.cluster: Cluster | None = None
-        self.heard = -1.0
-        """When the brokers last described it, by the monotonic clock."""
-        self._connections = connections
+        # When the brokers last described it, by the monotonic clock.
+        self.refreshed_at = -1.0
+        self.suspicions = Suspicions()
+        # Returns the lineage of what was read. Requests go only to a log that still has those records.
+        self.lineage: Callable[[], Lineage] = lambda: NOTHING
         self.servers = servers
+        self._connections = connections
         self._servers = addresses(servers)
-        self._failed: dict[tuple[str, int], float] = {}
-        self._asking = asyncio.Lock()
-        self._suspected: dict[str, tuple[float, str]] = {}
-        self._foreign: dict[str, str] = {}
-        self._asked: tuple[str, int] | None = None
-        self.read: Callable[[], Lineage] = lambda: NOTHING
-        """What is remembered of the log by who reads it. Only a log that still has that is asked anything."""
+        self._failed_at: dict[tuple[str, int], float] = {}
+        self._refreshing = asyncio.Lock()
+        self._last_answered: tuple[str, int] | None = None
         self._comparing = asyncio.Lock()
         self._compared: dict[Purpose, _Leader] = {}
 
@@ -101,163 +77,181 @@ class Partition:
         return f"{self.cluster_id}/{self.topic}/{requests.topic_id_text(self.topic_id)}"
 
     @property
-    def epoch(self) -> int:
-        """The leader epoch as last heard; -1: not known."""
-        return self.cluster.place.epoch if self.cluster and self.cluster.place else -1
-
-    def note_end(self, end: int) -> None:
-        """Remember where the log ended."""
-        self.end = max(self.end, end)
-
-    def check(self, *, looking: bool = False) -> None:
-        """Raise what stands against using the partition; ``looking`` where it begins or ends needs less."""
-        self.check_foreign()
-        for what, (_, text) in self._suspected.items():
-            if what == TOPIC or not looking:
-                raise NoAnswer(text, sent=False)
+    def metadata(self) -> PartitionMetadata | None:
+        """The partition as the brokers last described it."""
+        return self.cluster.partition if self.cluster else None
 
     @property
-    def foreign(self) -> bool:
-        """Whether it is settled that the log is another one."""
-        return bool(self._foreign)
+    def epoch(self) -> int:
+        """The leader epoch as last known; -1: unknown."""
+        return self.metadata.epoch if self.metadata else -1
 
-    def check_foreign(self) -> None:
-        """Raise :class:`.contract.ForeignLog` if that is settled; from any thread."""
-        for text in tuple(self._foreign.values()):
-            raise ForeignLog(text)
+    def advance_end(self, end: int) -> None:
+        """Remember an end of the log; it never goes back."""
+        self.end = max(self.end, end)
 
-    def suspect(self, what: str, text: str) -> NoReturn:
-        """Count one more sign, in ``what``, that the log is another one."""
-        now = time.monotonic()
-        since, _ = self._suspected.setdefault(what, (now, text))
-        self._suspected[what] = since, text
-        if what == TOPIC and self._asked:
-            # Another broker has its say next.
-            self._failed[self._asked] = now
-        if now - since >= CONFIRM_S:
-            self._foreign[what] = text
-        self.check()
+    def suspect(self, kind: str, text: str) -> NoReturn:
+        """Record one more sign that the log is another one, and raise what it means."""
+        if kind == TOPIC and self._last_answered:
+            # Ask another broker first next time.
+            self._failed_at[self._last_answered] = time.monotonic()
+        self.suspicions.add(kind, text)
+        self.suspicions.check()
         raise AssertionError("check() raises while something is suspected")
 
-    def clear(self, what: str) -> None:
-        """Forget such signs: one answer was as it should be.
-
-        A topic that is there again under its id is the same, whatever was settled; lost records stay lost.
-        """
-        self._suspected.pop(what, None)
-        if what == TOPIC:
-            self._foreign.pop(what, None)
+    # Metadata.
 
     async def refresh(self, timeout_s: float = TRY_S) -> Cluster:
-        """Ask for the cluster and the topic anew; shared by all that ask at the same time."""
-        asked = time.monotonic()
+        """Request new metadata of the cluster and the topic; concurrent calls share one request."""
+        started = time.monotonic()
         try:
-            async with asyncio.timeout(timeout_s), self._asking:
-                if self.cluster is None or self.heard < asked:
-                    cluster = await self._ask_anybody(requests.Metadata(self.topic), requests.cluster)
+            async with asyncio.timeout(timeout_s), self._refreshing:
+                if self.cluster is None or self.refreshed_at < started:
+                    cluster = await self._send_to_any(requests.Metadata(self.topic), requests.cluster)
                     self._check_newer(cluster)
-                    self.cluster, self.heard = cluster, time.monotonic()
+                    self.update(cluster)
         except TimeoutError as error:
             raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
+        assert self.cluster is not None
         if self.topic_id:
-            self._compare(self.cluster)
+            self._check_same_topic(self.cluster)
         return self.cluster
 
-    def _check_newer(self, cluster: Cluster) -> None:
-        """Take nothing from a broker that knows less than others have said: who leads the partition."""
-        known, found = self.cluster and self.cluster.place, cluster.place
-        if known and found and known.topic_id == found.topic_id and found.epoch < known.epoch:
-            if self._asked:
-                self._failed[self._asked] = time.monotonic()
-            raise NoAnswer("the broker does not know yet which one has the partition", sent=False)
+    def update(self, cluster: Cluster) -> None:
+        """Use this metadata from now on."""
+        self.cluster, self.refreshed_at = cluster, time.monotonic()
 
     def adopt(self, cluster: Cluster) -> None:
-        """Take this topic as the one to follow."""
-        assert cluster.place is not None
-        self.cluster_id, self.topic_id = cluster.id, cluster.place.topic_id
+        """Follow this topic from now on."""
+        assert cluster.partition is not None
+        self.cluster_id, self.topic_id = cluster.id, cluster.partition.topic_id
 
-    def _compare(self, cluster: Cluster) -> None:
+    async def recover(self) -> None:
+        """Refresh the metadata after a failed attempt; raise only confirmed findings."""
+        try:
+            await self.refresh()
+        except NoAnswer:
+            self.suspicions.check_foreign()
+
+    def _check_newer(self, cluster: Cluster) -> None:
+        """Reject metadata of a broker that knows only an older leader epoch than others have named."""
+        known, found = self.metadata, cluster.partition
+        if known and found and known.topic_id == found.topic_id and found.epoch < known.epoch:
+            if self._last_answered:
+                self._failed_at[self._last_answered] = time.monotonic()
+            raise NoAnswer("the broker does not know the partition leader yet", sent=False)
+
+    def _check_same_topic(self, cluster: Cluster) -> None:
         if cluster.code == Code.TOPIC_AUTHORIZATION_FAILED:
-            self.denied(cluster.code, "Describe")
+            self.raise_denied(cluster.code, "Describe")
         if cluster.id != self.cluster_id:
             self.suspect(
                 TOPIC,
                 f"the brokers are of the Kafka cluster {cluster.id}, but the log was in {self.cluster_id}",
             )
         if cluster.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
-            self.suspect(TOPIC, f"the topic {self.topic} was deleted; records up to {self.end - 1} were seen")
-        if cluster.place is None:
+            self.suspect(TOPIC, f"the topic {self.topic} was deleted; records up to {self.end - 1} were read")
+        if cluster.partition is None:
             raise NoAnswer(f"topic {self.topic}: {code_name(cluster.code)}", sent=False)
-        if cluster.place.topic_id != self.topic_id:
-            was, now = map(requests.topic_id_text, (self.topic_id, cluster.place.topic_id))
+        if cluster.partition.topic_id != self.topic_id:
+            was, now = map(requests.topic_id_text, (self.topic_id, cluster.partition.topic_id))
             self.suspect(
                 TOPIC,
-                f"the topic {self.topic} was deleted and made anew: its id was {was} and is {now}; "
-                f"records up to {self.end - 1} were seen",
+                f"the topic {self.topic} was deleted and created again: its id was {was} and is {now}; "
+                f"records up to {self.end - 1} were read",
             )
-        self.clear(TOPIC)
-        self.check()
+        self.suspicions.clear(TOPIC)
+        self.suspicions.check()
 
-    def denied(self, code: int, operation: str, name: str = "") -> NoReturn:
-        """Raise what says which permission is missing."""
-        kind = _DENIED.get(Code(code), "cluster")
+    def raise_denied(self, code: int, operation: str, name: str = "") -> NoReturn:
+        """Raise the error that names a missing permission."""
+        kind = _RESOURCES.get(Code(code), "cluster")
         raise LogError(
             f"Kafka refused: this client needs {operation} on {kind} {name or self.topic} ({code_name(code)})"
         )
 
-    def offered(self) -> list[release.Offered]:
-        """Return what each broker with a replica offers, as far as it was asked anything."""
-        place = self.cluster.place if self.cluster else None
-        brokers = [place.broker, *place.others] if place else []
-        found = [self._connections.offered(each.host, each.port) for each in brokers if each]
-        return [each for each in found if each]
+    # Requests to any broker, or to a given one.
 
-    async def ask_anybody(self, request: Any, read: Callable[[Any], T], timeout_s: float = TRY_S) -> T:
-        """The answer of any broker that answers."""
+    async def send_to_any(self, request: Any, read: Callable[[Any], T], timeout_s: float = TRY_S) -> T:
+        """Return the answer of the first broker that answers."""
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._ask_anybody(request, read)
+                return await self._send_to_any(request, read)
         except TimeoutError as error:
             raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
 
-    async def _ask_anybody(self, request: Any, read: Callable[[Any], T]) -> T:
+    async def _send_to_any(self, request: Any, read: Callable[[Any], T]) -> T:
         known = [(broker.host, broker.port) for broker in self.cluster.brokers] if self.cluster else []
         known = list(dict.fromkeys([*self._connections.known(), *known, *self._servers]))
-        troubles = []
-        for host, port in sorted(known, key=lambda address: self._failed.get(address, 0.0)):
+        errors = []
+        # Brokers that failed are tried last, the one that failed longest ago first.
+        for host, port in sorted(known, key=lambda address: self._failed_at.get(address, 0.0)):
             try:
-                answer = await self._connections.ask(host, port, Purpose.ASK, request, TRY_S / 2)
+                answer = await self._connections.send(host, port, Purpose.QUERY, request, TRY_S / 2)
             except NoAnswer as error:
-                self._failed[host, port] = time.monotonic()
-                troubles.append(str(error))
+                self._failed_at[host, port] = time.monotonic()
+                errors.append(str(error))
             else:
-                self._failed.pop((host, port), None)
-                self._asked = host, port
+                self._failed_at.pop((host, port), None)
+                self._last_answered = host, port
                 return read(answer)
-        raise NoAnswer("; ".join(troubles), sent=False)
+        raise NoAnswer("; ".join(errors), sent=False)
 
-    async def ask_at(self, host: str, port: int, request: Any, timeout_s: float = TRY_S) -> Any:
-        """The answer of this very broker."""
-        return await self._connections.ask(host, port, Purpose.ASK, request, timeout_s)
+    async def send_to(self, host: str, port: int, request: Any, timeout_s: float = TRY_S) -> Any:
+        """Return the answer of this broker."""
+        return await self._connections.send(host, port, Purpose.QUERY, request, timeout_s)
 
-    async def ask(
-        self, request: Any, purpose: Purpose, timeout_s: float = TRY_S, *, looking: bool = False
+    @contextmanager
+    def watching(self, broker: Broker) -> Iterator[None]:
+        """Remember if the block could not reach ``broker``, so that others are asked first."""
+        address = broker.host, broker.port
+        try:
+            yield
+        except NoAnswer:
+            self._failed_at[address] = time.monotonic()
+            raise
+        self._failed_at.pop(address, None)
+
+    def failed_at(self, broker: Broker) -> float:
+        """Return when the broker last failed to answer; 0 if it answered since."""
+        return self._failed_at.get((broker.host, broker.port), 0.0)
+
+    def versions_of(self, broker: Broker) -> ApiVersions:
+        """Return the request versions that the broker supports; empty while it is not connected."""
+        return self._connections.api_versions(broker.host, broker.port)
+
+    def api_versions(self) -> list[ApiVersions]:
+        """Return the request versions of each broker with a replica that is connected."""
+        metadata = self.metadata
+        brokers = [metadata.broker, *metadata.others] if metadata else []
+        found = [self.versions_of(each) for each in brokers if each]
+        return [each for each in found if each]
+
+    # Requests to the leader.
+
+    async def send(
+        self, request: Any, purpose: Purpose, timeout_s: float = TRY_S, *, reading_bounds: bool = False
     ) -> Any:
-        """The answer of the broker that has the partition, over a connection to where the log is the same."""
-        self.check(looking=looking)
+        """Return the leader's answer, over a connection to a log that was compared with what was read.
+
+        ``reading_bounds``: see :meth:`.suspicion.Suspicions.check`.
+        """
+        self.suspicions.check(reading_bounds=reading_bounds)
         leader = self._leader(purpose)
         if leader != self._compared.get(purpose):
             began = time.monotonic()
-            leader = await self._same_log(purpose, timeout_s)
+            leader = await self._compare(purpose, timeout_s)
             timeout_s = max(0.001, timeout_s - (time.monotonic() - began))
         host, port = leader.broker.host, leader.broker.port
-        return await self._connections.ask(host, port, purpose, request, timeout_s, opened=leader.opened)
+        return await self._connections.send(
+            host, port, purpose, request, timeout_s, open_count=leader.open_count
+        )
 
-    async def _same_log(self, purpose: Purpose, timeout_s: float) -> _Leader:
-        """Return who leads the partition, once its log was compared with what was read.
+    async def _compare(self, purpose: Purpose, timeout_s: float) -> _Leader:
+        """Return the leader after its log was compared with what was read.
 
-        A log is cut while its broker is down, or when another one comes to lead. So it is compared in each
-        leader epoch, and whenever a connection was opened.
+        A log is truncated while its broker is down or when the leader changes. So it is compared in each
+        leader epoch, and after each connect.
         """
         try:
             async with asyncio.timeout(timeout_s), self._comparing:
@@ -265,145 +259,44 @@ class Partition:
                 await self._connections.open(broker.host, broker.port, purpose)
                 leader = self._leader(purpose)
                 if leader != self._compared.get(purpose):
-                    lineage = self.read()
+                    lineage = self.lineage()
                     divergence = None if lineage == NOTHING else await self._divergence(leader, lineage)
                     if divergence is not None:
-                        self.suspect(HISTORY, self._lost(divergence, lineage.end))
-                    self.clear(HISTORY)
+                        self.suspect(
+                            HISTORY,
+                            f"the topic {self.topic} has lost records: from offset {divergence} or earlier "
+                            f"on it does not have those that were read up to {lineage.end}",
+                        )
+                    self.suspicions.clear(HISTORY)
                     self._compared[purpose] = leader
                 return leader
         except TimeoutError as error:
             raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
 
     async def divergence(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.divergence`; one try."""
+        """See :meth:`.contract.Log.divergence`; a single attempt."""
         await self.refresh()
-        return await self._divergence(self._leader(Purpose.ASK), lineage)
+        return await self._divergence(self._leader(Purpose.QUERY), lineage)
 
     def compare_again(self) -> None:
-        """Believe nobody who was compared with what had been read before."""
+        """Compare every leader again before its next request."""
         self._compared.clear()
 
     async def _divergence(self, leader: _Leader, lineage: Lineage) -> int | None:
-        async def ask(request: Any) -> Any:
-            broker = leader.broker
-            return await self._connections.ask(broker.host, broker.port, Purpose.ASK, request, TRY_S)
+        async def send(request: Any) -> Any:
+            return await self.send_to(leader.broker.host, leader.broker.port, request)
 
-        return await Looking(ask, self.topic, self.topic_id, leader.epoch).divergence(lineage)
+        return await LineageCheck(send, self.topic, self.topic_id, leader.epoch).divergence(lineage)
 
     def _leader(self, purpose: Purpose) -> _Leader:
-        """Who leads the partition as far as is known. Raises :class:`.connection.NoAnswer` for nobody."""
-        place = self.cluster.place if self.cluster else None
-        if place is None or place.broker is None:
-            raise NoAnswer(f"no broker has the partition of topic {self.topic} at present", sent=False)
-        broker = place.broker
-        return _Leader(broker, place.epoch, self._connections.opened(broker.host, broker.port, purpose))
-
-    def _lost(self, divergence: int, read: int) -> str:
-        return (
-            f"the topic {self.topic} has lost records: from offset {divergence} or earlier on it does not "
-            f"have those that were read up to {read}"
-        )
+        """Return the leader as last known. Raises :class:`.connection.NoAnswer` if there is none."""
+        metadata = self.metadata
+        if metadata is None or metadata.broker is None:
+            raise NoAnswer(f"topic {self.topic} has no partition leader at present", sent=False)
+        broker = metadata.broker
+        open_count = self._connections.open_count(broker.host, broker.port, purpose)
+        return _Leader(broker, metadata.epoch, open_count)
 
     def give_up_fetches(self) -> None:
-        """Let no long poll stand in the way of the next one."""
+        """Close connections with long polls, so that the next fetch does not queue behind them."""
         self._connections.give_up(Purpose.FETCH)
-
-    async def recover(self) -> None:
-        """After a failed try: look where the partition is now. Raises only what is settled."""
-        try:
-            await self.refresh()
-        except NoAnswer:
-            self.check_foreign()
-
-    async def offset_at(self, at: int, timeout_s: float) -> int:
-        """Return the log's end or start, and try until the time is up.
-
-        ``at`` is :data:`.requests.LATEST` or :data:`.requests.EARLIEST`. Asks by name, as Kafka offers no
-        other way. Raises :class:`registry.log.contract.Unreachable`.
-        """
-        deadline = time.monotonic() + timeout_s
-        pause = Pause()
-        while True:
-            left = deadline - time.monotonic()
-            try:
-                code, offset = await self._offset_at(at, max(0.001, min(left, TRY_S)))
-                if code == Code.NONE:
-                    return offset
-                trouble = code_name(code)
-                if code == Code.TOPIC_AUTHORIZATION_FAILED:
-                    self.denied(code, "Describe")
-            except NoAnswer as error:
-                trouble = str(error)
-            if time.monotonic() + 2 * _PAUSE_MIN_S >= deadline:
-                raise Unreachable(f"Kafka did not tell where topic {self.topic} ends: {trouble}")
-            await pause()
-            await self.recover()
-
-    async def _offset_at(self, at: int, timeout_s: float) -> tuple[int, int]:
-        """One try: the answer's code and the offset, believed by other brokers where it is the end."""
-        place = self.cluster.place if self.cluster else None
-        request = requests.ListOffsets(self.topic, at, place.epoch if place else -1)
-        asking = self.ask(request, Purpose.ASK, timeout_s, looking=True)
-        if at != requests.LATEST or place is None or place.replicas < 2:
-            return requests.listed_offset(await asking)
-        answer, _ = await asyncio.gather(asking, self._witnessed(place, timeout_s))
-        return requests.listed_offset(answer)
-
-    async def _witnessed(self, place: requests.Place, timeout_s: float) -> None:
-        """Return when enough brokers say that nobody newer leads the partition (:mod:`.leader_check`)."""
-
-        async def ask(broker: Broker) -> Cluster:
-            try:
-                answer = await self.ask_at(broker.host, broker.port, requests.Metadata(self.topic), timeout_s)
-                if not release.with_kraft(self._connections.offered(broker.host, broker.port)):
-                    await self._ask_replica(broker, place, timeout_s)
-            except NoAnswer:
-                self._failed[broker.host, broker.port] = time.monotonic()
-                raise
-            self._failed.pop((broker.host, broker.port), None)
-            return requests.cluster(answer)
-
-        def failed_at(broker: Broker) -> float:
-            return self._failed.get((broker.host, broker.port), 0.0)
-
-        try:
-            async with asyncio.timeout(timeout_s):
-                await leader_check.confirm(place, self.min_in_sync, ask, failed_at)
-        except leader_check.NewerEpoch as newer:
-            self.cluster, self.heard = newer.cluster, time.monotonic()
-            raise NoAnswer(str(newer), sent=False) from None
-        except TimeoutError as error:
-            raise NoAnswer("too few brokers say which of them has the partition", sent=False) from error
-
-    async def _ask_replica(self, broker: Broker, place: requests.Place, timeout_s: float) -> None:
-        """Return if the broker itself leads or follows in the epoch of ``place``.
-
-        With ZooKeeper it may do so in a newer one before it names that to others (:mod:`.leader_check`). It
-        looks at the epoch before it looks at whether it leads. Raises :class:`.connection.NoAnswer`.
-        """
-        request = requests.ListOffsets(self.topic, requests.LATEST, place.epoch)
-        code, _ = requests.listed_offset(await self.ask_at(broker.host, broker.port, request, timeout_s))
-        if code not in {Code.NONE, Code.NOT_LEADING}:
-            raise NoAnswer(
-                f"{broker.host}:{broker.port} follows nobody in this epoch: {code_name(code)}", sent=False
-            )
-
-    async def query_end(self, timeout_s: float) -> int:
-        """The log's end as of now. Raises :class:`.contract.Unreachable`, also while a cut is suspected."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            known = self.end
-            end = await self.offset_at(requests.LATEST, max(0.001, deadline - time.monotonic()))
-            if end >= known:
-                self.clear(END)
-                self.note_end(end)
-                return end
-            try:
-                self.suspect(
-                    END, f"the topic {self.topic} was cut: it ended at {known} and now ends at {end}"
-                )
-            except NoAnswer as error:
-                if time.monotonic() >= deadline:
-                    raise Unreachable(str(error)) from error
-            await asyncio.sleep(CONFIRM_S / 5)

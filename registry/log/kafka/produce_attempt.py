@@ -1,4 +1,4 @@
-"""Settling: one batch is sent until the log has said yes or no, however many answers are lost."""
+"""One batch, sent until the log has accepted or rejected it, however many answers are lost."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ from registry.log.contract import (
 
 from . import record_batches, requests
 from .connection import NoAnswer, Purpose
-from .fetcher import fetch
-from .partition import TRY_S, Partition, Pause
-from .record_batches import NOBODY, Batch
+from .fetch import fetch
+from .partition import Partition
+from .record_batches import NO_PRODUCER, Batch
 from .requests import Code, ProduceAnswer, code_name
+from .retry import TRY_S, Backoff
 
-_LOOK_WAIT_S = 0.1
+_SEARCH_WAIT_S = 0.1
+# With less time left no attempt is started: without an answer it could only leave the outcome unknown.
 _LAST_TRY_S = 0.05
-"""With less time left none is begun: without an answer it could only raise a doubt."""
 _FENCED = {Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED}
-_GAP = {Code.OUT_OF_ORDER_SEQUENCE_NUMBER, Code.UNKNOWN_PRODUCER_ID}
-_REFUSED = {Code.CORRUPT_MESSAGE, Code.INVALID_RECORD}
+_OUT_OF_SEQUENCE = {Code.OUT_OF_ORDER_SEQUENCE_NUMBER, Code.UNKNOWN_PRODUCER_ID}
+_REJECTED = {Code.CORRUPT_MESSAGE, Code.INVALID_RECORD}
+_DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
+# Retriable, and the batch is certainly not in the log. After any other retriable error it may be.
 _WITHOUT_EFFECT = {Code.NOT_ENOUGH_REPLICAS, Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID}
-"""To be tried again. After all other errors that are not told apart here the batch may be there."""
 
 
-class BadTime(LogError):
-    """The broker holds the time of the batch to be from the future; it is not in the log."""
+class FutureTimestamp(LogError):
+    """The broker rejected the batch's timestamp as from the future; the batch is not in the log."""
 
 
-class Settling:
-    """Appending ``batch`` in the name of ``claim``.
+class ProduceAttempt:
+    """The append of ``batch`` in the name of ``claim``.
 
-    ``floor``: the batch cannot stand below this offset. ``check_age`` raises :class:`.contract.Fenced` when
-    the claim may no longer be used; it is called before every try, as a process may be stopped in between.
+    ``offset_min``: the batch cannot have a lower offset. ``check_age`` raises :class:`.contract.Fenced` when
+    the claim may no longer be used; it is called before every try, as the process may be frozen in between.
     """
 
     def __init__(
@@ -50,36 +52,36 @@ class Settling:
         claim: Claim,
         batch: Batch,
         *,
-        floor: int,
+        offset_min: int,
         timeout_s: float,
         check_age: Callable[[], None],
     ) -> None:
         self._partition = partition
         self._claim = claim
         self._batch = batch
-        self._floor = floor
+        self._offset_min = offset_min
         self._deadline = time.monotonic() + timeout_s
         self._check_age = check_age
-        self._pause = Pause()
-        self._doubt = False
-        """Whether an earlier try may have put the batch into the log."""
-        self._trouble = ""
+        self._backoff = Backoff()
+        # True if an earlier try may have appended the batch.
+        self._in_doubt = False
+        self._last_error = ""
+        # True if the log is known to hold the batch as it was sent, except for its offset.
         self.as_sent = False
-        """Whether the log is known to hold the batch as it was sent, but for its offset."""
 
     async def run(self) -> int:
-        """The offset of the batch's first record. Raises as :meth:`.contract.Log.append`."""
+        """Return the offset of the batch's first record. Raises as :meth:`.contract.Log.append`."""
         while True:
             try:
                 return await self._try()
             except NoAnswer as error:
-                self._trouble = str(error)
-                self._doubt = self._doubt or error.sent
+                self._last_error = str(error)
+                self._in_doubt = self._in_doubt or error.sent
             except LogError as error:
                 self._raise_unless_in_doubt(error)
-            if self._doubt and self._claim == NOBODY:
-                raise OutcomeUnknown(f"without fencing no append is repeated: {self._trouble}")
-            await self._pause()
+            if self._in_doubt and self._claim == NO_PRODUCER:
+                raise OutcomeUnknown(f"without fencing no append is retried: {self._last_error}")
+            await self._backoff()
             if time.monotonic() + _LAST_TRY_S >= self._deadline:
                 self._give_up()
             try:
@@ -88,33 +90,33 @@ class Settling:
                 self._raise_unless_in_doubt(error)
 
     def _raise_unless_in_doubt(self, error: LogError) -> None:
-        """A try that was refused, say for a missing permission, says nothing about an earlier one."""
-        if not self._doubt or isinstance(error, (Fenced, OutcomeUnknown)):
+        """Raise, unless an earlier try is in doubt: a later rejection says nothing about that one."""
+        if not self._in_doubt or isinstance(error, (Fenced, OutcomeUnknown)):
             raise error
-        self._trouble = str(error)
-        if isinstance(error, (ForeignLog, RecordTooLarge)):  # the next try would say the same
+        self._last_error = str(error)
+        if isinstance(error, (ForeignLog, RecordTooLarge)):  # permanent: the next try would fail the same way
             self._give_up()
 
     async def _try(self) -> int:
         try:
             self._check_age()
         except Fenced:
-            if self._doubt:
+            if self._in_doubt:
                 self._give_up()
             raise
         answer = await self._send()
-        if answer.code == Code.NONE and 0 <= answer.offset < self._floor:
+        if answer.code == Code.NONE and 0 <= answer.offset < self._offset_min:
             raise OutcomeUnknown(
-                f"the log took a batch at offset {answer.offset}, where it had gone up to {self._floor}"
+                f"the log took a batch at offset {answer.offset}, although it had reached {self._offset_min}"
             )
         if answer.code == Code.NONE and answer.offset >= 0:
-            self.as_sent = answer.time_ms < 0 and not self._doubt
+            self.as_sent = answer.time_ms < 0 and not self._in_doubt
             return answer.offset
         if answer.code in {Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER}:
-            return await self._found_or_unknown("the log says that it has the batch already")
-        if answer.code not in _FENCED and answer.code not in _GAP:
+            return await self._search_duplicate()
+        if answer.code not in _FENCED and answer.code not in _OUT_OF_SEQUENCE:
             self._raise_for(answer)
-        return await self._refused(answer)
+        return await self._fenced(answer)
 
     async def _send(self) -> ProduceAnswer:
         partition = self._partition
@@ -122,55 +124,55 @@ class Settling:
         request = requests.Produce(
             partition.topic, partition.topic_id, self._batch.data, timeout_ms=max(1, round(left_s * 900))
         )
-        return requests.produced(await partition.ask(request, Purpose.APPEND, left_s))
+        return requests.produced(await partition.send(request, Purpose.APPEND, left_s))
 
     def _raise_for(self, answer: ProduceAnswer) -> NoReturn:
         partition, code = self._partition, answer.code
         if code in {Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE}:
             raise RecordTooLarge(
-                f"a batch of {len(self._batch.data)} bytes is over the limit of topic {partition.topic}"
+                f"a batch of {len(self._batch.data)} bytes exceeds the limit of topic {partition.topic}"
             )
-        if code in {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED} and not self._doubt:
-            partition.denied(code, "Write")
-        if code == Code.INVALID_TIMESTAMP and not self._doubt:
-            raise BadTime(
+        if code in _DENIED and not self._in_doubt:
+            partition.raise_denied(code, "Write")
+        if code == Code.INVALID_TIMESTAMP and not self._in_doubt:
+            raise FutureTimestamp(
                 f"Kafka refused a batch as one from the future ({answer.message}): set the clock of this host"
             )
-        if code in _REFUSED and not self._doubt:
+        if code in _REJECTED and not self._in_doubt:
             raise LogError(f"Kafka refused a batch ({code_name(code)}): {answer.message}")
         raise NoAnswer(f"{code_name(code)} {answer.message}".strip(), sent=code not in _WITHOUT_EFFECT)
 
-    async def _refused(self, answer: ProduceAnswer) -> int:
-        """A newer claim stands, or the broker expected another batch: an earlier try decides."""
-        if self._doubt and (offset := await self._look()) is not None:
+    async def _fenced(self, answer: ProduceAnswer) -> int:
+        """Handle a newer claim or a gap in the sequence; the batch counts if an earlier try appended it."""
+        if self._in_doubt and (offset := await self._search()) is not None:
             return offset
         if answer.code in _FENCED:
-            raise Fenced("a newer claim of the log stands")
-        if self._doubt:
-            # The batch is not where it could be, and nothing newer shows that it cannot come any more.
+            raise Fenced("a newer claim of the log exists")
+        if self._in_doubt:
+            # The batch was not found, but nothing newer proves that it cannot arrive any more.
             self._give_up()
         raise Fenced(f"the log expected another batch of this claim ({code_name(answer.code)})")
 
-    async def _found_or_unknown(self, why: str) -> int:
-        offset = await self._look()
+    async def _search_duplicate(self) -> int:
+        offset = await self._search()
         if offset is None:
-            raise OutcomeUnknown(f"{why}, but it was not found")
+            raise OutcomeUnknown("the log reports a duplicate batch, but it was not found")
         return offset
 
-    async def _look(self) -> int | None:
-        """Where the batch stands; ``None`` when it does not and cannot come any more.
+    async def _search(self) -> int | None:
+        """Return the batch's offset; ``None`` if it is not in the log and cannot arrive any more.
 
-        It cannot once a batch of a newer epoch of its producer stands in the log; the broker may know of one
-        that readers do not see yet, so that the log's end as of now decides nothing. Raises
+        It cannot arrive once the log holds a batch of a newer epoch of its producer. The log's end proves
+        nothing, because the broker may know of such a batch before readers see it. Raises
         :class:`.contract.OutcomeUnknown` when the time is up first.
         """
-        position, pause = self._floor, Pause()
+        position, backoff = self._offset_min, Backoff()
         while True:
             try:
-                answer = await fetch(self._partition, position, _LOOK_WAIT_S, Purpose.APPEND)
+                answer = await fetch(self._partition, position, _SEARCH_WAIT_S, Purpose.APPEND)
             except NoAnswer as error:
                 answer = requests.FetchAnswer(-1, -1, b"")
-                self._trouble = str(error)
+                self._last_error = str(error)
             for header in record_batches.batch_headers(answer.data):
                 if header.claim == self._claim and header.sequence == self._batch.sequence:
                     return header.offset
@@ -178,13 +180,13 @@ class Settling:
                     return None
             position = record_batches.next_offset(answer.data, position)
             if time.monotonic() >= self._deadline:
-                self._doubt = True
+                self._in_doubt = True
                 self._give_up()
             if answer.code != Code.NONE:
-                await pause()
+                await backoff()
                 await self._partition.recover()
 
     def _give_up(self) -> NoReturn:
-        if self._doubt:
-            raise OutcomeUnknown(f"the log did not say whether an append was done: {self._trouble}")
-        raise Unreachable(f"the log does not take appends: {self._trouble}; nothing was appended")
+        if self._in_doubt:
+            raise OutcomeUnknown(f"the log did not confirm an append in time: {self._last_error}")
+        raise Unreachable(f"the log does not accept appends: {self._last_error}; nothing was appended")

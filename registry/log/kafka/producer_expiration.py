@@ -1,21 +1,21 @@
-"""The time after which brokers forget an idle producer, and with it that an earlier claim is fenced.
+"""The time after which brokers forget an idle producer, and with it the fence against an earlier claim.
 
-A broker keeps the newest epoch of a producer for ``producer.id.expiration.ms`` (a day by default; before
-Kafka 3.4 for ``transactional.id.expiration.ms``, a week) since the time of its last record, and then takes
-any epoch. Three things keep a former primary from writing after that:
+A broker remembers the newest epoch of a producer for ``producer.id.expiration.ms`` (a day by default; before
+Kafka 3.4 for ``transactional.id.expiration.ms``, a week) after its last record, and then accepts any epoch.
+Three rules keep a former primary from writing after that:
 
 - The primary appends a record at least every ``expiration / RENEWALS``, so its epoch is not forgotten.
-- Nobody sends anything under a claim that was not used for ``expiration / 2``. So a former primary that was
-  frozen is held back even where nobody is left to renew the fence. That also holds for claims of another
-  producer: ``transactional.id.expiration.ms`` decides only whether the next claim has one; the former one is
-  then fenced by a record in its own name (``Log.fence``), which nobody renews.
-- Where the expiration is shorter than renewal and hand-over need, nobody claims the log at all.
+- No node sends anything under a claim that was not used for ``expiration / 2``. So a former primary that was
+  frozen holds itself back even if no primary is left to renew the fence. That also covers claims of another
+  producer id: ``transactional.id.expiration.ms`` decides only if the next claim has a new one. The former
+  producer is then fenced by a record in its own name (``Log.fence``), which is not renewed.
+- Where the expiration is too short for renewals and failovers, no node claims the log.
 
-What remains is a former primary that is frozen between looking at its claim and sending, for longer than the
-expiration, with no primary in all that time.
+The remaining risk: a former primary is frozen between checking its claim and sending, for longer than the
+expiration, with no primary during all that time.
 
-The setting is per broker, and any replica may come to lead, so the least among the replicas counts. It can be
-changed while the brokers run, so it is read again before each claim and with each look at the topic.
+The setting is per broker, and any replica may become the leader, so the minimum among the replicas counts. It
+can change while the brokers run, so it is read before each claim and with each check of the topic.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .requests import Broker, Code, code_name
 PRODUCER, TRANSACTIONAL = "producer.id.expiration.ms", "transactional.id.expiration.ms"
 RENEWALS = 4
 LEAST_S = 60.0
-# Kafka's default, for brokers that do not say.
+# Kafka's default, for brokers that do not report the setting.
 DEFAULT_S = 86_400.0
 # A broker that is down must not hold up a claim; the others answer at once.
 _ASK_S = 1.0
@@ -43,21 +43,21 @@ class Expiration(NamedTuple):
     """A broker's setting."""
 
     seconds: float = DEFAULT_S
-    # The setting's name and value, for people; empty where it could not be read.
+    # The setting's name and value as text; empty if it could not be read.
     setting: str = ""
-    # Why it could not be read; empty where it could.
+    # Why it could not be read; empty if it could.
     unread: str = ""
 
 
 async def read(partition: Partition) -> Expiration:
     """Return the shortest expiration among the brokers that have a replica.
 
-    Brokers that do not answer are passed over. Raises :class:`.connection.NoAnswer` if none does.
+    Brokers that do not answer are ignored. Raises :class:`.connection.NoAnswer` if none answers.
     """
-    place = partition.cluster.place if partition.cluster else None
-    if place is None or place.broker is None:
-        raise NoAnswer(f"no broker has the partition of topic {partition.topic} at present", sent=False)
-    brokers = [place.broker, *place.others]
+    metadata = partition.cluster.partition if partition.cluster else None
+    if metadata is None or metadata.broker is None:
+        raise NoAnswer(f"topic {partition.topic} has no partition leader at present", sent=False)
+    brokers = [metadata.broker, *metadata.others]
     answers = await asyncio.gather(*(_ask(partition, each) for each in brokers), return_exceptions=True)
     found = [each for each in answers if isinstance(each, Expiration)]
     for each in answers:
@@ -68,7 +68,7 @@ async def read(partition: Partition) -> Expiration:
 
 async def _ask(partition: Partition, broker: Broker) -> Expiration:
     request = DescribeConfigsRequest([(_BROKER_RESOURCE, str(broker.id), [PRODUCER, TRANSACTIONAL])])
-    answer = await partition.ask_at(broker.host, broker.port, request, _ASK_S)
+    answer = await partition.send_to(broker.host, broker.port, request, _ASK_S)
     code, message, _, _, entries = answer.resources[0]
     if code == Code.CLUSTER_AUTHORIZATION_FAILED:
         return Expiration(unread="this client needs DescribeConfigs on cluster")
@@ -78,21 +78,21 @@ async def _ask(partition: Partition, broker: Broker) -> Expiration:
     for name in (PRODUCER, TRANSACTIONAL):
         if (value := values.get(name)) is not None:
             return Expiration(int(value) / 1000, f"{name}={value}")
-    return Expiration(unread="the broker does not tell it")
+    return Expiration(unread="the broker does not report it")
 
 
 def unsafe(found: Expiration, least_s: float) -> str:
-    """Return why nobody may claim the log with this setting; empty if anybody may."""
+    """Return why no node may claim the log with this setting; empty if any may."""
     if found.seconds >= least_s:
         return ""
     return (
-        f"no node may become primary: the brokers have {found.setting}, after which they take a former "
+        f"no node may become primary: the brokers have {found.setting}, after which they accept a former "
         f"primary's writes again; set it to {round(least_s * 1000)} or more"
     )
 
 
 def assumed(found: Expiration) -> str:
-    """Return what stands for the setting that brokers since Kafka 3.4 have; empty if nothing has to."""
+    """Return what replaces the setting that Kafka 3.4 introduced; empty if the brokers have it."""
     if found.unread:
         return f"{PRODUCER} cannot be read and is taken to be a day"
     if found.setting.startswith(PRODUCER):
@@ -101,7 +101,7 @@ def assumed(found: Expiration) -> str:
 
 
 def warning(found: Expiration) -> str:
-    """Return what people should know who run the brokers; empty if nothing."""
+    """Return a warning for the operator of the brokers; empty if there is none."""
     if not found.unread:
         return ""
     return (

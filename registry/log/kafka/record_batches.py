@@ -1,6 +1,6 @@
-"""Record batches, Kafka's unit of storage: their batch headers, their records, and new ones to append.
+"""Record batches, Kafka's unit of storage: parsing their headers and records, and building new ones.
 
-The layout is that of Kafka's message format 2; older ones, which old brokers may still hold, are read too.
+The layout is Kafka's message format 2. Older formats, which old topics may still hold, can be read, too.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from aiokafka.record.memory_records import MemoryRecords
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import NO_HEADERS, Claim, DamagedLog, LogError
 
-NOBODY = Claim(-1, -1)
-"""The producer of batches that carry none."""
+# The claim of batches without a producer id.
+NO_PRODUCER = Claim(-1, -1)
+# Sequence numbers wrap around to 0 at this value.
 SEQUENCES = 1 << 31
-"""Sequence numbers go from 0 up to here and begin again."""
 BATCH_HEADER_BYTES = 61
+# An upper bound for what a record takes besides its key, value and header: lengths, deltas, attributes.
 RECORD_OVERHEAD_BYTES = 40
-"""More than what a record needs beside its key, value and record header: lengths, deltas, attributes."""
+# The key of this project's record header. Other readers of the log ignore headers.
 RECORD_HEADER_NAME = "registrar"
-"""The name of the header that is a record's header. Other readers of the log ignore headers."""
+# An upper bound for what a header takes besides its value: its key and lengths.
 RECORD_HEADER_EXTRA_BYTES = len(RECORD_HEADER_NAME) + 6
-"""More than what a record header needs beside itself: its name and lengths."""
 
 _MAGIC = 2
 _MAGIC_AT = 16
@@ -39,31 +39,30 @@ _new = tuple.__new__
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says of itself."""
+    """The header of one batch."""
 
+    # The base offset, and the offset after the last record, even if compaction has removed those records.
     offset: int
-    """Of its first record, also when compaction has taken it."""
     next: int
-    """The offset after its last, also when compaction has taken it."""
+    # NO_PRODUCER for appends without a producer id.
     claim: Claim
-    """Who appended it; :data:`NOBODY` for appends without a producer id."""
+    # The sequence number of its first record; -1 without a producer id.
     sequence: int
-    """Of its first record; -1 without a producer id."""
+    # True for a transaction marker, which is not a record.
     control: bool
-    """A transaction's marker, which is no record."""
+    # The leader epoch in which it was appended; -1: unknown.
     leader_epoch: int = -1
-    """In which it was appended; -1: not known."""
 
 
 def batch_headers(data: bytes) -> Iterator[BatchHeader]:
-    """The batch headers of the whole batches in ``data``; a last one that was cut off is left out."""
+    """Yield the headers of the complete batches in ``data``; a partial last batch is skipped."""
     at, size = 0, len(data)
     while at + BATCH_HEADER_BYTES <= size:
         offset, length = _LENGTH.unpack_from(data, at)
         if length < _MAGIC_AT - _PREFIX_BYTES or at + _PREFIX_BYTES + length > size:
             return
         if data[at + _MAGIC_AT] < _MAGIC:
-            yield BatchHeader(offset, offset + 1, NOBODY, -1, False)
+            yield BatchHeader(offset, offset + 1, NO_PRODUCER, -1, False)
         else:
             (
                 _, _, leader_epoch, _, _, attributes, delta, _, _, producer, epoch, sequence, _,
@@ -76,7 +75,7 @@ def batch_headers(data: bytes) -> Iterator[BatchHeader]:
 
 
 def last_batch(data: bytes) -> bytes:
-    """Return the last whole batch in ``data``; empty where there is none."""
+    """Return the last complete batch in ``data``; empty if there is none."""
     at, last, size = 0, -1, len(data)
     while at + BATCH_HEADER_BYTES <= size:
         length = _LENGTH.unpack_from(data, at)[1]
@@ -88,28 +87,28 @@ def last_batch(data: bytes) -> bytes:
 
 
 def next_offset(data: bytes, offset: int) -> int:
-    """Where to go on after the whole batches in ``data``, which was fetched from ``offset``."""
+    """Return the offset after the complete batches in ``data``, which was fetched from ``offset``."""
     last = last_batch(data)
     return max(offset, next(batch_headers(last)).next) if last else offset
 
 
 def runs(data: bytes, offset: int, headers: list[tuple[int, bytes]] | None = None) -> Iterator[list[Record]]:
-    """The records in ``data`` from ``offset`` on, batch by batch, without transactions' markers.
+    """Yield the records in ``data`` from ``offset`` on, one list per batch, without transaction markers.
 
-    The record headers among them are added to ``headers``, if given, each with its record's offset.
+    Appends their headers to ``headers``, if given, each with its record's offset.
 
-    Raises :class:`.contract.DamagedLog` when a batch's checksum does not hold or its records cannot be
-    read, :class:`.contract.LogError` when it is compressed in a way that is not known here.
+    Raises :class:`.contract.DamagedLog` if a batch's checksum is wrong or its records are malformed,
+    :class:`.contract.LogError` if its compression is not supported.
     """
     batches = MemoryRecords(data)
     at = offset
     try:
         while (batch := batches.next_batch()) is not None:
             if not batch.validate_crc():
-                raise DamagedLog(f"a batch at or after offset {at} does not have its checksum")
+                raise DamagedLog(f"a batch at or after offset {at} has a wrong checksum")
             if batch.is_control_batch:
                 continue
-            # Made past the named tuple's own constructor, which takes half as long again.
+            # tuple.__new__ saves a third of the time that the named tuple's own constructor takes.
             found = list(batch)
             run = [_new(Record, (each.offset, each.timestamp, each.key, each.value)) for each in found]
             if run and run[0].offset < offset:
@@ -127,7 +126,7 @@ def runs(data: bytes, offset: int, headers: list[tuple[int, bytes]] | None = Non
                 yield run
     except (NotImplementedError, UnsupportedCodecError) as error:
         raise LogError(
-            f"the batch at or after offset {at} is compressed in an unknown way: {error}"
+            f"the batch at or after offset {at} has an unsupported compression: {error}"
         ) from error
     except (CorruptRecordException, ValueError, IndexError, RuntimeError, OSError, EOFError) as error:
         raise DamagedLog(f"a batch at or after offset {at} cannot be read: {error!r}") from error
@@ -141,8 +140,8 @@ class Batch(NamedTuple):
     """One batch to append."""
 
     data: bytes
+    # The sequence number of its first record.
     sequence: int
-    """Of its first record."""
 
 
 def build(
@@ -152,9 +151,9 @@ def build(
     ts: int,
     headers: Mapping[int, bytes] = NO_HEADERS,
 ) -> Batch:
-    """``entries`` in the name of ``claim``, outside all transactions; ``ts`` in ms since the epoch.
+    """Build a batch of ``entries`` in the name of ``claim``, outside of transactions.
 
-    ``headers``: by their entry's index.
+    ``ts`` is in ms since the epoch; ``headers`` are by index in ``entries``.
     """
     builder: Any = DefaultRecordBatchBuilder(
         magic=_MAGIC,
@@ -163,7 +162,7 @@ def build(
         producer_id=claim.producer,
         producer_epoch=claim.epoch,
         base_sequence=sequence,
-        # What is too large is refused by then, with the log's own limits.
+        # The caller has checked sizes against the log's own limits.
         batch_size=1 << 30,
     )
     for delta, (key, value) in enumerate(entries):
@@ -172,13 +171,13 @@ def build(
     return Batch(bytes(builder.build()), sequence)
 
 
-def placed(data: bytes, offset: int) -> bytes:
-    """The batch ``data`` as it is read from ``offset``: that begins it, outside its checksum."""
+def with_base_offset(data: bytes, offset: int) -> bytes:
+    """Return the batch ``data`` as readers get it from ``offset``. The checksum does not cover the offset."""
     return _OFFSET.pack(offset) + data[_OFFSET.size :]
 
 
 def entry_bytes(entry: Entry, header: bytes | None = None) -> int:
-    """At most what ``entry`` takes in a batch."""
+    """Return an upper bound for the size of ``entry`` in a batch."""
     size = RECORD_OVERHEAD_BYTES + len(entry.key) + len(entry.value or b"")
     return size if header is None else size + RECORD_HEADER_EXTRA_BYTES + len(header)
 
@@ -186,9 +185,9 @@ def entry_bytes(entry: Entry, header: bytes | None = None) -> int:
 def pieces(
     entries: Sequence[Entry], cuts: Sequence[int], bytes_max: int, headers: Mapping[int, bytes] = NO_HEADERS
 ) -> Iterator[Sequence[Entry]]:
-    """``entries`` in runs of at most ``bytes_max``, which end at ``cuts`` where that is possible.
+    """Split ``entries`` into runs of at most ``bytes_max`` that end at ``cuts`` where possible.
 
-    An entry alone always fits.
+    A single entry always fits.
     """
     allowed = set(cuts)
     start = last_cut = size = since_cut = 0

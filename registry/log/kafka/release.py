@@ -1,7 +1,7 @@
-"""The Kafka release that the brokers keep up with, and what is missing or assumed below the newest.
+"""The brokers' Kafka release, and the features that are missing there.
 
-Brokers tell which versions of which requests they take (ApiVersions), not which release they are of. Managed
-services and forks offer requests of several releases, so what is missing is told by the requests themselves.
+Brokers announce which versions of which requests they support (ApiVersions), not their release. Managed
+services and forks mix requests of several releases, so features are judged by the requests themselves.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from enum import IntEnum
 
 from .structs import FetchRequestV13, ProduceRequestV13
 
-# Kinds of requests, each with its oldest and newest version.
-Offered = Mapping[int, tuple[int, int]]
+# API keys, each with its oldest and newest supported version.
+ApiVersions = Mapping[int, tuple[int, int]]
 
 
 class Api(IntEnum):
-    """Kinds of requests by which releases are told apart."""
+    """API keys that distinguish releases."""
 
     PRODUCE = 0
     FETCH = 1
@@ -24,11 +24,11 @@ class Api(IntEnum):
     JOIN_GROUP = 11
     ADD_PARTITIONS_TO_TXN = 24
     DESCRIBE_ACLS = 29
-    # Offered by brokers with KRaft alone, since that is fit for production (3.3).
+    # Only in KRaft mode, since that is ready for production (3.3).
     DESCRIBE_QUORUM = 55
 
 
-# The request, and its version, that each release was the first to take. 3.4 brought none.
+# The request version that each release introduced. 3.4 introduced none.
 _RELEASES = (
     ("2.8", Api.PRODUCE, 9),
     ("3.0", Api.LIST_OFFSETS, 7),
@@ -47,23 +47,23 @@ _NOT_OFFERED = (0, -1)
 _OLDER = "an older release than 2.8"
 
 
-def described(brokers: Iterable[Offered], assumed: str = "") -> str:
-    """Return one line for people: the brokers' release, and what is missing there, or ``assumed``."""
-    offered = _common(list(brokers))
-    if not offered:
-        return "the Kafka brokers' release is not known: none of them is connected"
-    keeper = "KRaft" if with_kraft(offered) else "ZooKeeper"
-    missing = "; ".join([*_missing(offered), *filter(None, [assumed])]) or "nothing is missing"
-    return f"the Kafka brokers offer what {_release(offered)} does, with {keeper}: {missing}"
+def describe(brokers: Iterable[ApiVersions], assumed: str = "") -> str:
+    """Return one line for the log: the brokers' release, what is missing there, and what is ``assumed``."""
+    api_versions = _common(list(brokers))
+    if not api_versions:
+        return "the Kafka brokers' release is unknown: none of them is connected"
+    keeper = "KRaft" if with_kraft(api_versions) else "ZooKeeper"
+    missing = "; ".join([*_missing(api_versions), *filter(None, [assumed])]) or "nothing is missing"
+    return f"the Kafka brokers offer what {_release(api_versions)} does, with {keeper}: {missing}"
 
 
-def with_kraft(offered: Offered) -> bool:
-    """Return True if a broker is known to be without ZooKeeper."""
-    return Api.DESCRIBE_QUORUM in offered
+def with_kraft(api_versions: ApiVersions) -> bool:
+    """Return True if a broker is known to run in KRaft mode, without ZooKeeper."""
+    return Api.DESCRIBE_QUORUM in api_versions
 
 
-def _common(brokers: Sequence[Offered]) -> Offered:
-    """Return what all brokers offer: while they are upgraded, the older ones count."""
+def _common(brokers: Sequence[ApiVersions]) -> ApiVersions:
+    """Return the versions that all brokers support: during an upgrade, those of the older ones."""
     if not brokers:
         return {}
     first, *others = brokers
@@ -74,48 +74,48 @@ def _common(brokers: Sequence[Offered]) -> Offered:
     }
 
 
-def _release(offered: Offered) -> str:
-    """Return the newest release of which, and of all before which, there is all that is looked at."""
+def _release(api_versions: ApiVersions) -> str:
+    """Return the newest release such that the brokers support what it and all earlier ones introduced."""
     newest = _OLDER
     for release, api, version in _RELEASES:
-        # They may have given up the version since.
-        if _newest(offered, api) < version:
+        # Newer brokers may have dropped the version itself.
+        if _newest(api_versions, api) < version:
             break
         newest = f"Kafka {release}"
     return newest
 
 
-def _newest(offered: Offered, api: int) -> int:
-    return offered.get(api, _NOT_OFFERED)[1]
+def _newest(api_versions: ApiVersions, api: int) -> int:
+    return api_versions.get(api, _NOT_OFFERED)[1]
 
 
-def _takes(offered: Offered, api: int, version: int) -> bool:
-    oldest, newest = offered.get(api, _NOT_OFFERED)
+def _takes(api_versions: ApiVersions, api: int, version: int) -> bool:
+    oldest, newest = api_versions.get(api, _NOT_OFFERED)
     return oldest <= version <= newest
 
 
-def _missing(offered: Offered) -> Iterator[str]:
+def _missing(api_versions: ApiVersions) -> Iterator[str]:
     by_name = [
         f"{what} (Kafka {since})"
         for what, since, request in (
             ("reads", "3.1", FetchRequestV13),
             ("appends", "4.1", ProduceRequestV13),
         )
-        if not _takes(offered, request.API_KEY, request.API_VERSION)
+        if not _takes(api_versions, request.API_KEY, request.API_VERSION)
     ]
     if by_name:
         yield (
             f"no topic ids in {' and '.join(by_name)}, so a topic that is deleted and created again is "
             "noticed after some seconds, and a write may go into the new one before that"
         )
-    if not with_kraft(offered):
+    if not with_kraft(api_versions):
         yield (
-            "a leader epoch may count before brokers name it (KRaft), so each that confirms the log's end is "
-            "asked twice"
+            "a leader epoch may be in use before brokers announce it (KRaft), so each broker that confirms "
+            "the log's end is asked twice"
         )
-    if _newest(offered, Api.PRODUCE) < ProduceRequestV13.API_VERSION:
+    if _newest(api_versions, Api.PRODUCE) < ProduceRequestV13.API_VERSION:
         # Seen with 2.8, 3.3 and 3.9; 4.1 raises it.
         yield (
-            "a single broker may keep its leader epoch over a restart (Kafka 4.1), so lost records are found "
-            "by comparing records alone"
+            "a single broker may keep its leader epoch over a restart (Kafka 4.1), so lost records are "
+            "detected only by comparing records"
         )

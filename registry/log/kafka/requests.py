@@ -1,8 +1,9 @@
-"""Kafka's requests as this log needs them, and their answers as plain tuples.
+"""Kafka's requests as this log needs them, with answers as plain tuples.
 
-aiokafka's own requests name topics; those here that aiokafka lacks name them by id (Metadata 10, Fetch 13,
-Produce 13: KIP-516), so that a topic that was deleted and made anew is refused by the broker itself. Brokers
-that do not know those versions are asked by name; whoever does so has to look at the id from time to time.
+aiokafka's own requests identify topics by name. The versions that aiokafka lacks (Metadata 10, Fetch 13,
+Produce 13: KIP-516) identify them by id, so the broker itself rejects requests for a topic that was deleted
+and created again. Brokers without those versions get requests by name; callers must then check the topic's id
+from time to time.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from .structs import (
     ProduceRequestV13,
 )
 
+# The log is the first and only partition of its topic.
 PARTITION = 0
-"""The log is the first and only partition of its topic."""
 LATEST, EARLIEST = -1, -2
 NO_TOPIC_ID = bytes(16)
 _REPLICA = -1
@@ -34,7 +35,7 @@ _ALL_REPLICAS = -1
 
 
 class Code(IntEnum):
-    """Kafka's error codes that are told apart here."""
+    """The error codes that this client tells apart."""
 
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -72,72 +73,72 @@ _NAMES = {code.value: code.name for code in Code}
 
 
 def code_name(code: int) -> str:
-    """Kafka's name of an error code, as far as it is known here."""
+    """Return Kafka's name of an error code, or its number."""
     return _NAMES.get(code, f"error {code}")
 
 
 class Broker(NamedTuple):
-    """Where a broker listens."""
+    """A broker's id and address."""
 
     id: int
     host: str
     port: int
 
 
-class Place(NamedTuple):
+class PartitionMetadata(NamedTuple):
     """The log's partition as the brokers describe it."""
 
     topic_id: bytes
     partitions: int
+    # The partition leader; None while there is none.
     broker: Broker | None
-    """The one that leads the partition; ``None`` while there is none."""
     replicas: int
+    # The leader epoch: it grows with every election of a partition leader.
     epoch: int = -1
-    """The leader epoch: it grows whenever another broker comes to lead the partition."""
+    # The live followers: brokers with a replica that are registered in the cluster now.
     others: tuple[Broker, ...] = ()
-    """Those brokers with a replica that do not lead, as far as they are in the cluster now."""
+    # The ids of the brokers in sync. Only one of them can be elected next.
     in_sync: frozenset[int] = frozenset()
-    """The ids of the brokers in sync, of whom alone the next to lead is chosen."""
 
 
 class Cluster(NamedTuple):
-    """What a broker says about its cluster and the log's topic."""
+    """The answer to :class:`Metadata`."""
 
     id: str
     controller: Broker | None
     brokers: list[Broker]
+    # Why there is no partition.
     code: int
-    """Why there is no ``place``."""
-    place: Place | None
+    partition: PartitionMetadata | None
 
 
 class FetchAnswer(NamedTuple):
-    """One partition's part of a fetch."""
+    """The partition's part of the answer to :class:`Fetch`."""
 
     code: int
+    # The high watermark: the offset after the last record that readers may see.
     end: int
-    """The offset after the last record that readers may see."""
     data: bytes
 
 
 class ProduceAnswer(NamedTuple):
-    """One partition's part of a produce."""
+    """The partition's part of the answer to :class:`Produce`."""
 
     code: int
+    # The offset of the batch's first record; -1 if unknown.
     offset: int
-    """Of the batch's first record; -1 when it is not known."""
+    # The timestamp that the broker has assigned to the records; -1 if it kept theirs.
     time_ms: int
-    """What the broker has put for the records' own times; -1 when it left them."""
     message: str
 
 
 def topic_id_text(topic_id: bytes) -> str:
-    """A topic id as Kafka's tools print it."""
+    """Return a topic id as Kafka's tools print it."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
 class Metadata(Request[MetadataRequestV10]):  # type: ignore[misc]
-    """Asks for the cluster and one topic, and never makes the topic, as a stock broker otherwise would."""
+    """Describes the cluster and one topic, without auto-creating the topic as a stock broker would."""
 
     API_KEY = 3
 
@@ -145,30 +146,30 @@ class Metadata(Request[MetadataRequestV10]):  # type: ignore[misc]
         self._topic = topic
 
     def build(self, struct: Any) -> Any:
-        """The request in the version that was agreed on."""
+        """Return the request in the negotiated version."""
         return struct([(NO_TOPIC_ID, self._topic, {})], False, False, False, {})
 
 
 def cluster(response: Any) -> Cluster:
-    """The answer to :class:`Metadata`."""
+    """Read the answer to :class:`Metadata`."""
     brokers = {node: Broker(node, host, port) for node, host, port, *_ in response.brokers}
     code, _, topic_id, _, partitions, *_ = response.topics[0]
-    place = None
+    partition = None
     if code == Code.NONE and partitions:
         first = min(partitions, key=lambda partition: int(partition[1]))
         _, _, node, epoch, replicas, in_sync, *_ = first
         others = tuple(brokers[each] for each in replicas if each in brokers and each != node)
-        place = Place(
+        partition = PartitionMetadata(
             topic_id, len(partitions), brokers.get(node), len(replicas), epoch, others, frozenset(in_sync)
         )
     controller = brokers.get(response.controller_id)
-    return Cluster(response.cluster_id or "", controller, list(brokers.values()), code, place)
+    return Cluster(response.cluster_id or "", controller, list(brokers.values()), code, partition)
 
 
 class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
-    """Asks for records from ``offset`` on; a batch larger than ``bytes_max`` still comes whole.
+    """Reads records from ``offset`` on; a batch larger than ``bytes_max`` still comes whole.
 
-    Answered only by a broker that leads the partition in ``epoch``; -1: in whichever.
+    Only the leader in ``epoch`` answers; -1: the leader in any epoch.
     """
 
     API_KEY = 1
@@ -180,7 +181,7 @@ class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
         self._wait_ms, self._bytes_max = wait_ms, bytes_max
 
     def build(self, struct: Any) -> Any:
-        """The request in the version that was agreed on. All of it is uncommitted, as Confluent reads."""
+        """Return the request in the negotiated version. Isolation level: read uncommitted, as Confluent's."""
         head = (_REPLICA, self._wait_ms, 1, self._bytes_max, 0, 0, -1)
         if struct is FetchRequestV13:
             by_id: Any = (PARTITION, self._epoch, self._offset, -1, -1, self._bytes_max, {})
@@ -190,7 +191,7 @@ class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
 
 
 def fetched(response: Any) -> FetchAnswer:
-    """The answer to :class:`Fetch`."""
+    """Read the answer to :class:`Fetch`."""
     if response.error_code or not response.topics:
         return FetchAnswer(response.error_code, -1, b"")
     _, code, end, _, _, _, _, data, *_ = response.topics[0][1][0]
@@ -198,7 +199,7 @@ def fetched(response: Any) -> FetchAnswer:
 
 
 class Produce(Request[ProduceRequest_v7 | ProduceRequestV13]):  # type: ignore[misc]
-    """Appends one batch; answered when all replicas in sync have it. Not part of a transaction."""
+    """Appends one batch, outside of transactions; answered when all in-sync replicas have it."""
 
     API_KEY = 0
 
@@ -206,7 +207,7 @@ class Produce(Request[ProduceRequest_v7 | ProduceRequestV13]):  # type: ignore[m
         self._topic, self._topic_id, self._batch, self._timeout_ms = topic, topic_id, batch, timeout_ms
 
     def build(self, struct: Any) -> Any:
-        """The request in the version that was agreed on."""
+        """Return the request in the negotiated version."""
         head = (None, _ALL_REPLICAS, self._timeout_ms)
         if struct is ProduceRequestV13:
             return struct(*head, [(self._topic_id, [(PARTITION, self._batch, {})], {})], {})
@@ -214,15 +215,15 @@ class Produce(Request[ProduceRequest_v7 | ProduceRequestV13]):  # type: ignore[m
 
 
 def produced(response: Any) -> ProduceAnswer:
-    """The answer to :class:`Produce`."""
+    """Read the answer to :class:`Produce`."""
     _, code, offset, time_ms, _, *rest = response.topics[0][1][0]
     return ProduceAnswer(code, offset, time_ms, (rest[1] if len(rest) > 1 else None) or "")
 
 
 class ListOffsets(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
-    """Asks for the log's end (:data:`LATEST`: what readers may see) or start (:data:`EARLIEST`).
+    """Asks for the log's end (:data:`LATEST`: the high watermark) or start (:data:`EARLIEST`).
 
-    Answered only by a broker that leads the partition in ``epoch``; -1: in whichever.
+    Only the leader in ``epoch`` answers; -1: the leader in any epoch.
     """
 
     API_KEY = 2
@@ -231,33 +232,33 @@ class ListOffsets(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
         self._topic, self._at, self._epoch = topic, at, epoch
 
     def build(self, struct: Any) -> Any:
-        """The request in the version that was agreed on."""
+        """Return the request in the negotiated version."""
         return struct(_REPLICA, 0, [(self._topic, [(PARTITION, self._epoch, self._at)])])
 
 
 def listed_offset(response: Any) -> tuple[int, int]:
-    """The answer to :class:`ListOffsets`: code and offset."""
+    """Read the answer to :class:`ListOffsets`: error code and offset."""
     _, code, _, offset, *_ = response.topics[0][1][0]
     return code, offset
 
 
 class EpochEnds(Request[EpochEndsRequestV3]):  # type: ignore[misc]
-    """Asks where the records of the leader epoch ``asked`` end.
+    """Asks where the records of the leader epoch ``asked`` end (OffsetForLeaderEpoch).
 
-    Answered only by a broker that leads the partition in ``epoch``; -1: in whichever.
+    Only the leader in ``epoch`` answers; -1: the leader in any epoch.
     """
 
     API_KEY = 23
 
     def __init__(self, topic: str, epoch: int, asked: int) -> None:
-        self._topic, self._epoch, self._asked = topic, epoch, asked
+        self._topic, self._epoch, self._last_answered = topic, epoch, asked
 
     def build(self, struct: Any) -> Any:
-        """The request in the version that was agreed on."""
-        return struct(_REPLICA, [(self._topic, [(PARTITION, self._epoch, self._asked)])])
+        """Return the request in the negotiated version."""
+        return struct(_REPLICA, [(self._topic, [(PARTITION, self._epoch, self._last_answered)])])
 
 
 def epoch_end(response: Any) -> tuple[int, EpochEnd]:
-    """The answer to :class:`EpochEnds`: code, and where the records of which epoch end."""
+    """Read the answer to :class:`EpochEnds`: error code, and the end of the newest epoch up to ``asked``."""
     code, _, epoch, end = response.topics[0][1][0]
     return code, EpochEnd(epoch, end)

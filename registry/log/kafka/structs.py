@@ -1,4 +1,4 @@
-"""Requests and answers of Kafka's protocol that aiokafka lacks, field by field."""
+"""The schemas of requests and responses of Kafka's protocol that aiokafka lacks."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ from aiokafka.protocol.types import (
     UnsignedVarInt32,
 )
 
-# As in the schemas below: one topic with one partition, counts one higher than they are, nothing as 0.
+# Fixed layouts of the schemas below for one topic with one partition. Compact arrays store their length plus
+# one, and null as 0.
 _PRODUCE = struct.Struct(">BhiB16sBi")
 _PRODUCED = struct.Struct(">B16sBihqqqBBBBiB")
 
 
 class Uuid(AbstractType):  # type: ignore[misc]
-    """Sixteen bytes."""
+    """A field of sixteen bytes."""
 
     @classmethod
     def encode(cls, value: bytes) -> bytes:
-        """As they are."""
+        """Return the bytes unchanged."""
         return value
 
     @classmethod
     def decode(cls, data: Any) -> bytes:
-        """The next sixteen."""
+        """Read sixteen bytes."""
         raw: bytes = data.read(16)
         return raw
 
 
 class MetadataResponseV10(Response):  # type: ignore[misc]
-    """The cluster and its topics, with their ids."""
+    """The cluster and its topics, with topic ids."""
 
     API_KEY, API_VERSION = 3, 10
     SCHEMA = Schema(
@@ -92,7 +93,7 @@ class MetadataResponseV10(Response):  # type: ignore[misc]
 
 
 class MetadataRequestV10(RequestStruct):  # type: ignore[misc]
-    """Asks for it (Kafka 2.8 and newer)."""
+    """Asks for the metadata of topics (Kafka 2.8 and newer)."""
 
     API_KEY, API_VERSION, FLEXIBLE_VERSION = 3, 10, True
     RESPONSE_TYPE = MetadataResponseV10
@@ -109,7 +110,7 @@ class MetadataRequestV10(RequestStruct):  # type: ignore[misc]
 
 
 class ListOffsetsRequestV5(RequestStruct):  # type: ignore[misc]
-    """Asks for offsets by time (Kafka 2.2 and newer); aiokafka's takes the epoch for wider than it is."""
+    """Asks for offsets by time (Kafka 2.2 and newer); aiokafka's schema has a wrong type for the epoch."""
 
     API_KEY, API_VERSION = 2, 5
     RESPONSE_TYPE = OffsetResponse_v5
@@ -130,7 +131,7 @@ class ListOffsetsRequestV5(RequestStruct):  # type: ignore[misc]
 
 
 class FetchResponseV13(Response):  # type: ignore[misc]
-    """Records of topics that are named by id."""
+    """Records of topics, identified by id."""
 
     API_KEY, API_VERSION = 1, 13
     SCHEMA = Schema(
@@ -168,7 +169,7 @@ class FetchResponseV13(Response):  # type: ignore[misc]
 
 
 class FetchRequestV13(RequestStruct):  # type: ignore[misc]
-    """Asks for them (Kafka 3.1 and newer)."""
+    """Reads records of topics, identified by id (Kafka 3.1 and newer)."""
 
     API_KEY, API_VERSION, FLEXIBLE_VERSION = 1, 13, True
     RESPONSE_TYPE = FetchResponseV13
@@ -209,7 +210,7 @@ class FetchRequestV13(RequestStruct):  # type: ignore[misc]
 
 
 class ProduceResponseV13(Response):  # type: ignore[misc]
-    """What became of batches for topics that are named by id."""
+    """The results of appends to topics, identified by id."""
 
     API_KEY, API_VERSION = 0, 13
     SCHEMA = Schema(
@@ -244,7 +245,7 @@ class ProduceResponseV13(Response):  # type: ignore[misc]
 
     @classmethod
     def decode(cls, data: Any) -> ProduceResponseV13:
-        """Read the answer about one batch that is there in one step, any other field by field."""
+        """Read the answer for a single batch without errors in one step, any other field by field."""
         rest = data.getvalue()[data.tell() :]
         if len(rest) == _PRODUCED.size:
             topics, topic, partitions, partition, code, offset, time_ms, start, *none, throttle_ms, tags = (
@@ -258,7 +259,7 @@ class ProduceResponseV13(Response):  # type: ignore[misc]
 
 
 class ProduceRequestV13(RequestStruct):  # type: ignore[misc]
-    """Appends them (Kafka 4.1 and newer)."""
+    """Appends batches to topics, identified by id (Kafka 4.1 and newer)."""
 
     API_KEY, API_VERSION, FLEXIBLE_VERSION = 0, 13, True
     RESPONSE_TYPE = ProduceResponseV13
@@ -288,7 +289,7 @@ class ProduceRequestV13(RequestStruct):  # type: ignore[misc]
 
 
 class EpochEndsResponseV3(Response):  # type: ignore[misc]
-    """Where the records of leader epochs end."""
+    """The end offsets of leader epochs."""
 
     API_KEY, API_VERSION = 23, 3
     SCHEMA = Schema(
@@ -312,7 +313,7 @@ class EpochEndsResponseV3(Response):  # type: ignore[misc]
 
 
 class EpochEndsRequestV3(RequestStruct):  # type: ignore[misc]
-    """Asks for them (OffsetForLeaderEpoch; Kafka 2.3 and newer)."""
+    """Asks for the end offsets of leader epochs (OffsetForLeaderEpoch; Kafka 2.3 and newer)."""
 
     API_KEY, API_VERSION = 23, 3
     RESPONSE_TYPE = EpochEndsResponseV3

@@ -1,7 +1,7 @@
-"""The time that records carry: the wall clock's, unless the broker holds it to be from the future.
+"""Timestamps of records: the wall clock's time, unless the broker rejects it as from the future.
 
-Brokers refuse records from the future (``message.timestamp.after.max.ms``, 1 hour). A primary whose clock has
-jumped ahead goes on from the last time that the log took, by a clock that nobody sets.
+Brokers reject records from the future (``message.timestamp.after.max.ms``, 1 hour). When a primary's clock
+has jumped ahead, its records continue from the last timestamp that the log accepted, by a monotonic clock.
 """
 
 from __future__ import annotations
@@ -10,55 +10,55 @@ import logging
 import time
 from collections.abc import Callable
 
+# A clock that was rejected is trusted again when it is at most this far ahead.
 _AHEAD_MAX_MS = 30 * 60 * 1000
-"""A clock that was refused is believed again when it is no further ahead than this."""
 _log = logging.getLogger(__name__)
 
 
 def boot_s() -> float:
-    """A clock that goes on while the process is stopped or the machine sleeps."""
+    """Return a clock that goes on while the process is stopped or the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def wall_ms() -> int:
-    """The wall clock, ms since the epoch."""
+    """Return the wall clock, in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 
-class Stamps:
-    """``wall_ms``: ms since the epoch; ``clock``: seconds, nobody sets it."""
+class Timestamps:
+    """``wall_ms``: ms since the epoch; ``clock``: monotonic, in seconds."""
 
     def __init__(self, wall_ms: Callable[[], int], clock: Callable[[], float]) -> None:
         self._wall_ms = wall_ms
         self._clock = clock
-        self._taken: tuple[int, float] | None = None
-        self._refused = False
+        self._accepted: tuple[int, float] | None = None
+        self._rejected = False
 
     def now(self) -> int:
-        """The time for the next records."""
+        """Return the timestamp for the next records."""
         wall_ms, counted_ms = self._wall_ms(), self._counted()
-        if self._refused and counted_ms is not None and wall_ms - counted_ms > _AHEAD_MAX_MS:
+        if self._rejected and counted_ms is not None and wall_ms - counted_ms > _AHEAD_MAX_MS:
             return counted_ms
-        self._refused = False
+        self._rejected = False
         return wall_ms
 
-    def taken(self, stamp_ms: int) -> None:
-        """The log has taken records of this time."""
-        self._taken = (stamp_ms, self._clock())
+    def accepted(self, timestamp_ms: int) -> None:
+        """Remember that the log accepted records with this timestamp."""
+        self._accepted = (timestamp_ms, self._clock())
 
-    def refused(self, stamp_ms: int) -> int | None:
-        """Another time, after the broker has refused this one as of the future; ``None``: there is none."""
+    def rejected(self, timestamp_ms: int) -> int | None:
+        """Return a timestamp to retry with after the broker rejected this one; ``None`` if there is none."""
         counted_ms = self._counted()
-        if counted_ms is None or counted_ms >= stamp_ms:
+        if counted_ms is None or counted_ms >= timestamp_ms:
             return None
-        if not self._refused:
-            ahead_s = (stamp_ms - counted_ms) // 1000
+        if not self._rejected:
+            ahead_s = (timestamp_ms - counted_ms) // 1000
             _log.warning("the clock of this host jumped %d s ahead; records keep the brokers' time", ahead_s)
-        self._refused = True
+        self._rejected = True
         return counted_ms
 
     def _counted(self) -> int | None:
-        if self._taken is None:
+        if self._accepted is None:
             return None
-        stamp_ms, at = self._taken
-        return stamp_ms + int((self._clock() - at) * 1000)
+        timestamp_ms, at = self._accepted
+        return timestamp_ms + int((self._clock() - at) * 1000)

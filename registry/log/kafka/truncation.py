@@ -1,8 +1,8 @@
-"""Finding out whether the partition still has the records that were read from it.
+"""Detection of truncation: a check that the partition still has the records that were read from it.
 
-Brokers answer for one leader epoch only, and say where the records of an earlier one end (KIP-320). A
-partition that was cut has a new leader epoch, unless its broker's whole disk was restored; the records
-themselves are compared too.
+A leader answers for its own leader epoch only, and says where the records of an earlier epoch end (KIP-320).
+A truncated partition has a new leader epoch, unless its broker's whole disk was restored. So the records
+themselves are compared, too.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from . import record_batches, requests
 from .connection import NoAnswer
 from .requests import Code
 
-Ask = Callable[[Any], Awaitable[Any]]
-"""Asks the broker that leads the partition. Raises :class:`.connection.NoAnswer`."""
+# Sends a request to the partition leader. Raises NoAnswer.
+Send = Callable[[Any], Awaitable[Any]]
 
 _RECORD_BYTES = 64 << 10
-_NOT_KNOWN = EpochEnd(-1, -1)
+_UNKNOWN = EpochEnd(-1, -1)
 
 
-class Looking:
-    """Compares one partition, as its leader in ``epoch`` has it, with lineages."""
+class LineageCheck:
+    """Compares the partition, as its leader in ``epoch`` has it, with lineages."""
 
-    def __init__(self, ask: Ask, topic: str, topic_id: bytes, epoch: int) -> None:
-        self._ask, self._topic, self._topic_id, self._epoch = ask, topic, topic_id, epoch
+    def __init__(self, send: Send, topic: str, topic_id: bytes, epoch: int) -> None:
+        self._send, self._topic, self._topic_id, self._epoch = send, topic, topic_id, epoch
 
     async def divergence(self, lineage: Lineage) -> int | None:
         """See :meth:`registry.log.contract.Log.divergence`. Raises :class:`.connection.NoAnswer`."""
@@ -40,11 +40,11 @@ class Looking:
         return lineage.divergence(found, await self._end(), epoch_end)
 
     async def _record_at(self, offset: int) -> Record | None:
-        """Return the record at ``offset``; ``None`` where compaction, or anything else, took it."""
+        """Return the record at ``offset``; ``None`` if compaction, or anything else, removed it."""
         request = requests.Fetch(
             self._topic, self._topic_id, offset, epoch=self._epoch, wait_ms=0, bytes_max=_RECORD_BYTES
         )
-        answer = requests.fetched(await self._ask(request))
+        answer = requests.fetched(await self._send(request))
         if answer.code == Code.OFFSET_OUT_OF_RANGE:
             return None
         self._check(answer.code)
@@ -53,16 +53,16 @@ class Looking:
         return None
 
     async def _epoch_end(self, epoch: int) -> EpochEnd:
-        code, found = requests.epoch_end(await self._ask(requests.EpochEnds(self._topic, self._epoch, epoch)))
+        request = requests.EpochEnds(self._topic, self._epoch, epoch)
+        code, found = requests.epoch_end(await self._send(request))
         if code == Code.TOPIC_AUTHORIZATION_FAILED:
-            return _NOT_KNOWN
+            return _UNKNOWN
         self._check(code)
         return found
 
     async def _end(self) -> int:
-        code, end = requests.listed_offset(
-            await self._ask(requests.ListOffsets(self._topic, requests.LATEST, self._epoch))
-        )
+        request = requests.ListOffsets(self._topic, requests.LATEST, self._epoch)
+        code, end = requests.listed_offset(await self._send(request))
         self._check(code)
         return end
 

@@ -15,7 +15,7 @@ from registry.log.contract import ForeignLog, LogError, Unreachable
 from registry.log.embedded.log import now_ms
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.open_topic import open_topic
-from registry.log.kafka.topic import NoTopic
+from registry.log.kafka.topic import TopicMissing
 from registry.node.replication.log_match import Known, Suiting
 from registry.node.replication.reconnecting_log import AttachedLog
 from registry.node.replication.staleness import StaleStore
@@ -144,7 +144,7 @@ def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
             append_timeout_s=max(1.0, settings.request_timeout_s * APPEND_PART),
             start_timeout_s=TRY_S,
         )
-    except NoTopic as error:
+    except TopicMissing as error:
         raise ForeignLog(
             f"{error}, and the store was made from one that did; reads are answered from the store and "
             "writes refused. Make the topic anew with the store's state: registrar log reseed"

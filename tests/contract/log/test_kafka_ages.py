@@ -17,7 +17,7 @@ from registry.log.kafka.producer_expiration import (
     Expiration,
     assumed,
 )
-from registry.log.kafka.release import Api, Offered, described
+from registry.log.kafka.release import Api, ApiVersions, describe
 from tests.cluster.test_log_trouble import start
 from tests.contract.log.conftest import Opened
 from tests.kafka_topics import make_topic
@@ -40,12 +40,12 @@ class Age(NamedTuple):
             "some seconds, and a write may go into the new one before that"
             if self.by_name
             else "",
-            "a leader epoch may count before brokers name it (KRaft), so each that confirms the log's end is "
-            "asked twice"
+            "a leader epoch may be in use before brokers announce it (KRaft), so each broker that confirms "
+            "the log's end is asked twice"
             if self.zookeeper
             else "",
-            "a single broker may keep its leader epoch over a restart (Kafka 4.1), so lost records are found "
-            "by comparing records alone"
+            "a single broker may keep its leader epoch over a restart (Kafka 4.1), so lost records are "
+            "detected only by comparing records"
             if not self.release.startswith("4.1")
             else "",
             self.fence,
@@ -65,7 +65,7 @@ AGES = {
     "4.1.1": Age("4.1 or newer"),
 }
 # As brokers of 4.1 say it, of what is looked at.
-NEWEST: Offered = {
+NEWEST: ApiVersions = {
     Api.PRODUCE: (0, 13),
     Api.FETCH: (4, 18),
     Api.LIST_OFFSETS: (1, 10),
@@ -106,26 +106,26 @@ def test_a_node_says_it_once_when_it_starts(kafka: Broker, tmp_path) -> None:
         ({Api.LIST_OFFSETS: (0, 6)}, "2.8"),
     ],
 )
-def test_releases_are_told_by_what_they_brought(changes: Offered, release: str) -> None:
-    assert f"offer what Kafka {release} does" in described([{**NEWEST, **changes}])
+def test_releases_are_told_by_what_they_brought(changes: ApiVersions, release: str) -> None:
+    assert f"offer what Kafka {release} does" in describe([{**NEWEST, **changes}])
 
 
 def test_while_brokers_are_upgraded_the_older_ones_count() -> None:
     older = {**NEWEST, Api.PRODUCE: (0, 11)}
     del older[Api.DESCRIBE_QUORUM]
     for brokers in ([NEWEST, older], [older, NEWEST]):
-        assert described(brokers) == str(Age("3.9", APPENDS, zookeeper=True))
+        assert describe(brokers) == str(Age("3.9", APPENDS, zookeeper=True))
 
 
 def test_nothing_is_said_of_brokers_that_are_not_there() -> None:
-    assert described([]) == "the Kafka brokers' release is not known: none of them is connected"
+    assert describe([]) == "the Kafka brokers' release is unknown: none of them is connected"
 
 
 def test_brokers_that_take_a_request_no_more_do_not_offer_it() -> None:
-    assert described([{**NEWEST, Api.PRODUCE: (14, 15)}]) == str(Age("4.1 or newer", APPENDS))
+    assert describe([{**NEWEST, Api.PRODUCE: (14, 15)}]) == str(Age("4.1 or newer", APPENDS))
 
 
 def test_a_fence_that_cannot_be_read_is_said_to_be_assumed() -> None:
     unread = assumed(Expiration(unread="this client needs DescribeConfigs on cluster"))
     assert unread == f"{PRODUCER} cannot be read and is taken to be a day"
-    assert described([NEWEST], unread).endswith(f"with KRaft: {unread}")
+    assert describe([NEWEST], unread).endswith(f"with KRaft: {unread}")

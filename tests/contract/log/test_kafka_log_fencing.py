@@ -50,7 +50,7 @@ def take_over(log: KafkaLog) -> Claim:
 def revive(log: KafkaLog, claim: Claim, sequence: int) -> None:
     """Let ``log`` go on with an old claim, as a process does that was frozen."""
     appender = log._appender
-    appender._claim, appender._sequence, appender._used = claim, sequence, appender._clock()
+    appender._claim, appender._sequence, appender._used_at = claim, sequence, appender._clock()
 
 
 def idle_max_s(log: KafkaLog) -> float:
@@ -282,24 +282,24 @@ def test_a_claim_is_as_old_as_its_last_request_whenever_the_answer_is_read(
     appender = log._appender
     appender._clock = lambda: now[0]
     take_over(log)
-    taken, appender._taken = appender._taken, frozen
+    taken, appender._on_appended = appender._on_appended, frozen
     log.append(entry(b"1"))
-    appender._taken = taken
+    appender._on_appended = taken
     with pytest.raises(Fenced, match=f"not used for {idle_max_s(log) + 1:.0f} s"):
         log.append(entry(b"2"))
 
-    init = appender._init
+    init = appender._init_producer
 
     async def and_frozen() -> Claim:
         claim = await init()
         frozen()
         return claim
 
-    appender._init = and_frozen  # type: ignore[method-assign]
+    appender._init_producer = and_frozen  # type: ignore[method-assign]
     log.claim()
     with pytest.raises(Fenced, match=f"not used for {idle_max_s(log) + 1:.0f} s"):
         log.append(entry(b"3"))
-    appender._init = init  # type: ignore[method-assign]
+    appender._init_producer = init  # type: ignore[method-assign]
     take_over(log)
     assert values(log) == [b"", b"1", b""]
 

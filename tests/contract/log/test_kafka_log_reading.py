@@ -286,7 +286,7 @@ def test_reading_and_appending_go_on_when_the_partition_moves(brokers: Brokers, 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        place = log._partition.cluster and log._partition.cluster.place
+        place = log._partition.cluster and log._partition.cluster.partition
         assert place
         assert place.broker
         port = place.broker.port

@@ -22,7 +22,7 @@ from registry.log.kafka import requests
 from registry.log.kafka.connection import NoAnswer, Security
 from registry.log.kafka.leader_check import NewerEpoch, confirm, needed
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import Wanted
+from registry.log.kafka.topic import TopicOptions
 from tests.running import until
 
 TOPIC = "_schemas"
@@ -82,14 +82,16 @@ def brokers(tmp_path: Path) -> Iterator[Separable]:
 
 
 def log_at(servers: str) -> KafkaLog:
-    return KafkaLog(Security(), servers, TOPIC, transactional_id="t", append_timeout_s=20.0, wanted=Wanted())
+    return KafkaLog(
+        Security(), servers, TOPIC, transactional_id="t", append_timeout_s=20.0, options=TopicOptions()
+    )
 
 
 def asked(log: KafkaLog, port: int, request: Any) -> Any:
     """What the broker on ``port`` answers by itself; it may be busy, as leaders move."""
 
     def answer() -> Any:
-        asking = log._partition.ask_at("127.0.0.1", port, request)
+        asking = log._partition.send_to("127.0.0.1", port, request)
         try:
             return asyncio.run_coroutine_threadsafe(asking, log._loop).result(30)
         except NoAnswer:
@@ -98,9 +100,9 @@ def asked(log: KafkaLog, port: int, request: Any) -> Any:
     return until(answer, MOVE_S, "the broker to answer")
 
 
-def leading(log: KafkaLog, broker: Broker) -> requests.Place | None:
+def leading(log: KafkaLog, broker: Broker) -> requests.PartitionMetadata | None:
     """Who leads the partition as this broker knows it, if anybody does."""
-    found = requests.cluster(asked(log, broker.port, requests.Metadata(TOPIC))).place
+    found = requests.cluster(asked(log, broker.port, requests.Metadata(TOPIC))).partition
     return found if found and found.broker else None
 
 
@@ -146,7 +148,7 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
         # As a log that has asked nobody else meanwhile.
         partition = log._partition
         assert partition.cluster is not None
-        partition.cluster = partition.cluster._replace(place=known)
+        partition.cluster = partition.cluster._replace(partition=known)
 
         def end() -> int:
             try:
@@ -163,14 +165,14 @@ ID = b"0" * 16
 FIRST, SECOND, THIRD = (requests.Broker(number, "host", number) for number in (1, 2, 3))
 
 
-def place(epoch: int = 5, in_sync: frozenset[int] = frozenset({1, 2, 3})) -> requests.Place:
-    return requests.Place(ID, 1, FIRST, 3, epoch, (SECOND, THIRD), in_sync)
+def metadata(epoch: int = 5, in_sync: frozenset[int] = frozenset({1, 2, 3})) -> requests.PartitionMetadata:
+    return requests.PartitionMetadata(ID, 1, FIRST, 3, epoch, (SECOND, THIRD), in_sync)
 
 
 class Told:
     """What brokers say, by their ids: the place they name, or nothing for those that do not answer."""
 
-    def __init__(self, **said: requests.Place | None) -> None:
+    def __init__(self, **said: requests.PartitionMetadata | None) -> None:
         self._said = {int(name[1:]): each for name, each in said.items()}
         self.asked: list[int] = []
 
@@ -182,7 +184,7 @@ class Told:
         return requests.Cluster("c", None, [FIRST, SECOND, THIRD], 0, said)
 
 
-def confirmed(told: Told, known: requests.Place, min_in_sync: int = 2) -> bool:
+def confirmed(told: Told, known: requests.PartitionMetadata, min_in_sync: int = 2) -> bool:
     try:
         asyncio.run(confirm(known, min_in_sync, told, lambda broker: broker.id))
     except NoAnswer:
@@ -191,39 +193,39 @@ def confirmed(told: Told, known: requests.Place, min_in_sync: int = 2) -> bool:
 
 
 def test_one_other_of_three_is_enough_and_alone_is_asked() -> None:
-    told = Told(_2=place())
-    assert confirmed(told, place())
+    told = Told(_2=metadata())
+    assert confirmed(told, metadata())
     assert told.asked == [2]
 
 
 def test_the_next_is_asked_where_one_does_not_answer() -> None:
-    told = Told(_3=place())
-    assert confirmed(told, place())
+    told = Told(_3=metadata())
+    assert confirmed(told, metadata())
     assert told.asked == [2, 3, 1], "the leader is asked who is in sync"
 
 
 def test_nobody_is_asked_about_a_single_replica() -> None:
     told = Told()
-    assert confirmed(told, requests.Place(ID, 1, FIRST, 1, 5, (), frozenset({1})))
+    assert confirmed(told, requests.PartitionMetadata(ID, 1, FIRST, 1, 5, (), frozenset({1})))
     assert told.asked == []
 
 
 def test_a_newer_epoch_is_news() -> None:
     with pytest.raises(NewerEpoch):
-        confirmed(Told(_2=place(6)), place(5))
+        confirmed(Told(_2=metadata(6)), metadata(5))
 
 
 def test_an_older_epoch_and_another_topic_say_nothing() -> None:
-    other = requests.Place(b"1" * 16, 1, FIRST, 3, 5, (), frozenset())
-    assert not confirmed(Told(_1=place(), _2=place(4), _3=other), place(5))
+    other = requests.PartitionMetadata(b"1" * 16, 1, FIRST, 3, 5, (), frozenset())
+    assert not confirmed(Told(_1=metadata(), _2=metadata(4), _3=other), metadata(5))
 
 
 def test_those_in_sync_are_believed_once_the_controllers_have_agreed() -> None:
-    assert not confirmed(Told(_1=place()), place(), 1)
-    assert confirmed(Told(_1=place(in_sync=frozenset({1}))), place(), 1)
+    assert not confirmed(Told(_1=metadata()), metadata(), 1)
+    assert confirmed(Told(_1=metadata(in_sync=frozenset({1}))), metadata(), 1)
     with pytest.raises(NewerEpoch):
-        confirmed(Told(_1=place(6, frozenset({1}))), place(5), 1)
-    assert not confirmed(Told(_1=place(in_sync=frozenset({1}))), place(), 2), "another may come to lead"
+        confirmed(Told(_1=metadata(6, frozenset({1}))), metadata(5), 1)
+    assert not confirmed(Told(_1=metadata(in_sync=frozenset({1}))), metadata(), 2), "another may come to lead"
 
 
 def test_a_broker_that_does_not_answer_does_not_keep_those_in_sync_from_being_believed() -> None:
@@ -233,8 +235,8 @@ def test_a_broker_that_does_not_answer_does_not_keep_those_in_sync_from_being_be
                 await asyncio.Event().wait()
             return await super().__call__(broker)
 
-    both = place(in_sync=frozenset({1, 2}))
-    assert confirmed(Frozen(_1=both, _2=both), place(), 1)
+    both = metadata(in_sync=frozenset({1, 2}))
+    assert confirmed(Frozen(_1=both, _2=both), metadata(), 1)
 
 
 @pytest.mark.parametrize("replicas", range(1, 8))
@@ -251,7 +253,7 @@ FIVE = [requests.Broker(number, "host", number) for number in range(1, 6)]
 
 
 def test_three_others_of_five_replicas_are_asked_where_two_may_acknowledge() -> None:
-    known = requests.Place(ID, 1, FIVE[0], 5, 5, tuple(FIVE[1:]), frozenset(range(1, 6)))
+    known = requests.PartitionMetadata(ID, 1, FIVE[0], 5, 5, tuple(FIVE[1:]), frozenset(range(1, 6)))
     assert confirmed(told := Told(_2=known, _3=known, _4=known), known)
     assert sorted(told.asked) == [2, 3, 4]
     assert not confirmed(Told(_1=known, _2=known, _3=known), known), "the fourth and fifth may have gone on"

@@ -21,7 +21,7 @@ from registry.domain.log_format.records import Entry
 from registry.log.contract import Claim, Fencing, ForeignLog, LogError, OutcomeUnknown, Unreachable
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.producer_expiration import DEFAULT_S
-from registry.log.kafka.topic import Wanted
+from registry.log.kafka.topic import TopicOptions
 from tests.contract.log.conftest import LIMITED_USER, OddBroker, Opened
 from tests.kafka_topics import admin, delete_topic, make_topic
 from tests.running import free_port, until
@@ -78,11 +78,11 @@ def test_a_topic_that_is_no_log_is_refused_in_words(kafka: Broker, opened: Opene
         topic = make_topic(kafka.address, {"cleanup.policy": policy})
         with pytest.raises(LogError, match=r"kafka-configs\.sh .* --add-config cleanup\.policy=compact"):
             opened(kafka.address, topic)
-        opened(kafka.address, topic, wanted=Wanted(allow_delete_policy=True)).claim()
+        opened(kafka.address, topic, options=TopicOptions(allow_delete_policy=True)).claim()
     with pytest.raises(LogError, match="cannot be"):
         opened(kafka.address, "no/topic")
     with pytest.raises(LogError, match="does not exist"):
-        opened(kafka.address, "missing", wanted=Wanted(make=False))
+        opened(kafka.address, "missing", options=TopicOptions(create=False))
 
 
 def test_settings_that_are_too_short_are_warned_about_with_the_command(kafka: Broker, opened: Opened) -> None:
@@ -107,7 +107,7 @@ def test_a_deleted_topic_is_noticed_and_not_made_again(kafka: Broker, opened: Op
     log.claim()
     log.append(ONE)
     delete_topic(kafka.address, topic)
-    assert foreign(log, 1) == f"the topic {topic} was deleted; records up to 0 were seen"
+    assert foreign(log, 1) == f"the topic {topic} was deleted; records up to 0 were read"
     refused_by_all(log)
     assert topic not in admin(kafka.address).list_topics(timeout=30).topics
 
@@ -124,7 +124,7 @@ def test_a_topic_that_was_made_anew_gets_nothing_of_the_old_one(kafka: Broker, o
     by_name = jars.KAFKA != jars.NEWEST
     with pytest.raises((ForeignLog, OutcomeUnknown) if by_name else ForeignLog):
         log.append(ONE)
-    assert "deleted and made anew: its id was" in foreign(log, 1)
+    assert "deleted and created again: its id was" in foreign(log, 1)
     with pytest.raises((ForeignLog, Unreachable)):
         other.claim()
     refused_by_all(log)
@@ -138,13 +138,13 @@ def test_a_store_that_is_ahead_of_the_log_is_told_that_it_was_cut(kafka: Broker,
     log = opened(kafka.address, topic)
     log.claim()
     log.append(ONE)
-    assert foreign(log, 7) == f"the topic {topic} was cut: it ended at 7 or later and now ends at 1"
+    assert foreign(log, 7) == f"the topic {topic} was truncated: it ended at 7 or later and now ends at 1"
     refused_by_all(log)
 
 
 def test_a_head_that_is_gone_is_told_to_who_needs_it(kafka: Broker, opened: Opened) -> None:
     topic = make_topic(kafka.address, {"cleanup.policy": "compact,delete"})
-    log = opened(kafka.address, topic, wanted=Wanted(allow_delete_policy=True))
+    log = opened(kafka.address, topic, options=TopicOptions(allow_delete_policy=True))
     log.claim()
     for _ in range(10):
         log.append(ONE)

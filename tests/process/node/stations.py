@@ -12,7 +12,7 @@ from registry.domain.queries.scope import Defaults
 from registry.log.contract import Log
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import Wanted
+from registry.log.kafka.topic import TopicOptions
 from registry.node.leadership.claim import Claimant, claim_log
 from registry.node.replication.follower import Follower
 from registry.node.write.writer import Writer, Writing
@@ -105,5 +105,5 @@ def on_kafka(address: str, topic: str, *, transactional_id: str = "registrar.tes
         topic,
         transactional_id=f"{transactional_id}.{topic}",
         append_timeout_s=20.0,
-        wanted=Wanted(replication_factor=1),
+        options=TopicOptions(replication_factor=1),
     )

@@ -12,7 +12,7 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry, Record
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.topic import Wanted
+from registry.log.kafka.topic import TopicOptions
 from registry.reader.log_end_client import LogEndClient
 
 TOPIC = "log-end"
@@ -26,7 +26,7 @@ def log(kafka: Broker) -> Iterator[KafkaLog]:
         TOPIC,
         transactional_id="log-end",
         append_timeout_s=10,
-        wanted=Wanted(replication_factor=1),
+        options=TopicOptions(replication_factor=1),
     )
     found.claim()
     yield found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.log.kafka.timestamps import Stamps
+from registry.log.kafka.timestamps import Timestamps
 
 HOUR_MS = 3_600_000
 
@@ -11,8 +11,8 @@ class Clocks:
     wall = 1_000_000_000_000
     running = 5.0
 
-    def stamps(self) -> Stamps:
-        return Stamps(lambda: self.wall, lambda: self.running)
+    def timestamps(self) -> Timestamps:
+        return Timestamps(lambda: self.wall, lambda: self.running)
 
     def pass_(self, seconds: float) -> None:
         self.wall += int(seconds * 1000)
@@ -21,37 +21,37 @@ class Clocks:
 
 def test_records_have_the_time_of_the_wall_clock_also_when_it_is_set_back() -> None:
     clocks = Clocks()
-    stamps = clocks.stamps()
-    stamps.taken(stamps.now())
+    timestamps = clocks.timestamps()
+    timestamps.accepted(timestamps.now())
     clocks.wall -= 24 * HOUR_MS
-    assert stamps.now() == clocks.wall
+    assert timestamps.now() == clocks.wall
 
 
 def test_a_time_from_the_future_is_replaced_by_one_that_is_counted_from_the_last_good_one() -> None:
     clocks = Clocks()
-    stamps = clocks.stamps()
-    good = stamps.now()
-    stamps.taken(good)
+    timestamps = clocks.timestamps()
+    good = timestamps.now()
+    timestamps.accepted(good)
     clocks.pass_(2.0)
     clocks.wall += 24 * HOUR_MS
-    bad = stamps.now()
+    bad = timestamps.now()
     assert bad == clocks.wall
-    assert stamps.refused(bad) == good + 2000
-    stamps.taken(good + 2000)
+    assert timestamps.rejected(bad) == good + 2000
+    timestamps.accepted(good + 2000)
     clocks.pass_(3.0)
-    assert stamps.now() == good + 5000
+    assert timestamps.now() == good + 5000
 
 
 def test_a_clock_that_was_set_right_is_believed_again() -> None:
     clocks = Clocks()
-    stamps = clocks.stamps()
-    stamps.taken(stamps.now())
+    timestamps = clocks.timestamps()
+    timestamps.accepted(timestamps.now())
     clocks.wall += 24 * HOUR_MS
-    stamps.refused(stamps.now())
+    timestamps.rejected(timestamps.now())
     clocks.wall -= 24 * HOUR_MS
-    assert stamps.now() == clocks.wall
+    assert timestamps.now() == clocks.wall
 
 
 def test_without_a_good_time_there_is_nothing_to_count_from() -> None:
-    stamps = Clocks().stamps()
-    assert stamps.refused(stamps.now()) is None
+    timestamps = Clocks().timestamps()
+    assert timestamps.rejected(timestamps.now()) is None
