@@ -1,10 +1,10 @@
-"""What a node asks of an election: who is the primary, and is it still me.
+"""The port to an election: it names the primary, and confirms this node's own role.
 
-Three elections keep this contract and pass one suite: static, a Kafka group, ZooKeeper. They live on the
-event loop of the caller, which must never be kept busy for long: their heartbeats run there.
+Three implementations pass one suite: static, a Kafka group, and ZooKeeper. They run on the caller's event
+loop, which must not be blocked, because heartbeats run there.
 
-An election may be wrong for a while about who is the primary (a node that was frozen does not know it yet).
-What makes that harmless is the fence of the log, not the election.
+An election may be wrong about the primary for a while: a node that was frozen does not know yet that it was
+replaced. The log's fence makes that harmless, not the election.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Election", "Event", "Identity", "Lost", "NoPrimary", "PrimaryIs", "R
 
 @dataclass(frozen=True)
 class Won:
-    """The node itself is the primary from now on."""
+    """The local node is the primary from now on."""
 
 
 @dataclass(frozen=True)
@@ -32,60 +32,60 @@ class PrimaryIs:
 
 @dataclass(frozen=True)
 class NoPrimary:
-    """Nobody is the primary, or this node may not know who; the reason is a plain sentence."""
+    """There is no primary, or this node may not know it; the reason is a full sentence."""
 
     reason: str
-    refused: bool = False
-    """Whether this node is kept out for the address it advertises, so that it takes no writes at all."""
+    # True if this node is rejected because of the address it advertises. It then accepts no writes at all.
+    rejected: bool = False
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The node was told :class:`Won`, and is not the primary any more. What is instead is told next."""
+    """The local node was the primary and no longer is. The next event says what is true instead."""
 
     reason: str
 
 
 Event = Won | PrimaryIs | NoPrimary | Lost
 
+# Probes the node at an advertised address; returns "", or a full sentence why it cannot be reached.
 Reachable = Callable[[Identity], Awaitable[str]]
-"""Asks for the node at an advertised address: "", or a plain sentence why it cannot be reached."""
 
 
 class Election(Protocol):
-    """Takes part in the election from the first :meth:`events` to :meth:`close`, and reconnects for ever."""
+    """Takes part in the election from the first :meth:`events` to :meth:`close`, reconnecting as needed."""
 
     def events(self) -> AsyncIterator[Event]:
-        """What changes, in order, from the present state on, for one consumer; ends after :meth:`close`.
+        """Yield changes in order, starting with the current state; ends after :meth:`close`.
 
-        Consuming it anew begins with the present state, and lets a node be elected that had resigned.
-        Changes that nobody took are left out, except that a :class:`Lost` never is.
+        There is one consumer. A new iterator starts with the current state and makes a node that had resigned
+        electable again. Events that were not consumed in time are skipped, except :class:`Lost`.
         """
         ...
 
     async def confirm(self) -> bool:
-        """Ask the authority now whether this node is still elected; no answer in time means no.
+        """Ask the authority now if this node is still elected; False without an answer in time.
 
-        A node that is not learns sooner what has changed, if it has reason to think so.
+        May also make a node that was replaced learn of the change sooner.
         """
         ...
 
     async def resign(self) -> None:
-        """Give up at once: tells :class:`Lost`, and the next node takes over.
+        """Give up the primary role at once, with a :class:`Lost`, so that another node takes over.
 
-        The node goes on to be told who is the primary, so that it can hand writes on while it stops, and is
-        not elected until :meth:`events` is consumed anew. Does not raise when the authority is out of reach.
+        The node still learns who is the primary, so that it can forward writes while it stops. It is not
+        elected until :meth:`events` is called again. Does not raise if the authority cannot be reached.
         """
         ...
 
     async def evict(self, identity: Identity) -> bool:
-        """Make the authority forget the primary ``identity``, which the caller holds to be dead.
+        """Remove the primary ``identity``, which the caller believes to be dead; return True if removed.
 
-        Whether it did. False where that cannot be done, or another one is the primary by now.
-        A wrong verdict is harmless: the fence holds, and the evicted node joins anew.
+        False if that is not possible or another node is the primary now. A wrong belief is harmless: the
+        fence holds, and the evicted node joins again.
         """
         ...
 
     async def close(self) -> None:
-        """Leave, so that the next node takes over at once; the iterator ends. May be called twice."""
+        """Leave, so that another node takes over at once; ends the iterator. May be called twice."""
         ...

@@ -1,4 +1,4 @@
-"""Who a node is to the others: the address it advertises, and whether it may be elected."""
+"""A node's identity in the election: the address it advertises, and its eligibility."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Identity:
-    """What a node advertises. ``scheme``, ``host`` and ``port`` make its public URL."""
+    """The identity that a node advertises. ``scheme``, ``host`` and ``port`` form its public URL."""
 
     scheme: str
     host: str
     port: int
+    # True if it may be the primary.
     eligible: bool
-    """Whether it may be the primary."""
     version: int = VERSION
+    # HOST:PORT of its peer endpoint; "": none, or unknown (one of Confluent's nodes).
     peer: str = ""
-    """``HOST:PORT`` of its peer endpoint; "": it has none, or it is not known (a node of Confluent's)."""
+    # Distinguishes two nodes of this project that advertise the same URL; "": unknown.
     node: str = ""
-    """Tells two nodes of this project apart that advertise the same URL; "": not known."""
-    # When the node first advertised this URL, ms since the epoch; 0: not known.
+    # When the node first advertised this URL, ms since the epoch; 0: unknown.
     since_ms: int = 0
 
     @property
@@ -35,7 +35,7 @@ class Identity:
 
     @property
     def loopback(self) -> bool:
-        """Whether the address means something else on every host."""
+        """True if the address is a loopback address, which means another node on every host."""
         host = self.host.strip("[]").lower().rstrip(".")
         try:
             return ip_address(host).is_loopback
@@ -44,11 +44,11 @@ class Identity:
 
     @property
     def name(self) -> str:
-        """What a message calls this node."""
+        """The node's name in messages."""
         return f"node {self.node} at {self.url}" if self.node else f"the node at {self.url}"
 
     def same(self, other: Identity) -> bool:
-        """Equality as Confluent 8.x sees it: URL, eligibility and version, nothing else."""
+        """Return True if equal by Confluent 8.x's rules: URL, eligibility and version."""
         return _seen(self) == _seen(other)
 
 
@@ -57,10 +57,10 @@ def _seen(identity: Identity) -> Identity:
 
 
 def to_json(identity: Identity, *, plain: bool = False) -> dict[str, Any]:
-    """The fields of ``identity`` in the order that Confluent writes them.
+    """Return the fields of ``identity`` in the order in which Confluent writes them.
 
-    Ours come last, and are left out when ``plain``: Confluent's nodes ignore unknown fields since 6.2, older
-    ones refuse them.
+    This project's own fields come last, and are omitted if ``plain``: Confluent's nodes ignore unknown fields
+    since 6.2; older ones reject them.
     """
     fields: dict[str, Any] = {
         "host": identity.host,
@@ -73,7 +73,7 @@ def to_json(identity: Identity, *, plain: bool = False) -> dict[str, Any]:
 
 
 def own_fields(identity: Identity) -> dict[str, Any]:
-    """What ``identity`` says beyond Confluent's fields."""
+    """Return this project's own fields, beyond Confluent's."""
     ours: dict[str, Any] = {
         "registrar_peer": identity.peer,
         "registrar_node": identity.node,
@@ -83,9 +83,9 @@ def own_fields(identity: Identity) -> dict[str, Any]:
 
 
 def from_json(fields: Any) -> Identity:
-    """The identity that decoded JSON describes. Raises :class:`ValueError`; unknown fields are ignored."""
+    """Return the identity in decoded JSON. Raises :class:`ValueError`; unknown fields are ignored."""
     if not isinstance(fields, Mapping):
-        raise ValueError("an identity is an object")  # noqa: TRY004  one kind of error for all that is wrong
+        raise ValueError("an identity must be an object")  # noqa: TRY004  one kind of error for all that is wrong
     return Identity(
         scheme=_text(fields, "scheme", "http"),
         host=_text(fields, "host"),
@@ -101,19 +101,19 @@ def from_json(fields: Any) -> Identity:
 def _text(fields: Mapping[str, Any], name: str, missing: str | None = None) -> str:
     value = fields.get(name, missing)
     if not isinstance(value, str):
-        raise ValueError(f"an identity's {name} is a text")  # noqa: TRY004
+        raise ValueError(f"an identity's {name} must be a string")  # noqa: TRY004
     return value
 
 
 def _port(fields: Mapping[str, Any]) -> int:
     port = fields.get("port")
     if type(port) is not int or not 0 < port < 65536:
-        raise ValueError("an identity's port is a number from 1 to 65535")
+        raise ValueError("an identity's port must be a number from 1 to 65535")
     return port
 
 
 def _number(fields: Mapping[str, Any], name: str, missing: int) -> int:
     number = fields.get(name, missing)
     if type(number) is not int:
-        raise ValueError(f"an identity's {name} is a number")
+        raise ValueError(f"an identity's {name} must be a number")
     return number

@@ -1,29 +1,33 @@
-"""Which of several nodes may not be the primary because of the address it advertises."""
+"""Reasons not to elect a node: the address it advertises is ambiguous or cannot be reached."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
+from election.contract import Reachable
 from election.identity import Identity
+
+PROBE_TIMEOUT_S = 1.0
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-def refusals(nodes: Mapping[Key, Identity], primary: Key | None = None) -> dict[Key, str]:
-    """The reason for each of ``nodes`` that is refused; ``primary`` is the one that holds the office now.
+def rejections(nodes: Mapping[Key, Identity], primary: Key | None = None) -> dict[Key, str]:
+    """Return the reason for each of ``nodes`` that is rejected; ``primary`` is the current one.
 
-    Of several that advertise one URL, to which writes would be handed, the one stays that advertised it
-    first, whoever is primary and whoever was restarted. Where that is not known of all, the primary stays,
-    and where none of them is the primary, all are refused. A loopback address among others is refused
-    whoever has it: from another host it leads nowhere, or back to the one that asks.
+    If several nodes advertise one URL, to which writes would be forwarded, the one that advertised it first
+    stays, regardless of which is the primary or was restarted. If that is not known of all of them, the
+    primary stays; if none is the primary, all are rejected. A loopback address is rejected if any node
+    advertises another kind: from other hosts it leads nowhere, or back to the host that uses it.
     """
     return duplicates(nodes, primary) | _loopbacks(nodes)
 
 
 def duplicates(nodes: Mapping[Key, Identity], primary: Key | None = None) -> dict[Key, str]:
-    """The reason for each that advertises another's URL, except for the one that keeps it."""
+    """Return the reason for each node that advertises another's URL, except for the one that keeps it."""
     sharing: dict[str, list[Key]] = defaultdict(list)
     for key, identity in nodes.items():
         sharing[identity.url].append(key)
@@ -35,21 +39,21 @@ def duplicates(nodes: Mapping[Key, Identity], primary: Key | None = None) -> dic
             if key != keeps and (other := _another(keys, key, keeps)) is not None:
                 was = "" if first is None else " (which had it first)"
                 reasons[key] = (
-                    f"{_call(nodes[key], key)} and {_call(nodes[other], other)}{was} both advertise {url}:"
+                    f"{_name(nodes[key], key)} and {_name(nodes[other], other)}{was} both advertise {url}:"
                     " give each an address of its own with --advertise"
                 )
     return reasons
 
 
 def _first(nodes: Mapping[Key, Identity], keys: list[Key]) -> Key | None:
-    """The one of ``keys`` that advertised its URL before all others; ``None`` if that is not known."""
+    """Return the one of ``keys`` that advertised its URL first; ``None`` if that is unknown."""
     times = sorted(nodes[key].since_ms for key in keys)
     if len(times) < 2 or not times[0] or times[0] == times[1]:
         return None
     return next(key for key in keys if nodes[key].since_ms == times[0])
 
 
-def _call(identity: Identity, key: object) -> str:
+def _name(identity: Identity, key: object) -> str:
     return f"node {identity.node or key}"
 
 
@@ -61,7 +65,7 @@ def _another(keys: list[Key], key: Key, keeps: Key | None) -> Key | None:
 
 
 def _loopbacks(nodes: Mapping[Key, Identity]) -> dict[Key, str]:
-    """The reason for each loopback address, if there is any other kind."""
+    """Return the reason for each loopback address, if any node advertises another kind."""
     elsewhere = next((identity for identity in nodes.values() if not identity.loopback), None)
     if elsewhere is None:
         return {}
@@ -71,3 +75,16 @@ def _loopbacks(nodes: Mapping[Key, Identity]) -> dict[Key, str]:
         for key, identity in nodes.items()
         if identity.loopback
     }
+
+
+async def unreachable(reachable: Reachable | None, identity: Identity) -> str:
+    """Return why ``identity`` cannot be reached; "" if it can, or if there is no probe."""
+    if reachable is None:
+        return ""
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            return await reachable(identity)
+    except TimeoutError:
+        return f"{identity.url} did not answer in {PROBE_TIMEOUT_S:g} s"
+    except OSError as error:
+        return f"{identity.url} cannot be reached: {error}"

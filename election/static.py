@@ -1,4 +1,4 @@
-"""No election: the primary is named by a setting, or there is one node only."""
+"""No election: a setting names the primary, or there is only one node."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Won
 
 
 class StaticElection:
-    """``primary`` is who the setting names; ``None`` or this node's own URL: this node.
+    """``primary`` is the node that the setting names; ``None`` or this node's own URL means this node.
 
-    Every node must be given the same ``primary``. Nobody takes over from it, whatever happens.
+    Every node must have the same ``primary``. There is no failover.
     """
 
     def __init__(self, own: Identity, primary: Identity | None = None) -> None:
@@ -20,30 +20,30 @@ class StaticElection:
         self._announcer = Announcer()
 
     def events(self) -> AsyncIterator[Event]:
-        """One event for ever, until this node resigns."""
-        self._announcer.tell(self._verdict())
+        """Yield a single event, and another one if this node resigns."""
+        self._announcer.announce(self._verdict())
         return self._announcer.events()
 
     def _verdict(self) -> Event:
         if self._primary is not None and self._primary.url != self._own.url:
             return PrimaryIs(self._primary)
         if not self._own.eligible:
-            return NoPrimary("this node is the only one named, and is not eligible")
+            return NoPrimary("this node is named as the primary but is not eligible")
         return Won()
 
     async def confirm(self) -> bool:
-        """Whether this node is the one named, and has not resigned."""
+        """Return True if this node is the primary and has not resigned."""
         return self._announcer.won
 
     async def resign(self) -> None:
-        """Nobody takes over."""
-        self._announcer.tell(Lost("this node resigned"))
+        """Give up the primary role; no other node takes over."""
+        self._announcer.announce(Lost("this node resigned"))
 
     async def evict(self, identity: Identity) -> bool:
-        """Nobody can be evicted: False."""
+        """Return False: a primary that is named cannot be evicted."""
         return False
 
     async def close(self) -> None:
         """End the iterator."""
-        self._announcer.tell(Lost("this node stops"))
+        self._announcer.announce(Lost("this node stops"))
         self._announcer.close()

@@ -1,4 +1,4 @@
-"""A node's place in the group: it joins, says that it lives, and joins again when the group rebalances."""
+"""A node's membership in the group: joins, heartbeats, and rejoins when the group rebalances."""
 
 from __future__ import annotations
 
@@ -8,96 +8,98 @@ from typing import Protocol
 
 from election.kafka import wire
 from election.kafka.payloads import Assignment
-from election.kafka.rebalance import Again, Elector, Removed, check, rebalance
-from election.kafka.wire import Coordinator, Place, Trouble, refusal
+from election.kafka.rebalance import Elector, MemberRemoved, RejoinNeeded, raise_for_code, rebalance
+from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, error_for
 
-NOWHERE = Place("", -1)
-PAUSE_S = 0.05
-FORMER_AFTER_BEATS = 3
-"""A first join that waits for longer waits for somebody dead: maybe for this node's own former life."""
-MEMBER = frozenset({wire.OK, wire.REBALANCING})
-"""Answers to a heartbeat that say: you are in the group, and nobody was elected since."""
+NOT_JOINED = JoinedMember("", -1)
+BACKOFF_MIN_S = 0.05
+# A first join that takes longer waits for a dead member, perhaps this node's own former life.
+EVICT_AFTER_HEARTBEATS = 3
+# Answers to a heartbeat that mean: still a member, and no other primary was elected.
+STILL_MEMBER = frozenset({wire.OK, wire.REBALANCING})
 
 
-class Hearer(Protocol):
-    """Whom a membership tells what it hears."""
+class MembershipListener(Protocol):
+    """Receives the events of a membership."""
 
-    def says(self) -> bytes:
-        """What this member says of itself in the next join."""
+    def own_metadata(self) -> bytes:
+        """Return this member's metadata for the next join."""
         ...
 
-    def hears(self, told: Assignment | None, asked_at: float) -> None:
-        """The group knew this member at some moment after ``asked_at`` (the event loop's clock).
+    def on_assignment(self, assignment: Assignment | None, asked_at: float) -> None:
+        """Called when the group still knew this member at some moment after ``asked_at`` (event-loop time).
 
-        What it was ``told`` last held then; ``None``: nothing yet.
+        ``assignment`` was then in force; ``None``: there was none yet.
         """
         ...
 
-    def removed(self) -> None:
-        """The group does not know this member any more."""
+    def on_removed(self) -> None:
+        """Called when the group no longer knows this member."""
         ...
 
 
 class Membership:
-    """Lives on when the connection to the coordinator does not; ``hearer`` hears what comes of it.
+    """Survives the connection to the coordinator.
 
-    ``client_id`` is this node's alone, in this life and the next; "": it has none.
+    ``client_id`` is unique to this node and stable over restarts; "": it has none.
     """
 
-    def __init__(self, hearer: Hearer, elector: Elector, heartbeat_s: float, client_id: str) -> None:
-        self._hearer = hearer
+    def __init__(
+        self, listener: MembershipListener, elector: Elector, heartbeat_s: float, client_id: str
+    ) -> None:
+        self._listener = listener
         self._elector = elector
         self._heartbeat_s = heartbeat_s
         self._client_id = client_id
         self._joining = False
-        self._ever_told = False
-        self._starts_over = False
+        self._ever_assigned = False
+        self._leave_first = False
         self._rejoin = asyncio.Event()
-        self._beat_now = asyncio.Event()
-        self.place = NOWHERE
-        self.told: Assignment | None = None
-        """What the last rebalance said; ``None``: nothing that holds still."""
+        self._heartbeat_now = asyncio.Event()
+        self.member = NOT_JOINED
+        # The result of the last rebalance; None if it is no longer in force.
+        self.assignment: Assignment | None = None
 
     async def keep(self, coordinator: Coordinator) -> None:
-        """Join and stay until there is :class:`~election.kafka.wire.Trouble`, or the task is cancelled."""
+        """Join and stay in the group. Raises :class:`~election.kafka.wire.RequestFailed`."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._beat(coordinator))
+                tasks.create_task(self._heartbeats(coordinator))
                 tasks.create_task(self._stay_joined(coordinator))
-        except* Trouble as troubles:
-            raise Trouble(str(troubles.exceptions[0])) from troubles
+        except* RequestFailed as errors:
+            raise RequestFailed(str(errors.exceptions[0])) from errors
 
     async def leave(self, coordinator: Coordinator) -> None:
-        """Leave, as far as the coordinator can be reached."""
-        with contextlib.suppress(Trouble):
-            if self.place.member_id:
-                await coordinator.leave(self.place.member_id)
+        """Leave the group if the coordinator can be reached."""
+        with contextlib.suppress(RequestFailed):
+            if self.member.member_id:
+                await coordinator.leave(self.member.member_id)
             else:
-                await coordinator.leave_unnamed()
+                await coordinator.leave_pending()
 
-    def join_again(self) -> None:
-        """Say anew what this member is; the place in the group stays."""
+    def rejoin(self) -> None:
+        """Join again with new metadata, as the same member."""
         self._rejoin.set()
 
-    def start_over(self) -> None:
-        """Leave, and join as a new member."""
-        self._starts_over = True
+    def leave_and_rejoin(self) -> None:
+        """Leave, then join as a new member."""
+        self._leave_first = True
         self._rejoin.set()
 
-    def beat_now(self) -> None:
-        """Do not wait for the next heartbeat's time: something has changed."""
-        self._beat_now.set()
+    def heartbeat_now(self) -> None:
+        """Send the next heartbeat at once, because something has changed."""
+        self._heartbeat_now.set()
 
     async def heartbeat(self, coordinator: Coordinator) -> int:
-        """Ask whether the place stands, and take in what the answer means; the answer's error code."""
-        place, asked_at = self.place, asyncio.get_running_loop().time()
-        if place.rebalance < 0:
+        """Send a heartbeat and act on the answer; return its error code."""
+        member, asked_at = self.member, asyncio.get_running_loop().time()
+        if member.generation_id < 0:
             return wire.UNKNOWN_MEMBER
-        code = await coordinator.heartbeat(place)
-        if place != self.place:
+        code = await coordinator.heartbeat(member)
+        if member != self.member:
             return wire.OTHER_REBALANCE
-        if code in MEMBER:
-            self._hearer.hears(self.told, asked_at)
+        if code in STILL_MEMBER:
+            self._listener.on_assignment(self.assignment, asked_at)
         if not self._joining:
             self._react(code)
         return code
@@ -105,41 +107,41 @@ class Membership:
     def _react(self, code: int) -> None:
         if code == wire.UNKNOWN_MEMBER:
             self._removed()
-        elif code in wire.AGAIN:
+        elif code in wire.REJOIN_CODES:
             self._rejoin.set()
         elif code != wire.OK:
-            raise refusal(code)
+            raise error_for(code)
 
-    async def _beat(self, coordinator: Coordinator) -> None:
-        beats = 0
+    async def _heartbeats(self, coordinator: Coordinator) -> None:
+        heartbeats = 0
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._heartbeat_s):
-                    await self._beat_now.wait()
-            self._beat_now.clear()
-            beats += 1
-            if self.place.rebalance >= 0:
+                    await self._heartbeat_now.wait()
+            self._heartbeat_now.clear()
+            heartbeats += 1
+            if self.member.generation_id >= 0:
                 await self.heartbeat(coordinator)
             else:
-                await coordinator.ask_where()
-                if beats == FORMER_AFTER_BEATS and self._client_id and not self._ever_told:
-                    await self._evict_former(coordinator)
+                await coordinator.check_coordinator()
+                if heartbeats == EVICT_AFTER_HEARTBEATS and self._client_id and not self._ever_assigned:
+                    await self._evict_former_life(coordinator)
 
-    async def _evict_former(self, coordinator: Coordinator) -> None:
-        """Make members leave that have this node's name: it was killed before it could leave.
+    async def _evict_former_life(self, coordinator: Coordinator) -> None:
+        """Remove members with this node's client id: it was killed before it could leave.
 
-        Only before this node is first told anything: two that live with one name would evict each other for
-        ever.
+        Only before this node's first assignment: two live nodes with one client id would evict each other
+        forever.
         """
         for member in await coordinator.members():
-            if member.client_id == self._client_id and member.id != self.place.member_id:
+            if member.client_id == self._client_id and member.id != self.member.member_id:
                 await coordinator.leave(member.id)
 
     async def _stay_joined(self, coordinator: Coordinator) -> None:
-        if await self._stands(coordinator):
+        if await self._still_in_force(coordinator):
             await self._rejoin.wait()
         while True:
-            if self._starts_over:
+            if self._leave_first:
                 await self.leave(coordinator)
                 self._removed()
             self._rejoin.clear()
@@ -150,30 +152,34 @@ class Membership:
                 self._joining = False
             await self._rejoin.wait()
 
-    async def _stands(self, coordinator: Coordinator) -> bool:
-        """Over a new connection: whether the group is as it was told last."""
-        told = self.told is not None and not self._rejoin.is_set()
-        return told and await self.heartbeat(coordinator) == wire.OK
+    async def _still_in_force(self, coordinator: Coordinator) -> bool:
+        """Return True if the last assignment still holds, as seen over a new connection."""
+        assigned = self.assignment is not None and not self._rejoin.is_set()
+        return assigned and await self.heartbeat(coordinator) == wire.OK
 
     async def _join(self, coordinator: Coordinator) -> None:
-        """Take part in one rebalance; its result is heard once a heartbeat has confirmed it."""
+        """Take part in one rebalance. Its result counts once a heartbeat has confirmed it."""
         try:
-            self.told = await rebalance(
-                coordinator, self.place.member_id, self._hearer.says(), self._elector, self._place_is
+            self.assignment = await rebalance(
+                coordinator,
+                self.member.member_id,
+                self._listener.own_metadata(),
+                self._elector,
+                self._on_joined,
             )
-            self._ever_told = True
-            check(await self.heartbeat(coordinator))
-        except Removed:
+            self._ever_assigned = True
+            raise_for_code(await self.heartbeat(coordinator))
+        except MemberRemoved:
             self._removed()
-        except Again:
+        except RejoinNeeded:
             self._rejoin.set()
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(BACKOFF_MIN_S)
 
-    def _place_is(self, place: Place) -> None:
-        self.place, self.told = place, None
+    def _on_joined(self, member: JoinedMember) -> None:
+        self.member, self.assignment = member, None
 
     def _removed(self) -> None:
-        self._place_is(NOWHERE)
-        self._starts_over = False
-        self._hearer.removed()
+        self._on_joined(NOT_JOINED)
+        self._leave_first = False
+        self._listener.on_removed()
         self._rejoin.set()

@@ -1,8 +1,8 @@
 """The JSON that the members of the group exchange.
 
-Confluent 8.x: what a member says of itself is ``{"host":"sr1","port":8081,"master_eligibility":true,
-"scheme":"http","version":1,"leader":false}``, what it is told is ``{"error":0,"master":"sr-1-3f…",
-"master_identity":{…},"version":1}``, without ``master`` and ``master_identity`` where nobody was elected.
+Confluent 8.x: a member's metadata is ``{"host":"sr1","port":8081,"master_eligibility":true,"scheme":"http",
+"version":1,"leader":false}``. Its assignment is ``{"error":0,"master":"sr-1-3f…","master_identity":{…},
+"version":1}``, without ``master`` and ``master_identity`` if no member was elected.
 """
 
 from __future__ import annotations
@@ -21,59 +21,59 @@ DUPLICATE_URLS = 1
 class Member:
     """One member of the group."""
 
+    # The member id that the coordinator assigned.
     id: str
-    """As the group's coordinator named it."""
     identity: Identity
+    # True if it claims to be the primary.
     claims: bool
-    """Whether it says that it is the primary."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a member is told."""
+    """The result of the election, as one member gets it."""
 
     error: int
+    # The member id of the primary; "": none.
     primary: str
-    """The member id of the primary; "": nobody."""
     identity: Identity | None
-    refused: str = ""
-    """Why the member that is told may not be the primary; a field of this project's."""
+    # Why the receiving member may not be the primary. One of this project's own fields.
+    rejected: str = ""
 
 
-def written_member(identity: Identity, *, claims: bool, plain: bool = False) -> bytes:
-    """What a member says of itself; only Confluent's fields when ``plain``."""
+def encode_member(identity: Identity, *, claims: bool, plain: bool = False) -> bytes:
+    """Encode a member's metadata; only Confluent's fields if ``plain``."""
     return _json(_claiming(identity, claims=claims) | ({} if plain else own_fields(identity)))
 
 
-def read_member(member_id: str, payload: bytes) -> Member:
-    """The member that said ``payload``. Raises :class:`ValueError`."""
+def decode_member(member_id: str, payload: bytes) -> Member:
+    """Decode a member's metadata. Raises :class:`ValueError`."""
     fields = _object(payload)
     return Member(member_id, from_json(fields), fields.get("leader") is True)
 
 
-def written_assignment(assignment: Assignment, *, plain: bool = False) -> bytes:
-    """What a member is told; only Confluent's fields when ``plain``."""
-    told: dict[str, Any] = {"error": assignment.error}
+def encode_assignment(assignment: Assignment, *, plain: bool = False) -> bytes:
+    """Encode a member's assignment; only Confluent's fields if ``plain``."""
+    fields: dict[str, Any] = {"error": assignment.error}
     if assignment.identity is not None:
         identity = _claiming(assignment.identity, claims=False)
-        told["master"] = assignment.primary
-        told["master_identity"] = identity | ({} if plain else own_fields(assignment.identity))
-    told["version"] = VERSION
-    if assignment.refused and not plain:
-        told["registrar_refused"] = assignment.refused
-    return _json(told)
+        fields["master"] = assignment.primary
+        fields["master_identity"] = identity | ({} if plain else own_fields(assignment.identity))
+    fields["version"] = VERSION
+    if assignment.rejected and not plain:
+        fields["registrar_refused"] = assignment.rejected
+    return _json(fields)
 
 
-def read_assignment(payload: bytes) -> Assignment:
-    """What ``payload`` tells. Raises :class:`ValueError`."""
+def decode_assignment(payload: bytes) -> Assignment:
+    """Decode a member's assignment. Raises :class:`ValueError`."""
     fields = _object(payload)
-    error, primary, refused = fields.get("error"), fields.get("master"), fields.get("registrar_refused")
-    told = fields.get("master_identity")
+    error, primary, rejected = fields.get("error"), fields.get("master"), fields.get("registrar_refused")
+    identity = fields.get("master_identity")
     return Assignment(
         error=error if type(error) is int else OK,
         primary=primary if isinstance(primary, str) else "",
-        identity=None if told is None else from_json(told),
-        refused=refused if isinstance(refused, str) else "",
+        identity=None if identity is None else from_json(identity),
+        rejected=rejected if isinstance(rejected, str) else "",
     )
 
 
@@ -82,7 +82,7 @@ def _claiming(identity: Identity, *, claims: bool) -> dict[str, Any]:
 
 
 def _object(payload: bytes) -> dict[str, Any]:
-    """The JSON object in ``payload``; :class:`ValueError` also for what is no UTF-8."""
+    """Decode a JSON object. Raises :class:`ValueError`, also for bytes that are not UTF-8."""
     fields = json.loads(payload)
     if not isinstance(fields, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004  one kind of error for all that is wrong

@@ -1,4 +1,4 @@
-"""One rebalance of the group, as a member goes through it: join, elect if asked to, hear the result."""
+"""One rebalance of the group, as a member sees it: join, elect if chosen as leader, sync."""
 
 from __future__ import annotations
 
@@ -8,61 +8,65 @@ from collections.abc import Callable, Sequence
 
 from election.contract import Reachable
 from election.kafka import wire
-from election.kafka.assignment import assignments, elected, election
-from election.kafka.payloads import Assignment, Member, read_assignment, read_member, written_assignment
-from election.kafka.wire import Coordinator, Place, refusal
-from election.probe import unreachable
+from election.kafka.assignment import assignments, elected, hold_election
+from election.kafka.payloads import Assignment, Member, decode_assignment, decode_member, encode_assignment
+from election.kafka.wire import Coordinator, JoinedMember, error_for
+from election.rejections import unreachable
 
 LOG = logging.getLogger(__name__)
 
 
-class Again(Exception):
-    """The group rebalances anew; join again."""
+class RejoinNeeded(Exception):
+    """The group rebalances again; the member must rejoin."""
 
 
-class Removed(Exception):
-    """The group does not know this member any more; join as a new one."""
+class MemberRemoved(Exception):
+    """The group no longer knows this member; it must join as a new one."""
 
 
 class Elector:
-    """Elects where the group asks this member to. ``plain``: without fields of this project's."""
+    """Elects the primary if this member leads the group. ``plain``: without this project's own fields."""
 
     def __init__(self, reachable: Reachable | None, *, plain: bool) -> None:
         self._reachable = reachable
         self._plain = plain
 
-    async def assign(self, said: Sequence[tuple[str, bytes]]) -> dict[str, bytes]:
-        """What every member is told, from what each has ``said`` of itself."""
-        members = _readable(said)
-        held = election(members)
-        ask = not held.sticky and len(held.candidates) > 1
-        absent = await self._unreachable(held.candidates) if ask else {}
-        winner = elected(held, absent)
+    async def assign(self, metadata: Sequence[tuple[str, bytes]]) -> dict[str, bytes]:
+        """Return every member's assignment, from each member's metadata."""
+        members = _decode_all(metadata)
+        ballot = hold_election(members)
+        ask = not ballot.sticky and len(ballot.candidates) > 1
+        absent = await self._unreachable(ballot.candidates) if ask else {}
+        winner = elected(ballot, absent)
+        # A primary that some nodes cannot reach is better than none.
         if winner and winner.id in absent:
             LOG.warning(
                 "%s is elected although no candidate can be reached: %s",
                 winner.identity.name,
                 absent[winner.id],
             )
-        told = assignments(members, held, winner)
-        unread = Assignment(held.error, winner.id if winner else "", winner.identity if winner else None)
-        return {name: written_assignment(told.get(name, unread), plain=self._plain) for name, _ in said}
+        assigned = assignments(members, ballot, winner)
+        # For members whose metadata could not be decoded.
+        default = Assignment(ballot.error, winner.id if winner else "", winner.identity if winner else None)
+        return {
+            name: encode_assignment(assigned.get(name, default), plain=self._plain) for name, _ in metadata
+        }
 
     async def _unreachable(self, candidates: Sequence[Member]) -> dict[str, str]:
-        """The reason for each candidate that cannot be reached from here, by member id."""
+        """Return the reason for each candidate that cannot be reached from here, by member id."""
         reasons = await asyncio.gather(
             *(unreachable(self._reachable, member.identity) for member in candidates)
         )
         return {member.id: reason for member, reason in zip(candidates, reasons, strict=True) if reason}
 
 
-def _readable(said: Sequence[tuple[str, bytes]]) -> list[Member]:
+def _decode_all(metadata: Sequence[tuple[str, bytes]]) -> list[Member]:
     members = []
-    for member_id, payload in said:
+    for member_id, payload in metadata:
         try:
-            members.append(read_member(member_id, payload))
+            members.append(decode_member(member_id, payload))
         except ValueError as error:
-            LOG.warning("member %s of the group is left out of the election: %s", member_id, error)
+            LOG.warning("ignoring member %s of the group in the election: %s", member_id, error)
     return members
 
 
@@ -71,33 +75,33 @@ async def rebalance(
     member_id: str,
     payload: bytes,
     elector: Elector,
-    place_is: Callable[[Place], None],
+    on_joined: Callable[[JoinedMember], None],
 ) -> Assignment:
-    """Take part in one rebalance with ``payload``; what this member is told at its end.
+    """Take part in one rebalance with the metadata ``payload``; return this member's assignment.
 
-    ``place_is`` hears each place as soon as it is known. Raises :class:`Again`, :class:`Removed`, and
-    :class:`~election.kafka.wire.Trouble`.
+    ``on_joined`` gets the member id and generation as soon as they are known. Raises :class:`RejoinNeeded`,
+    :class:`MemberRemoved`, and :class:`~election.kafka.wire.RequestFailed`.
     """
     joined = await coordinator.join(member_id, payload)
     if joined.code == wire.MEMBER_ID_REQUIRED:
-        place_is(joined.place)
-        joined = await coordinator.join(joined.place.member_id, payload)
-    check(joined.code)
-    place_is(joined.place)
-    told = await elector.assign(joined.members) if joined.members else {}
-    code, answer = await coordinator.sync(joined.place, told)
-    check(code)
+        on_joined(joined.member)
+        joined = await coordinator.join(joined.member.member_id, payload)
+    raise_for_code(joined.code)
+    on_joined(joined.member)
+    assigned = await elector.assign(joined.members) if joined.members else {}
+    code, answer = await coordinator.sync(joined.member, assigned)
+    raise_for_code(code)
     try:
-        return read_assignment(answer)
+        return decode_assignment(answer)
     except ValueError as error:
-        raise wire.Trouble(f"the group's elector sent what cannot be read: {error}") from error
+        raise wire.RequestFailed(f"cannot decode the assignment of the group's leader: {error}") from error
 
 
-def check(code: int) -> None:
-    """Raise what the error ``code`` of an answer means; nothing for success."""
+def raise_for_code(code: int) -> None:
+    """Raise the exception for an answer's error code, unless it is success."""
     if code == wire.UNKNOWN_MEMBER:
-        raise Removed
-    if code in wire.AGAIN:
-        raise Again
+        raise MemberRemoved
+    if code in wire.REJOIN_CODES:
+        raise RejoinNeeded
     if code != wire.OK:
-        raise refusal(code)
+        raise error_for(code)

@@ -1,6 +1,6 @@
-"""The requests of Kafka's classic group protocol, and nothing else of Kafka's.
+"""The requests of Kafka's classic group protocol.
 
-The only module that knows aiokafka's low-level classes, which change between its releases.
+The only module of the election that uses aiokafka's low-level classes, which change between its releases.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PROTOCOL_TYPE = "sr"
 PROTOCOL = "v0"
 
 OK = 0
+# The coordinator is loading the group, is not available, or is another broker now.
 COORDINATOR_MOVES = frozenset({14, 15, 16})
-"""It loads the group, is not available, or is another broker by now."""
 ANOTHER_PROTOCOL = 23
 OTHER_REBALANCE = 22
 UNKNOWN_MEMBER = 25
@@ -33,11 +33,11 @@ SESSION_REFUSED = 26
 REBALANCING = 27
 DENIED = 30
 MEMBER_ID_REQUIRED = 79
-AGAIN = frozenset({REBALANCING, OTHER_REBALANCE})
-"""The group rebalances, or has done so: join again."""
+# The group is rebalancing, or has rebalanced: the member must rejoin.
+REJOIN_CODES = frozenset({REBALANCING, OTHER_REBALANCE})
 
+# The coordinator type of FindCoordinator.
 GROUP = 0
-"""The kind of coordinator that is asked for."""
 CONNECTION_SETTINGS = (
     *("client_id", "security_protocol", "ssl_context", "sasl_mechanism"),
     *("sasl_plain_username", "sasl_plain_password", "sasl_oauth_token_provider"),
@@ -45,202 +45,207 @@ CONNECTION_SETTINGS = (
 )
 
 
-class Trouble(Exception):
-    """Kafka could not be asked, or refused; the text is a plain sentence. The next try may go well."""
+class RequestFailed(Exception):
+    """Kafka did not answer, or refused; the text is a full sentence. A retry may succeed."""
 
 
-class Place(NamedTuple):
-    """A node's place in the group."""
+class JoinedMember(NamedTuple):
+    """A member of one generation of the group."""
 
+    # Assigned by the coordinator; "": none yet.
     member_id: str
-    """As the coordinator named it; "": none yet."""
-    rebalance: int
-    """The number of the group's rebalance that it took part in last (Kafka's generation id)."""
+    # The generation of the last rebalance that it took part in; -1: none.
+    generation_id: int
 
 
-class Joined(NamedTuple):
-    """The answer to a join."""
+class JoinAnswer(NamedTuple):
+    """The answer to JoinGroup."""
 
     code: int
-    place: Place
+    member: JoinedMember
+    # The metadata of each member, with its member id. Only the group's leader gets it.
     members: Sequence[tuple[str, bytes]]
-    """What each member says of itself, by member id: for the one that elects; empty for the others."""
 
 
-class Seen(NamedTuple):
-    """A member as the coordinator describes it."""
+class DescribedMember(NamedTuple):
+    """A member as DescribeGroups returns it."""
 
     id: str
     client_id: str
+    # Its metadata; empty while the group rebalances.
     payload: bytes
-    """What it says of itself; empty while the group rebalances."""
 
 
-class Timing(NamedTuple):
-    """How long each waits for the other, in seconds."""
+class Timeouts(NamedTuple):
+    """The group's timeouts, in seconds."""
 
     session_s: float
     rebalance_s: float
 
     @property
     def answer_s(self) -> float:
-        """How long a request that needs no other member may take: the session must outlast two of them."""
+        """The timeout of requests that wait for no other member. The session must outlast two of them."""
         return self.session_s / 3
 
 
 class Coordinator:
-    """The broker that keeps the group.
+    """The group's coordinator.
 
-    Joins have a connection of their own: a broker answers a connection's requests one after another, and a
-    join waits for the other members, while heartbeats must go on.
+    Joins use a separate connection: a broker answers the requests of a connection in order, and a join waits
+    for the other members while heartbeats must go on.
     """
 
     def __init__(
         self,
         group: str,
-        timing: Timing,
-        joins: AIOKafkaConnection,
-        beats: AIOKafkaConnection,
+        timeouts: Timeouts,
+        join_connection: AIOKafkaConnection,
+        heartbeats: AIOKafkaConnection,
     ) -> None:
         self._group = group
-        self._timing = timing
-        self._joins = joins
-        self._beats = beats
-        self._naming: asyncio.Future[Any] | None = None
+        self._timeouts = timeouts
+        self._join_connection = join_connection
+        self._heartbeat_connection = heartbeats
+        self._pending_id: asyncio.Future[Any] | None = None
 
     @property
-    def naming(self) -> bool:
-        """Whether a new member waits for its id."""
-        return self._naming is not None and not self._naming.done()
+    def id_pending(self) -> bool:
+        """True while a new member waits for its id."""
+        return self._pending_id is not None and not self._pending_id.done()
 
     @classmethod
-    async def find(cls, servers: str, security: Mapping[str, Any], group: str, timing: Timing) -> Self:
-        """Ask each of ``servers`` in turn, and connect. Raises :class:`Trouble`.
+    async def find(cls, servers: str, security: Mapping[str, Any], group: str, timeouts: Timeouts) -> Self:
+        """Find the coordinator through any of ``servers`` and connect. Raises :class:`RequestFailed`.
 
-        ``security`` has the names that aiokafka's clients have for them.
+        ``security`` holds aiokafka's settings for TLS and SASL.
         """
         settings = {name: security[name] for name in CONNECTION_SETTINGS if name in security}
-        host, port = await _find(servers, settings, group, timing)
-        beats = await _connect(host, port, settings, timing.answer_s)
+        host, port = await _find(servers, settings, group, timeouts)
+        heartbeats = await _connect(host, port, settings, timeouts.answer_s)
         try:
-            joins = await _connect(host, port, settings, timing.rebalance_s + timing.session_s)
+            join_connection = await _connect(host, port, settings, timeouts.rebalance_s + timeouts.session_s)
         except BaseException:
-            beats.close()
+            heartbeats.close()
             raise
-        return cls(group, timing, joins, beats)
+        return cls(group, timeouts, join_connection, heartbeats)
 
-    async def join(self, member_id: str, payload: bytes) -> Joined:
-        """Join with what this member says of itself; answered when the others have joined too.
+    async def join(self, member_id: str, payload: bytes) -> JoinAnswer:
+        """Join with this member's metadata; answered when the other members have joined, too.
 
-        Without ``member_id`` at once: with the id to join with. Cancelling does not take such a request back.
+        Without ``member_id`` the answer comes at once, with the id to join with. Cancelling does not undo
+        such a request.
         """
         request = JoinGroupRequest(
             self._group,
-            round(self._timing.session_s * 1000),
-            round(self._timing.rebalance_s * 1000),
+            round(self._timeouts.session_s * 1000),
+            round(self._timeouts.rebalance_s * 1000),
             member_id,
             None,
             PROTOCOL_TYPE,
             [(PROTOCOL, payload)],
         )
-        answering: asyncio.Future[Any] = asyncio.ensure_future(_answer(self._joins.send, request))
+        answering: asyncio.Future[Any] = asyncio.ensure_future(_answer(self._join_connection.send, request))
         if not member_id:
-            self._naming = answering
+            self._pending_id = answering
             answering.add_done_callback(lambda answered: answered.cancelled() or answered.exception())
             answering = asyncio.shield(answering)
         answer = await answering
-        return Joined(
+        return JoinAnswer(
             answer.error_code,
-            Place(answer.member_id, answer.generation_id),
+            JoinedMember(answer.member_id, answer.generation_id),
             [(member[0], member[-1]) for member in answer.members],
         )
 
-    async def sync(self, place: Place, assignments: Mapping[str, bytes]) -> tuple[int, bytes]:
-        """Say what the members are told (the one that elects), and hear it: an error code and the payload."""
+    async def sync(self, member: JoinedMember, assignments: Mapping[str, bytes]) -> tuple[int, bytes]:
+        """Send all assignments (as the group's leader) and return this one's: error code and payload."""
         request = SyncGroupRequest(
-            self._group, place.rebalance, place.member_id, None, list(assignments.items())
+            self._group, member.generation_id, member.member_id, None, list(assignments.items())
         )
-        answer = await _answer(self._joins.send, request)
+        answer = await _answer(self._join_connection.send, request)
         return answer.error_code, answer.member_assignment
 
-    async def heartbeat(self, place: Place) -> int:
-        """Say that this member lives; an error code."""
-        request = HeartbeatRequest(self._group, place.rebalance, place.member_id)
-        return int((await _answer(self._beats.send, request)).error_code)
+    async def heartbeat(self, member: JoinedMember) -> int:
+        """Send a heartbeat; return its error code."""
+        request = HeartbeatRequest(self._group, member.generation_id, member.member_id)
+        return int((await _answer(self._heartbeat_connection.send, request)).error_code)
 
-    async def ask_where(self) -> None:
-        """Raise :class:`Trouble` if the broker is gone, or does not keep the group any more."""
-        answer = await _answer(self._beats.send, FindCoordinatorRequest(self._group, GROUP))
+    async def check_coordinator(self) -> None:
+        """Raise :class:`RequestFailed` if the broker is gone or no longer the group's coordinator."""
+        answer = await _answer(self._heartbeat_connection.send, FindCoordinatorRequest(self._group, GROUP))
         if answer.error_code != OK:
-            raise refusal(answer.error_code)
+            raise error_for(answer.error_code)
 
     async def leave(self, member_id: str) -> int:
-        """Make a member leave, this one or another; an error code."""
-        return int((await _answer(self._beats.send, LeaveGroupRequest(self._group, member_id))).error_code)
+        """Remove a member, this one or another; return the error code."""
+        return int(
+            (
+                await _answer(self._heartbeat_connection.send, LeaveGroupRequest(self._group, member_id))
+            ).error_code
+        )
 
-    async def leave_unnamed(self) -> None:
-        """Make leave whom the group has just given an id that nobody has heard.
+    async def leave_pending(self) -> None:
+        """Remove the member whose id the coordinator has assigned but this node has not received.
 
-        Nobody else would: no rebalance ends until such a member has joined or its session is over.
+        Otherwise no rebalance would end until that member's session expires.
         """
-        if self._naming is None:
+        if self._pending_id is None:
             return
         try:
-            async with asyncio.timeout(self._timing.answer_s):
-                named = await self._naming
+            async with asyncio.timeout(self._timeouts.answer_s):
+                named = await self._pending_id
         except TimeoutError as error:
-            raise Trouble("Kafka does not answer: it took too long") from error
+            raise RequestFailed("Kafka does not answer: it took too long") from error
         await self.leave(named.member_id)
 
-    async def members(self) -> Sequence[Seen]:
-        """Who is in the group."""
-        answer = await _answer(self._beats.send, DescribeGroupsRequest([self._group]))
+    async def members(self) -> Sequence[DescribedMember]:
+        """Return the members of the group."""
+        answer = await _answer(self._heartbeat_connection.send, DescribeGroupsRequest([self._group]))
         return [
-            Seen(member[0], member[1], member[3])
+            DescribedMember(member[0], member[1], member[3])
             for group in answer.groups
             if not group[0]
             for member in group[5]
         ]
 
     def close(self) -> None:
-        """Drop the connections; what waits raises :class:`Trouble`."""
-        self._joins.close()
-        self._beats.close()
+        """Close the connections; waiting calls raise :class:`RequestFailed`."""
+        self._join_connection.close()
+        self._heartbeat_connection.close()
 
 
-def refusal(code: int) -> Trouble:
-    """The error ``code`` of an answer as :class:`Trouble`."""
+def error_for(code: int) -> RequestFailed:
+    """Return the exception for an answer's error code."""
     error = errors.for_code(code)
-    said = {
-        **dict.fromkeys(COORDINATOR_MOVES, "the broker does not keep the group, or not yet"),
-        ANOTHER_PROTOCOL: "the group is in use by something that is no schema registry",
-        SESSION_REFUSED: "the broker refuses this session time-out (group.min.session.timeout.ms)",
+    description = {
+        **dict.fromkeys(COORDINATOR_MOVES, "the broker is not the group's coordinator, or not yet"),
+        ANOTHER_PROTOCOL: "the group is used by something other than schema registries",
+        SESSION_REFUSED: "the broker refuses this session timeout (group.min.session.timeout.ms)",
         DENIED: "the permission to read the group is missing (operation READ on resource GROUP)",
     }.get(code, getattr(error, "description", None) or error.__name__)
-    return Trouble(f"Kafka refused the election: {said} (error {code})")
+    return RequestFailed(f"Kafka refused the election: {description} (error {code})")
 
 
-async def _find(servers: str, settings: Mapping[str, Any], group: str, timing: Timing) -> tuple[str, int]:
-    """The address of the group's coordinator, from whichever server says it first."""
-    trouble = Trouble(f"no Kafka server is named in {servers!r}")
+async def _find(servers: str, settings: Mapping[str, Any], group: str, timeouts: Timeouts) -> tuple[str, int]:
+    """Return the address of the group's coordinator, from the first server that answers."""
+    failure = RequestFailed(f"no Kafka server is named in {servers!r}")
     asked = [
-        asyncio.ensure_future(_ask_where(host, port, settings, group, timing.answer_s))
+        asyncio.ensure_future(_query_coordinator(host, port, settings, group, timeouts.answer_s))
         for host, port, _ in collect_hosts(servers)
     ]
     try:
         for answer in asyncio.as_completed(asked):
             try:
                 return await answer
-            except Trouble as error:
-                trouble = error
-        raise trouble
+            except RequestFailed as error:
+                failure = error
+        raise failure
     finally:
         for each in asked:
             each.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
 
 
-async def _ask_where(
+async def _query_coordinator(
     host: str, port: int, settings: Mapping[str, Any], group: str, timeout_s: float
 ) -> tuple[str, int]:
     connection = await _connect(host, port, settings, timeout_s)
@@ -249,7 +254,7 @@ async def _ask_where(
     finally:
         connection.close()
     if answer.error_code != OK:
-        raise refusal(answer.error_code)
+        raise error_for(answer.error_code)
     return answer.host, answer.port
 
 
@@ -262,7 +267,7 @@ async def _answer(send: Any, request: Any) -> Any:
     try:
         waiting = send(request)
     except errors.KafkaError as error:
-        raise Trouble(f"Kafka does not answer: {error}") from error
+        raise RequestFailed(f"Kafka does not answer: {error}") from error
     return await _answered(waiting, "Kafka does not answer")
 
 
@@ -270,6 +275,6 @@ async def _answered(waiting: Awaitable[Any], failure: str) -> Any:
     try:
         return await waiting
     except TimeoutError as error:
-        raise Trouble(f"{failure}: it took too long") from error
+        raise RequestFailed(f"{failure}: it took too long") from error
     except (OSError, errors.KafkaError, asyncio.IncompleteReadError) as error:
-        raise Trouble(f"{failure}: {error}") from error
+        raise RequestFailed(f"{failure}: {error}") from error

@@ -10,27 +10,27 @@ from dataclasses import replace
 
 from election.announcer import Announcer
 from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
-from election.probe import unreachable
+from election.rejections import unreachable
 from election.zookeeper import counter
-from election.zookeeper.connection import PAUSE_S, Connection, Trouble
-from election.zookeeper.roll import Roll
-from election.zookeeper.tree import PRIMARY, Tree, meaning
+from election.zookeeper.connection import BACKOFF_MIN_S, Connection, ZooKeeperError
+from election.zookeeper.members import Members
+from election.zookeeper.tree import PRIMARY, Tree, verdict
 
 LOG = logging.getLogger(__name__)
 SESSION_TIMEOUT_S = 6.0
+# How long a node that cannot reach its own address lets other nodes go first.
 HOLD_BACK_S = 1.0
-"""For how long a node that cannot reach its own address leaves the office to others."""
 
 
 class ZooKeeperElection:
-    """The first to create the primary's node is elected, and stays until its session ends.
+    """The first node to create the primary's znode is elected, and stays primary until its session ends.
 
-    A connection that is lost ends a primaryship at once: ZooKeeper may say something else to others by now.
-    A candidate whose own advertised address does not answer holds back for a second, so that one that can be
-    reached comes first; a primary that some cannot reach is better than none.
+    A lost connection ends the primary role at once, because ZooKeeper may have elected another node
+    meanwhile. A candidate whose own advertised address does not answer holds back for a second, so that a
+    reachable one goes first; a primary that some nodes cannot reach is better than none.
 
-    ``chroot`` is the path that Confluent calls ``/`` + ``schema.registry.zk.namespace``. ``auth`` is
-    ``USER:PASSWORD`` for the scheme "digest", or "": then nodes are open to all.
+    ``chroot`` is ``/`` + Confluent's ``schema.registry.zk.namespace``. ``auth`` is ``USER:PASSWORD`` for the
+    scheme "digest"; if it is "", znodes are open to all.
     """
 
     def __init__(
@@ -48,59 +48,59 @@ class ZooKeeperElection:
         self._reachable = reachable
         self._session_timeout_s = session_timeout_s
         self._announcer = Announcer()
-        self._look_now = asyncio.Event()
+        self._check_now = asyncio.Event()
         self._connection = Connection(hosts, chroot, session_timeout_s, auth, self._changed)
-        self._roll = Roll(self._connection, own)
+        self._members = Members(self._connection, own)
         self._tree: Tree | None = None
-        self._held_back_at: float | None = None
-        self._retired = False
+        self._holding_back_since: float | None = None
+        self._resigned = False
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
     def events(self) -> AsyncIterator[Event]:
-        """Connect, if that has not happened, and say what changes."""
-        self._retired = False
-        self._look_now.set()
+        """See :meth:`.contract.Election.events`; connect at the first call."""
+        self._resigned = False
+        self._check_now.set()
         if self._task is None and self._closing is None:
             self._connection.start()
-            self._task = asyncio.get_running_loop().create_task(self._take_part(), name="election")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="election")
         return self._announcer.events()
 
     async def confirm(self) -> bool:
-        """Whether the ensemble, asked now, has this session's node as the primary's."""
+        """Return True if the ensemble says now that the primary's znode belongs to this session."""
         if not self._connection.connected:
             return False
         try:
             await self._connection.catch_up(PRIMARY)
-            found = await self._roll.office()
-        except Trouble:
+            found = await self._members.primary_node()
+        except ZooKeeperError:
             return False
         return found is not None and found.owner == self._connection.session and self._announcer.won
 
     async def resign(self) -> None:
-        """Delete the primary's node, if it is this node's."""
-        self._retired = True
-        self._announcer.tell(Lost("this node resigned"))
-        with contextlib.suppress(Trouble):
-            await self._roll.vacate(self._connection.session)
-        self._look_now.set()
+        """Delete the primary's znode if it is this node's."""
+        self._resigned = True
+        self._announcer.announce(Lost("this node resigned"))
+        with contextlib.suppress(ZooKeeperError):
+            await self._members.delete_primary(self._connection.session)
+        self._check_now.set()
 
     async def evict(self, identity: Identity) -> bool:
-        """Delete the primary's node, if it is that of ``identity``; no need to wait for its session's end."""
+        """Delete the primary's znode if it is that of ``identity``, without waiting for its session's end."""
         tree = self._tree
         if tree is None or tree.primary is None or tree.primary == tree.session:
             return False
         if tree.nodes.get(tree.primary) != identity:
             return False
         try:
-            return await self._roll.vacate(tree.primary)
-        except Trouble:
+            return await self._members.delete_primary(tree.primary)
+        except ZooKeeperError:
             return False
 
     async def advance(self, upto: int) -> int:
-        """Let the counter of schema ids be at least ``upto``; the value found before.
+        """Raise the schema id counter to at least ``upto``; return its former value.
 
-        Raises :class:`~election.zookeeper.connection.Trouble`.
+        Raises :class:`~election.zookeeper.connection.ZooKeeperError`.
         """
         return await counter.advance(self._connection, upto)
 
@@ -111,7 +111,7 @@ class ZooKeeperElection:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        self._announcer.tell(Lost("this node stops"))
+        self._announcer.announce(Lost("this node stops"))
         self._announcer.close()
         if self._task is not None:
             self._task.cancel()
@@ -121,74 +121,74 @@ class ZooKeeperElection:
 
     def _changed(self) -> None:
         if not self._connection.connected:
-            self._announcer.tell(Lost("the connection to ZooKeeper is lost"))
-        self._look_now.set()
+            self._announcer.announce(Lost("the connection to ZooKeeper is lost"))
+        self._check_now.set()
 
-    async def _take_part(self) -> None:
+    async def _run(self) -> None:
         while True:
-            await self._news()
+            await self._wait_for_change()
             try:
                 if self._connection.connected:
-                    await self._look()
-            except Trouble as trouble:
-                await self._after_trouble(str(trouble))
+                    await self._check()
+            except ZooKeeperError as error:
+                await self._after_error(str(error))
             except Exception as error:
-                LOG.exception("the election goes on after an error that should not be")
-                await self._after_trouble(f"the election failed: {error}")
+                LOG.exception("unexpected error in the election; retrying")
+                await self._after_error(f"the election failed: {error}")
 
-    async def _news(self) -> None:
-        """Wait for a reason to look; say so when there is no connection for long."""
+    async def _wait_for_change(self) -> None:
+        """Wait for a reason to check again; report a connection that stays lost."""
         try:
             async with asyncio.timeout(self._session_timeout_s / 3):
-                await self._look_now.wait()
+                await self._check_now.wait()
         except TimeoutError:
             if not self._connection.connected:
-                self._hear_trouble(f"ZooKeeper at {self._hosts} cannot be reached")
-            elif self._held_back_at is None:
-                await self._look_now.wait()
-        self._look_now.clear()
+                self._report_error(f"ZooKeeper at {self._hosts} cannot be reached")
+            elif self._holding_back_since is None:
+                await self._check_now.wait()
+        self._check_now.clear()
 
-    async def _after_trouble(self, reason: str) -> None:
-        self._hear_trouble(reason)
-        await asyncio.sleep(PAUSE_S)
-        self._look_now.set()
+    async def _after_error(self, reason: str) -> None:
+        self._report_error(reason)
+        await asyncio.sleep(BACKOFF_MIN_S)
+        self._check_now.set()
 
-    def _hear_trouble(self, reason: str) -> None:
-        if not isinstance(self._announcer.standing, Won | PrimaryIs):
-            self._announcer.tell(NoPrimary(reason))
+    def _report_error(self, reason: str) -> None:
+        if not isinstance(self._announcer.latest, Won | PrimaryIs):
+            self._announcer.announce(NoPrimary(reason))
 
     @property
     def _identity(self) -> Identity:
-        return replace(self._own, eligible=self._own.eligible and not self._retired)
+        return replace(self._own, eligible=self._own.eligible and not self._resigned)
 
-    async def _look(self) -> None:
-        """See who is there, say it, and take the office if it is vacant."""
-        self._tree = tree = await self._roll.call()
-        verdict = meaning(tree, self._identity)
+    async def _check(self) -> None:
+        """Read the members, announce the primary, and try to become primary if there is none."""
+        self._tree = tree = await self._members.refresh()
+        event = verdict(tree, self._identity)
         if tree.primary != tree.session:
-            self._announcer.tell(Lost("the primary's node is gone, or another's"))
-        if tree.primary == tree.session and (self._retired or not isinstance(verdict, Won)):
-            self._announcer.tell(
-                verdict if isinstance(verdict, NoPrimary) else NoPrimary("this node resigned")
+            self._announcer.announce(Lost("the primary's znode is gone or belongs to another node"))
+        if tree.primary == tree.session and (self._resigned or not isinstance(event, Won)):
+            self._announcer.announce(
+                event if isinstance(event, NoPrimary) else NoPrimary("this node resigned")
             )
-            await self._roll.vacate(tree.session)
-        elif verdict is None:
-            await self._stand()
+            await self._members.delete_primary(tree.session)
+        elif event is None:
+            await self._try_to_win()
         elif self._connection.connected:
-            self._held_back_at = None
-            self._announcer.tell(verdict)
+            self._holding_back_since = None
+            self._announcer.announce(event)
 
-    async def _stand(self) -> None:
-        """Take the office, unless this node should hold back; who was quicker is told by the watch."""
+    async def _try_to_win(self) -> None:
+        """Become primary unless this node should hold back. A watch reports if another node was faster."""
         now = asyncio.get_running_loop().time()
-        if self._held_back_at is None:
-            self._held_back_at = now
+        if self._holding_back_since is None:
+            self._holding_back_since = now
         reason = await unreachable(self._reachable, self._own)
-        if reason and now - self._held_back_at < HOLD_BACK_S:
-            asyncio.get_running_loop().call_later(HOLD_BACK_S, self._look_now.set)
+        if reason and now - self._holding_back_since < HOLD_BACK_S:
+            asyncio.get_running_loop().call_later(HOLD_BACK_S, self._check_now.set)
             return
         if reason:
-            LOG.warning("%s takes the office although it cannot be reached: %s", self._own.name, reason)
-        if not self._retired:
-            await self._roll.take_office()
-        self._look_now.set()
+            LOG.warning("%s becomes primary although it cannot be reached: %s", self._own.name, reason)
+        if not self._resigned:
+            await self._members.create_primary()
+        self._check_now.set()

@@ -12,29 +12,29 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 from kazoo.security import CREATOR_ALL_ACL
 
 ANY_VERSION = -1
-PAUSE_S = 0.05
-PAUSE_MAX_S = 1.0
-"""Between tries to connect; the first, doubled each time up to the last."""
+BACKOFF_MIN_S = 0.05
+# Between attempts to connect, doubled each time.
+BACKOFF_MAX_S = 1.0
 
 
-class Trouble(Exception):
-    """ZooKeeper could not be asked, or refused; the text is a plain sentence. The next try may go well."""
+class ZooKeeperError(Exception):
+    """ZooKeeper did not answer, or refused; the text is a full sentence. A retry may succeed."""
 
 
-class Found(NamedTuple):
-    """A node of ZooKeeper's tree."""
+class ZNode(NamedTuple):
+    """A znode."""
 
     data: bytes
     version: int
+    # The session that owns an ephemeral znode; 0: it is not ephemeral.
     owner: int
-    """The session that an ephemeral node ends with; 0: it is not ephemeral."""
 
 
 class Connection:
-    """Paths are below ``chroot``, which is made if it is missing. ``auth`` is ``USER:PASSWORD`` or "".
+    """A session, used by one event loop. Paths are below ``chroot``, which is created if it is missing.
 
-    ``changed`` is called on the event loop whenever the connection comes or goes, or a watched node changes.
-    It must not be used by two event loops.
+    ``auth`` is ``USER:PASSWORD`` or "". ``changed`` is called on the event loop whenever the connection state
+    or a watched znode changes.
     """
 
     def __init__(
@@ -47,57 +47,62 @@ class Connection:
         self._client = KazooClient(
             hosts,
             timeout=session_s,
-            connection_retry={"max_tries": -1, "delay": PAUSE_S, "backoff": 2, "max_delay": PAUSE_MAX_S},
+            connection_retry={
+                "max_tries": -1,
+                "delay": BACKOFF_MIN_S,
+                "backoff": 2,
+                "max_delay": BACKOFF_MAX_S,
+            },
             auth_data=[("digest", auth)] if auth else None,
             default_acl=CREATOR_ALL_ACL if auth else None,
         )
-        self._client.add_listener(self._state_is)
+        self._client.add_listener(self._on_state)
 
     @property
     def connected(self) -> bool:
-        """Whether the session lives for certain."""
+        """True if the session is certainly alive."""
         return bool(self._client.state == KazooState.CONNECTED)
 
     @property
     def session(self) -> int:
-        """The session's id; 0: there is none."""
+        """The session's id; 0: none."""
         return int((self._client.client_id or (0, b""))[0])
 
     def start(self) -> None:
-        """Connect, for ever anew, from the running event loop."""
+        """Connect from the running event loop, and reconnect until :meth:`close`."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._client.start_async()
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes go at once, if ZooKeeper can be reached."""
+        """End the session. If ZooKeeper can be reached, its ephemeral znodes are deleted at once."""
         if self._loop is not None:
-            self._client.remove_listener(self._state_is)
-            # Without a connection there is no socket to say it on; the session then ends by its time.
+            self._client.remove_listener(self._on_state)
+            # Without a connection the session ends by its timeout.
             with contextlib.suppress(AttributeError, OSError, KazooException):
                 await asyncio.to_thread(self._client.stop)
             await asyncio.to_thread(self._client.close)
 
-    async def get(self, path: str, *, watch: bool = False) -> Found | None:
-        """What stands at ``path``, or ``None``; its coming, change and going is told when ``watch``."""
+    async def get(self, path: str, *, watch: bool = False) -> ZNode | None:
+        """Return the znode at ``path``, or ``None``. With ``watch`` its next change calls ``changed``."""
         full = self._root + path
-        if watch and await self._ask(self._client.exists_async(full, watch=self._node_changed)) is None:
+        if watch and await self._ask(self._client.exists_async(full, watch=self._on_node)) is None:
             return None
         try:
             data, stat = await self._ask(self._client.get_async(full))
         except NoNodeError:
             return None
-        return Found(data, stat.version, stat.ephemeralOwner)
+        return ZNode(data, stat.version, stat.ephemeralOwner)
 
     async def children(self, path: str) -> list[str]:
-        """The names below ``path``, which must be there; a change among them is told."""
-        names = await self._ask(self._client.get_children_async(self._root + path, watch=self._node_changed))
+        """Return the names below ``path``, which must exist; their next change calls ``changed``."""
+        names = await self._ask(self._client.get_children_async(self._root + path, watch=self._on_node))
         return sorted(names)
 
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False
     ) -> str | None:
-        """Create a node, and those above it; its path, or ``None`` if it is there already."""
+        """Create a znode and its parents; return its path, or ``None`` if it exists already."""
         try:
             made: str = await self._ask(
                 self._client.create_async(
@@ -109,7 +114,7 @@ class Connection:
         return made.removeprefix(self._root)
 
     async def put(self, path: str, data: bytes, version: int) -> bool:
-        """Change a node of that version; whether it was that version still."""
+        """Set a znode's data if it still has ``version``; return True if so."""
         try:
             await self._ask(self._client.set_async(self._root + path, data, version))
         except (BadVersionError, NoNodeError):
@@ -117,7 +122,7 @@ class Connection:
         return True
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> bool:
-        """Delete a node; whether it was there, in that version."""
+        """Delete a znode if it exists in ``version``; return True if so."""
         try:
             await self._ask(self._client.delete_async(self._root + path, version))
         except (BadVersionError, NoNodeError):
@@ -125,7 +130,7 @@ class Connection:
         return True
 
     async def catch_up(self, path: str) -> None:
-        """Let the server that answers here be as new as the ensemble is now."""
+        """Bring the connected server up to date with the ensemble."""
         await self._ask(self._client.sync_async(self._root + path))
 
     async def _ask(self, asked: Any) -> Any:
@@ -137,16 +142,16 @@ class Connection:
                 await answer
             return asked.get(block=False)
         except TimeoutError as error:
-            raise Trouble("ZooKeeper did not answer in time") from error
+            raise ZooKeeperError("ZooKeeper did not answer in time") from error
         except (NoNodeError, NodeExistsError, BadVersionError):
             raise
         except KazooException as error:
-            raise Trouble(f"ZooKeeper refused: {type(error).__name__} {error}".rstrip()) from error
+            raise ZooKeeperError(f"ZooKeeper refused: {type(error).__name__} {error}".rstrip()) from error
 
-    def _state_is(self, state: str) -> None:
+    def _on_state(self, state: str) -> None:
         self._from_thread(self._changed)
 
-    def _node_changed(self, event: object) -> None:
+    def _on_node(self, event: object) -> None:
         self._from_thread(self._changed)
 
     def _from_thread(self, call: Callable[..., None], *arguments: object) -> None:

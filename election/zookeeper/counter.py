@@ -1,17 +1,17 @@
-"""The node that counts schema ids, for Confluent's nodes and for what was before."""
+"""The znode that counts schema ids, for Confluent's nodes and for ids assigned before a migration."""
 
 from __future__ import annotations
 
-from election.zookeeper.connection import Connection, Trouble
+from election.zookeeper.connection import Connection, ZooKeeperError
 
+# Confluent ≤ 6.x: decimal text, the inclusive upper end of the last batch of ids.
 COUNTER = "/schema_id_counter"
-"""Confluent ≤ 6.x: decimal text, the inclusive upper end of the batch of ids given out last."""
 
 
 async def advance(connection: Connection, upto: int) -> int:
-    """Let the counter be at least ``upto``, by compare-and-set; the value found before (0: none).
+    """Raise the counter to at least ``upto`` by compare-and-set; return its former value (0: none).
 
-    Raises :class:`~election.zookeeper.connection.Trouble`.
+    Raises :class:`~election.zookeeper.connection.ZooKeeperError`.
     """
     while True:
         found = await connection.get(COUNTER)
@@ -26,5 +26,5 @@ async def advance(connection: Connection, upto: int) -> int:
 
 def _number(data: bytes) -> int:
     if not data.isdigit():
-        raise Trouble(f"ZooKeeper's node {COUNTER} holds no number: {data[:40]!r}")
+        raise ZooKeeperError(f"ZooKeeper's node {COUNTER} holds no number: {data[:40]!r}")
     return int(data)

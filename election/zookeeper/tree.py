@@ -1,9 +1,9 @@
-"""What stands in ZooKeeper's tree, and what it means to one of the nodes. Pure.
+"""The state of the election in ZooKeeper's tree, and its meaning for one of the nodes. Pure.
 
-Confluent ≤ 6.x: whoever creates the ephemeral node :data:`PRIMARY` first is primary; it holds its identity
-``{"host":…,"port":…,"master_eligibility":…,"scheme":…,"version":1}``, and 5.x refuses further fields there.
-So what this project's nodes say beyond that stands under :data:`MEMBERS`, one ephemeral node for each; two
-nodes of one session are one node's.
+Confluent ≤ 6.x: the first node to create the ephemeral znode :data:`PRIMARY` is primary. It holds the
+identity ``{"host":…,"port":…,"master_eligibility":…,"scheme":…,"version":1}``; 5.x rejects further fields.
+So this project's own fields stand under :data:`MEMBERS`, in one ephemeral znode per node; two znodes of one
+session belong to the same node.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ from dataclasses import dataclass
 
 from election.contract import Event, NoPrimary, PrimaryIs, Won
 from election.identity import Identity, from_json, to_json
-from election.rejections import refusals
+from election.rejections import rejections
 
 PRIMARY = "/schema_registry_master"
 MEMBERS = "/registrar_members"
-UNREADABLE = "what ZooKeeper's primary node holds cannot be read"
+UNREADABLE = "the data of the primary's znode in ZooKeeper cannot be read"
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Who is there, by session."""
+    """The members and the primary, by session."""
 
+    # This node's own session.
     session: int
-    """This node's own."""
     members: Mapping[int, Identity]
+    # The session of the primary; None: there is none.
     primary: int | None
-    """The session of the primary; ``None``: there is none."""
+    # The identity in the primary's znode; None also if it cannot be decoded.
     advertised: Identity | None = None
-    """What the primary's node holds; ``None`` also where it cannot be read."""
 
     @property
     def nodes(self) -> Mapping[int, Identity]:
-        """All nodes, a primary that is no member (one of Confluent's) among them."""
+        """All nodes, including a primary that is not a member (one of Confluent's)."""
         if self.primary is None or self.advertised is None:
             return self.members
         return {self.primary: self.advertised, **self.members}
 
 
-def meaning(tree: Tree, own: Identity) -> Event | None:
-    """What ``tree`` says to the node ``own``; ``None``: it may take the office, which is vacant."""
-    refused = refusals(tree.nodes, tree.primary).get(tree.session)
-    if refused:
-        return NoPrimary(refused, refused=True)
+def verdict(tree: Tree, own: Identity) -> Event | None:
+    """Return what ``tree`` means to the node ``own``; ``None``: it may try to become primary."""
+    rejected = rejections(tree.nodes, tree.primary).get(tree.session)
+    if rejected:
+        return NoPrimary(rejected, rejected=True)
     if tree.primary is None:
-        return None if own.eligible else NoPrimary("no node that is eligible has taken the office yet")
+        return None if own.eligible else NoPrimary("no eligible node has become primary yet")
     if tree.primary == tree.session:
         return Won()
     identity = tree.nodes.get(tree.primary)
     return NoPrimary(UNREADABLE) if identity is None else PrimaryIs(identity)
 
 
-def former_sessions(tree: Tree, own: Identity) -> list[int]:
-    """The sessions that a node of this name and address has left behind, killed before it could end them."""
+def stale_sessions(tree: Tree, own: Identity) -> list[int]:
+    """Return the sessions of this node's former lives, which were killed before they could end them."""
     return [
         session
         for session, identity in tree.members.items()
@@ -63,13 +63,13 @@ def former_sessions(tree: Tree, own: Identity) -> list[int]:
     ]
 
 
-def written(identity: Identity, *, plain: bool = False) -> bytes:
-    """The identity as a node holds it; only Confluent's fields when ``plain``."""
+def encode(identity: Identity, *, plain: bool = False) -> bytes:
+    """Encode an identity for a znode; only Confluent's fields if ``plain``."""
     return json.dumps(to_json(identity, plain=plain), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def read(data: bytes) -> Identity | None:
-    """The identity that a node holds; ``None``: it cannot be read."""
+def decode(data: bytes) -> Identity | None:
+    """Decode the identity in a znode; ``None`` if it is malformed."""
     try:
         return from_json(json.loads(data))
     except ValueError:

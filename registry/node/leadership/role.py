@@ -69,7 +69,7 @@ class Role:
 
     def heard(self, event: Event) -> Role:
         """The election has said something."""
-        refused = isinstance(event, NoPrimary) and event.refused
+        refused = isinstance(event, NoPrimary) and event.rejected
         return replace(self._heard(event), refused=refused)
 
     def _heard(self, event: Event) -> Role:

@@ -171,7 +171,7 @@ def test_of_two_with_one_address_the_first_stays_across_its_restart(authority: A
             again = authority.node(rightful.own)
             assert await until_agreed([again]) is again
             await until(lambda: "node one (which had it first)" in intruder.refused, "it to be refused again")
-            assert intruder.last == NoPrimary(intruder.refused, refused=True)
+            assert intruder.last == NoPrimary(intruder.refused, rejected=True)
 
     asyncio.run(scenario())
 

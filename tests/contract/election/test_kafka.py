@@ -12,9 +12,9 @@ import pytest
 from deploy.local.broker import Broker
 from election.contract import Identity, Lost, PrimaryIs
 from election.kafka.membership import Membership
-from election.kafka.payloads import Assignment, written_member
+from election.kafka.payloads import Assignment, encode_member
 from election.kafka.rebalance import Elector
-from election.kafka.wire import Coordinator, Place, Timing, Trouble
+from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, Timeouts
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import Node, election_of, identity, until, until_agreed
 
@@ -32,13 +32,13 @@ def group(kafka: Broker, tmp_path) -> Authority:
 class Deaf:
     """Hears nothing, and says that it cannot be elected."""
 
-    def says(self) -> bytes:
-        return written_member(replace(identity("deaf"), eligible=False), claims=False, plain=False)
+    def own_metadata(self) -> bytes:
+        return encode_member(replace(identity("deaf"), eligible=False), claims=False, plain=False)
 
-    def hears(self, told: Assignment | None, asked_at: float) -> None:
+    def on_assignment(self, assignment: Assignment | None, asked_at: float) -> None:
         pass
 
-    def removed(self) -> None:
+    def on_removed(self) -> None:
         pass
 
 
@@ -49,36 +49,36 @@ class Scripted:
         self._coordinator = coordinator
         self._payload = payload
         self._assigns = assigns
-        self.place = Place("", -1)
+        self.member = JoinedMember("", -1)
         self.told: list[bytes] = []
         self.elected = False
 
     async def run(self) -> None:
         """Join again and again; each round lasts until the group rebalances."""
         while True:
-            joined = await self._coordinator.join(self.place.member_id, self._payload)
-            self.place = joined.place
+            joined = await self._coordinator.join(self.member.member_id, self._payload)
+            self.member = joined.member
             if joined.code:
                 continue
             self.elected = bool(joined.members)
-            assigned = self._assigns.replace(b"$", self.place.member_id.encode())
+            assigned = self._assigns.replace(b"$", self.member.member_id.encode())
             told = {name: assigned for name, _ in joined.members}
-            code, answer = await self._coordinator.sync(joined.place, told)
+            code, answer = await self._coordinator.sync(joined.member, told)
             if not code:
                 self.told.append(answer)
                 await self.until_rebalance()
 
     async def until_rebalance(self) -> None:
-        while not await self._coordinator.heartbeat(self.place):  # noqa: ASYNC110  Kafka has no event for it
+        while not await self._coordinator.heartbeat(self.member):  # noqa: ASYNC110  Kafka has no event for it
             await asyncio.sleep(0.05)
 
 
-async def until_found(authority: Authority, timing: Timing = Timing(10.0, 20.0)) -> Coordinator:  # noqa: B008
+async def until_found(authority: Authority, timeouts: Timeouts = Timeouts(10.0, 20.0)) -> Coordinator:  # noqa: B008
     """A broker that has just started takes a moment to keep groups."""
     while True:
         try:
-            return await Coordinator.find(authority.address, {}, authority.group, timing)
-        except Trouble:
+            return await Coordinator.find(authority.address, {}, authority.group, timeouts)
+        except RequestFailed:
             await asyncio.sleep(0.05)
 
 
@@ -97,7 +97,7 @@ async def scripted(authority: Authority, payload: bytes, assigns: bytes = b"") -
         yield member
     finally:
         running.cancel()
-        await coordinator.leave(member.place.member_id)
+        await coordinator.leave(member.member.member_id)
         coordinator.close()
 
 
@@ -156,7 +156,7 @@ def test_a_node_of_confluents_hears_its_own_words_from_ours(group: Authority) ->
                 await until(lambda: confluent.told, "it to be told")
                 told = confluent.told[0]
             assert not confluent.elected
-            member_id = ours.election._membership.place.member_id.encode()
+            member_id = ours.election._membership.member.member_id.encode()
             assert told == (
                 b'{"error":0,"master":"' + member_id + b'","master_identity":{"host":"sr1","port":8081,'
                 b'"master_eligibility":true,"scheme":"http","version":1,"leader":false,'
@@ -229,8 +229,8 @@ def test_a_group_without_a_primary_is_joined_anew(own_kafka: Broker, tmp_path) -
             ours = group.node(identity("sr1"), session_timeout_s=1.0)
             await until(lambda: ours.refused, "ours to hear that there is nobody")
             membership = ours.election._membership
-            first = membership.place.member_id
-            await until(lambda: membership.place.member_id not in (first, ""), "it to join anew")
+            first = membership.member.member_id
+            await until(lambda: membership.member.member_id not in (first, ""), "it to join anew")
 
     asyncio.run(scenario())
 
@@ -239,7 +239,7 @@ def test_a_session_that_the_broker_refuses_is_said(group: Authority) -> None:
     async def scenario() -> None:
         async with group:
             node = group.node(identity("sr1"), session_timeout_s=1.0)
-            await until(lambda: "session time-out" in node.refused, "the reason")
+            await until(lambda: "session timeout" in node.refused, "the reason")
 
     asyncio.run(scenario())
 
@@ -251,11 +251,11 @@ def test_a_group_of_something_else_is_said(group: Authority) -> None:
             await until_agreed([node])
             coordinator = await until_found(group)
             joined = await coordinator.join("", b"garbage")
-            joining = asyncio.create_task(coordinator.join(joined.place.member_id, b"garbage"))
+            joining = asyncio.create_task(coordinator.join(joined.member.member_id, b"garbage"))
             await until(joining.done, "what cannot be read to be let in, and left out of the election")
             await asyncio.wait_for(until_confirmed(node), 30)
             assert not node.losses()
-            await coordinator.leave(joined.place.member_id)
+            await coordinator.leave(joined.member.member_id)
             coordinator.close()
 
     asyncio.run(scenario())
@@ -293,10 +293,10 @@ def test_one_that_ends_while_it_gets_its_id_is_not_waited_for(group: Authority) 
         async with group:
             first = group.node(identity("sr1"), **LONG)
             await until_agreed([first])
-            coordinator = await until_found(group, Timing(60.0, 120.0))
+            coordinator = await until_found(group, Timeouts(60.0, 120.0))
             member = Membership(Deaf(), Elector(None, plain=False), 0.2, "")
             keeping = asyncio.create_task(member.keep(coordinator))
-            await until(lambda: coordinator.naming, "the join", pause_s=0)
+            await until(lambda: coordinator.id_pending, "the join", pause_s=0)
             keeping.cancel()
             await asyncio.wait([keeping])
             await member.leave(coordinator)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
-from election.zookeeper.connection import Connection, Trouble
-from election.zookeeper.tree import PRIMARY, Tree, former_sessions, meaning, read, written
+from election.zookeeper.connection import Connection, ZooKeeperError
+from election.zookeeper.tree import PRIMARY, Tree, decode, encode, stale_sessions, verdict
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import identity, until, until_agreed
 
@@ -106,7 +106,7 @@ def test_the_counter_never_goes_back(ensemble: Authority) -> None:
             assert counter is not None
             assert (counter.data, counter.owner) == (b"40", 0)
             await other.put("/schema_id_counter", b"many", counter.version)
-            with pytest.raises(Trouble, match="holds no number: b'many'"):
+            with pytest.raises(ZooKeeperError, match="holds no number: b'many'"):
                 await one.advance(60)
 
     asyncio.run(scenario())
@@ -117,7 +117,7 @@ def test_with_a_password_others_may_not_interfere(ensemble: Authority) -> None:
         async with ensemble, connected(ensemble) as stranger:
             node = ensemble.node(A, auth="registrar:secret")
             await until_agreed([node])
-            with pytest.raises(Trouble, match="NoAuth"):
+            with pytest.raises(ZooKeeperError, match="NoAuth"):
                 await stranger.delete(PRIMARY)
             intruder = ensemble.node(B)
             await until(lambda: "NoAuth" in intruder.refused, "the reason")
@@ -130,28 +130,28 @@ def tree(session: int, members: dict[int, Identity], primary: int | None = None)
 
 
 def test_a_vacant_office_may_be_taken_by_the_eligible() -> None:
-    assert meaning(tree(1, {1: A}), A) is None
-    assert isinstance(meaning(tree(1, {1: A}), identity("sr1", eligible=False)), NoPrimary)
+    assert verdict(tree(1, {1: A}), A) is None
+    assert isinstance(verdict(tree(1, {1: A}), identity("sr1", eligible=False)), NoPrimary)
 
 
 def test_the_session_says_whose_the_office_is() -> None:
-    assert meaning(tree(1, {1: A, 2: B}, 1), A) == Won()
-    assert meaning(tree(2, {1: A, 2: B}, 1), B) == PrimaryIs(A)
-    assert meaning(Tree(1, {1: A}, 9, CP1), A) == PrimaryIs(CP1)
-    assert isinstance(meaning(Tree(1, {1: A}, 9, None), A), NoPrimary)
+    assert verdict(tree(1, {1: A, 2: B}, 1), A) == Won()
+    assert verdict(tree(2, {1: A, 2: B}, 1), B) == PrimaryIs(A)
+    assert verdict(Tree(1, {1: A}, 9, CP1), A) == PrimaryIs(CP1)
+    assert isinstance(verdict(Tree(1, {1: A}, 9, None), A), NoPrimary)
 
 
 def test_only_the_same_name_at_the_same_address_is_a_former_life() -> None:
     members = {1: A, 2: A, 3: identity("sr1", node="other"), 4: identity("sr9", node=A.node)}
-    assert former_sessions(tree(1, members), A) == [2]
+    assert stale_sessions(tree(1, members), A) == [2]
     nameless = identity("sr1", node="")
-    assert former_sessions(tree(1, {1: nameless, 2: nameless}), nameless) == []
+    assert stale_sessions(tree(1, {1: nameless, 2: nameless}), nameless) == []
 
 
 def test_what_is_written_is_read() -> None:
-    assert read(written(A)) == A
-    assert written(CP1, plain=True) == CONFLUENT
-    assert read(b"\xff") is None
+    assert decode(encode(A)) == A
+    assert encode(CP1, plain=True) == CONFLUENT
+    assert decode(b"\xff") is None
 
 
 NODES = st.lists(
@@ -164,6 +164,6 @@ def test_at_most_one_has_the_office(nodes: list[Identity], holder: int) -> None:
     members = dict(enumerate(nodes, 1))
     primary = holder if holder in members else None
     heard: dict[int, Event | None] = {
-        session: meaning(tree(session, members, primary), own) for session, own in members.items()
+        session: verdict(tree(session, members, primary), own) for session, own in members.items()
     }
     assert [session for session, event in heard.items() if event == Won()] in ([], [primary])

@@ -18,7 +18,7 @@ from registry.log.contract import (
     RecordHeaders,
     RecordTooLarge,
 )
-from registry.log.kafka import fetcher, record_batches, requests
+from registry.log.kafka import fetch, fetcher, read_buffer, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import OddBroker, Opened
 from tests.kafka_topics import delete_topic, make_topic
@@ -121,8 +121,8 @@ def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Open
 def test_a_record_larger_than_what_is_fetched_at_once_arrives(
     kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetcher, "FETCH_BYTES", 1000)
-    monkeypatch.setattr(fetcher, "AHEAD_BYTES", 3000)
+    monkeypatch.setattr(fetch, "FETCH_BYTES", 1000)
+    monkeypatch.setattr(read_buffer, "AHEAD_BYTES", 3000)
     log = opened(kafka.address, make_topic(kafka.address))
     log.claim()
     entries = [Entry(b"%d" % n, bytes(size)) for n, size in enumerate((10, 900_000, 10, 20_000, 10, 10))]
@@ -133,7 +133,7 @@ def test_a_record_larger_than_what_is_fetched_at_once_arrives(
 
 
 def test_bytes_that_were_damaged_on_the_way_are_not_taken() -> None:
-    whole = record_batches.build([Entry(b"key", b"value" * 10)], record_batches.NOBODY, -1, 7).data
+    whole = record_batches.build([Entry(b"key", b"value" * 10)], record_batches.NO_PRODUCER, -1, 7).data
     assert [record.value for run in record_batches.runs(whole, 0) for record in run] == [b"value" * 10]
     damaged = whole[:-5] + b"!" + whole[-4:]
     with pytest.raises(DamagedLog, match="checksum"):
@@ -190,7 +190,7 @@ def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, ope
 def test_no_more_than_fits_is_held_of_what_is_appended_here_and_not_read(
     odd: OddBroker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetcher, "AHEAD_BYTES", 3000)
+    monkeypatch.setattr(read_buffer, "AHEAD_BYTES", 3000)
     log = opened(odd.proxy.address, make_topic(odd.address))
     log.claim()
     log.append([Entry(b"k", b"0")])
@@ -322,7 +322,7 @@ def test_brokers_that_know_topics_only_by_name_are_asked_by_name(
 ) -> None:
     monkeypatch.setattr(requests.Fetch, "_CLASSES", requests.Fetch._CLASSES[:1])
     monkeypatch.setattr(requests.Produce, "_CLASSES", requests.Produce._CLASSES[:1])
-    monkeypatch.setattr(fetcher, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(fetcher, "_REFRESH_EVERY_S", 0.1)
     topic = make_topic(kafka.address)
     log = opened(kafka.address, topic)
     log.claim()

@@ -43,7 +43,7 @@ async def _heard_while(steps: list[Event | None]) -> list[Event]:
         if step is None:
             await until_all_had_a_turn()
         else:
-            announcer.tell(step)
+            announcer.announce(step)
     announcer.close()
     await listener
     return said
@@ -52,7 +52,7 @@ async def _heard_while(steps: list[Event | None]) -> list[Event]:
 def test_says_nothing_twice_and_begins_with_the_present_state() -> None:
     announcer = Announcer()
     for event in (NOBODY, OTHER, OTHER):
-        announcer.tell(event)
+        announcer.announce(event)
     assert heard(announcer) == [OTHER]
 
 
@@ -76,7 +76,7 @@ def test_a_loss_is_heard_by_a_slow_consumer() -> None:
 def test_a_new_consumer_ends_the_former_one() -> None:
     async def scenario() -> None:
         announcer = Announcer()
-        announcer.tell(OTHER)
+        announcer.announce(OTHER)
         former, later = announcer.events(), announcer.events()
         assert await anext(former) == OTHER
         waiting = asyncio.ensure_future(anext(former, None))
@@ -100,6 +100,6 @@ def test_won_and_lost_alternate_and_the_last_state_is_heard(steps: list[Event | 
     announcer = Announcer()
     for step in steps:
         if step is not None:
-            announcer.tell(step)
+            announcer.announce(step)
     if announcer.won:
         assert said[-1] == Won()

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from election.contract import NoPrimary, PrimaryIs, Won
 from election.identity import Identity
-from election.kafka.assignment import assignments, elected, election, meaning
+from election.kafka.assignment import assignments, elected, hold_election, interpret
 from election.kafka.payloads import DUPLICATE_URLS, OK, Assignment, Member
 
 
@@ -24,7 +24,7 @@ def member(
 
 
 def winner(*members: Member, unreachable: dict[str, str] | None = None) -> str | None:
-    found = elected(election(members), unreachable or {})
+    found = elected(hold_election(members), unreachable or {})
     return found and found.id
 
 
@@ -43,7 +43,7 @@ def test_only_the_eligible_are_elected() -> None:
 def test_the_primary_stays() -> None:
     assert winner(member("a", "sr1"), member("b", "sr2", claims=True)) == "b"
     assert winner(member("a", "sr1"), member("b", "sr2", claims=True), unreachable={"b": "no"}) != "b"
-    assert election([member("a", "sr1"), member("b", "sr2", claims=True)]).sticky
+    assert hold_election([member("a", "sr1"), member("b", "sr2", claims=True)]).sticky
     assert winner(member("a", "sr3", claims=True), member("b", "sr2", claims=True), member("c", "sr1")) == "b"
 
 
@@ -54,89 +54,89 @@ def test_one_that_cannot_be_reached_is_passed_over_unless_none_can() -> None:
 
 
 def test_duplicates_are_refused_and_named() -> None:
-    held = election([member("a", "sr1"), member("b", "sr1"), member("c", "sr2")])
-    assert held.error == DUPLICATE_URLS
-    assert elected(held, {}) == member("c", "sr2")
-    assert held.refused["a"] == (
+    ballot = hold_election([member("a", "sr1"), member("b", "sr1"), member("c", "sr2")])
+    assert ballot.error == DUPLICATE_URLS
+    assert elected(ballot, {}) == member("c", "sr2")
+    assert ballot.rejected["a"] == (
         "node a and node b both advertise http://sr1:8081: give each an address of its own with --advertise"
     )
-    assert set(held.refused) == {"a", "b"}
+    assert set(ballot.rejected) == {"a", "b"}
 
 
 def test_a_primary_outlives_its_duplicate() -> None:
-    held = election([member("a", "sr1"), member("b", "sr1", claims=True), member("c", "sr0")])
-    assert elected(held, {}) == member("b", "sr1", claims=True)
-    assert set(held.refused) == {"a"}
-    assert held.error == DUPLICATE_URLS
+    ballot = hold_election([member("a", "sr1"), member("b", "sr1", claims=True), member("c", "sr0")])
+    assert elected(ballot, {}) == member("b", "sr1", claims=True)
+    assert set(ballot.rejected) == {"a"}
+    assert ballot.error == DUPLICATE_URLS
 
 
 def test_of_duplicates_the_one_stays_that_had_the_address_first_even_if_another_is_primary() -> None:
     members = [member("a", "sr1", since_ms=1000), member("b", "sr1", since_ms=2000, claims=True)]
-    held = election(members)
-    assert elected(held, {}) == members[0]
-    assert not held.sticky
-    assert held.refused == {
+    ballot = hold_election(members)
+    assert elected(ballot, {}) == members[0]
+    assert not ballot.sticky
+    assert ballot.rejected == {
         "b": "node b and node a (which had it first) both advertise http://sr1:8081:"
         " give each an address of its own with --advertise"
     }
     unknown = [member("a", "sr1"), member("b", "sr1", since_ms=2000, claims=True)]
-    assert elected(election(unknown), {}) == unknown[1], "as the primary"
+    assert elected(hold_election(unknown), {}) == unknown[1], "as the primary"
 
 
 def test_a_duplicate_is_one_even_where_it_is_not_eligible() -> None:
-    held = election([member("a", "sr1"), member("b", "sr1", eligible=False)])
-    assert set(held.refused) == {"a", "b"}
+    ballot = hold_election([member("a", "sr1"), member("b", "sr1", eligible=False)])
+    assert set(ballot.rejected) == {"a", "b"}
 
 
 def test_loopback_is_refused_among_others_only() -> None:
     local = member("a", "localhost", claims=True), member("b", "127.0.0.1")
-    assert not election(local).refused
-    held = election([*local, member("c", "sr1")])
-    assert elected(held, {}) == member("c", "sr1")
-    assert not held.sticky
-    assert held.refused["a"].startswith(
+    assert not hold_election(local).rejected
+    ballot = hold_election([*local, member("c", "sr1")])
+    assert elected(ballot, {}) == member("c", "sr1")
+    assert not ballot.sticky
+    assert ballot.rejected["a"].startswith(
         "node a at http://localhost:8081 advertises a loopback address, which node c"
     )
 
 
 def test_each_is_told_the_same_but_for_its_refusal() -> None:
     members = [member("a", "sr1"), member("b", "sr1"), member("c", "sr2")]
-    held = election(members)
-    told = assignments(members, held, members[2])
+    ballot = hold_election(members)
+    told = assignments(members, ballot, members[2])
     assert {one.primary for one in told.values()} == {"c"}
-    assert [bool(told[name].refused) for name in "abc"] == [True, True, False]
+    assert [bool(told[name].rejected) for name in "abc"] == [True, True, False]
 
 
 A, B = Identity("http", "sr1", 8081, eligible=True), Identity("http", "sr2", 8081, eligible=True)
 
 
 def test_the_member_id_says_who_is_elected() -> None:
-    assert meaning(Assignment(OK, "a", A), "a", A, primary=False) == Won()
-    assert meaning(Assignment(OK, "b", B), "a", A, primary=True) == PrimaryIs(B)
+    assert interpret(Assignment(OK, "a", A), "a", A, primary=False) == Won()
+    assert interpret(Assignment(OK, "b", B), "a", A, primary=True) == PrimaryIs(B)
 
 
 def test_without_a_member_id_the_identity_does() -> None:
-    assert meaning(Assignment(OK, "", A), "a", A, primary=False) == Won()
-    assert meaning(Assignment(OK, "", B), "a", A, primary=False) == PrimaryIs(B)
+    assert interpret(Assignment(OK, "", A), "a", A, primary=False) == Won()
+    assert interpret(Assignment(OK, "", B), "a", A, primary=False) == PrimaryIs(B)
 
 
 def test_our_own_url_with_anothers_member_id_is_a_duplicate() -> None:
-    told = meaning(Assignment(OK, "b", A), "a", A, primary=False)
+    told = interpret(Assignment(OK, "b", A), "a", A, primary=False)
     assert isinstance(told, NoPrimary)
     assert "http://sr1:8081" in told.reason
 
 
 def test_with_duplicates_a_primary_stays_and_nobody_becomes_one() -> None:
-    assert meaning(Assignment(DUPLICATE_URLS, "a", A), "a", A, primary=True) == Won()
-    assert isinstance(meaning(Assignment(DUPLICATE_URLS, "a", A), "a", A, primary=False), NoPrimary)
-    assert meaning(Assignment(DUPLICATE_URLS, "b", B), "a", A, primary=False) == PrimaryIs(B)
+    assert interpret(Assignment(DUPLICATE_URLS, "a", A), "a", A, primary=True) == Won()
+    assert isinstance(interpret(Assignment(DUPLICATE_URLS, "a", A), "a", A, primary=False), NoPrimary)
+    assert interpret(Assignment(DUPLICATE_URLS, "b", B), "a", A, primary=False) == PrimaryIs(B)
 
 
 def test_the_refused_hear_why_and_all_hear_when_nobody_is_eligible() -> None:
-    assert meaning(Assignment(DUPLICATE_URLS, "b", B, "so"), "a", A, primary=True) == NoPrimary(
-        "so", refused=True
+    assert interpret(Assignment(DUPLICATE_URLS, "b", B, "so"), "a", A, primary=True) == NoPrimary(
+        "so", rejected=True
     )
-    assert isinstance(meaning(Assignment(OK, "", None), "a", A, primary=True), NoPrimary)
+    assert isinstance(interpret(Assignment(OK, "", None), "a", A, primary=True), NoPrimary)
 
 
 MEMBERS = st.lists(
@@ -155,12 +155,12 @@ MEMBERS = st.lists(
 
 @given(MEMBERS)
 def test_all_agree_and_at_most_one_wins(members: list[Member]) -> None:
-    held = election(members)
-    elect = elected(held, {})
-    told = assignments(members, held, elect)
-    heard = {one.id: meaning(told[one.id], one.id, one.identity, primary=one.claims) for one in members}
+    ballot = hold_election(members)
+    elect = elected(ballot, {})
+    told = assignments(members, ballot, elect)
+    heard = {one.id: interpret(told[one.id], one.id, one.identity, primary=one.claims) for one in members}
     won = [name for name, event in heard.items() if event == Won()]
     assert won in ([], [elect.id] if elect else [])
-    assert elected(election(members[::-1]), {}) == elect
+    assert elected(hold_election(members[::-1]), {}) == elect
     if elect:
         assert won == [elect.id]
