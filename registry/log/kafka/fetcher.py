@@ -170,8 +170,8 @@ class Fetcher:
             partition.suspicions.clear(HEAD)
             after = record_batches.next_offset(answer.data, target.offset)
             if after >= max(answer.end, target.offset + 1):
-                # At the log's end, rest until the reader has applied these records and waits for more: the next
-                # fetch then returns everything appended since, instead of competing with the applying.
+                # At the log's end, rest until the reader has applied these records and waits for more: the
+                # next fetch returns everything appended since, instead of competing with the applying.
                 self._rests_until = time.monotonic() + _REST_S
             self._add(target, answer.data)
 
