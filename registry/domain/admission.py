@@ -1,4 +1,4 @@
-"""Admission of commands by their size, so that large ones neither fill the memory nor delay small ones."""
+"""Admission of commands by size, so that large ones neither exhaust memory nor delay small ones."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import msgspec
 
 from .commands import Command
 
-# Commands above this size wait apart from smaller ones and travel in pieces.
+# Larger commands wait in a queue of their own and travel in pieces.
 LARGE_BYTES = 64 << 10
-# Of the bytes that may wait, one in so many is kept for commands that are not large.
+# One in this many of the bytes that may wait is reserved for small commands.
 _SHARE_OF_SMALL = 4
-# What a value takes in memory besides its text.
+# Memory that a value takes besides its text.
 _VALUE_BYTES = 64
 
 
 def size_of(command: Command) -> int:
-    """Return about how many bytes of memory a command takes, and at least how many its text has as UTF-8."""
+    """Return roughly how much memory a command takes; at least as much as its text has bytes in UTF-8."""
     size = 0
     rest: list[Any] = [command]
     while rest:
@@ -38,36 +38,36 @@ def size_of(command: Command) -> int:
 
 
 def is_large(size: int) -> bool:
-    """Check that a command of ``size`` bytes waits apart."""
+    """Return true if commands of ``size`` bytes wait in the queue of large ones."""
     return size > LARGE_BYTES
 
 
 class Room:
-    """A bound for the number and the bytes of the commands that wait in one place.
+    """A bound for the number and the total size of waiting commands.
 
-    Large commands are refused while there is still room for small ones. Not safe for several threads.
+    It refuses large commands while there is still room for small ones. Not thread-safe.
     """
 
     def __init__(self, count_max: int, bytes_max: int) -> None:
         self._count_max = count_max
         self._count = 0
         small_bytes_max = bytes_max // _SHARE_OF_SMALL
-        # By whether a command is large.
+        # Indexed by whether the command is large.
         self._bytes_max = {False: small_bytes_max, True: bytes_max - small_bytes_max}
         self._bytes = {False: 0, True: 0}
 
     def fits(self, size: int) -> bool:
-        """Check that a command of ``size`` bytes may wait too; one alone always may."""
+        """Return true if a command of ``size`` bytes may wait, too; the only one always may."""
         large = is_large(size)
         fits = not self._bytes[large] or self._bytes[large] + size <= self._bytes_max[large]
         return fits and self._count < self._count_max
 
     def add(self, size: int) -> None:
-        """Count a command in."""
+        """Add a command to the count."""
         self._count += 1
         self._bytes[is_large(size)] += size
 
     def remove(self, size: int) -> None:
-        """Count a command out."""
+        """Remove a command from the count."""
         self._count -= 1
         self._bytes[is_large(size)] -= size

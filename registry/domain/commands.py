@@ -1,4 +1,4 @@
-"""Commands: wanted writes. They travel from readers to the node, so they are plain typed data."""
+"""Commands, which ask for writes, and their outcomes: plain data that readers and nodes exchange."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .model import Metadata, Reference, RuleSet
 
 
 class _Command(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A wanted write.
+    """A request to write.
 
-    Tags and member names are what nodes of other versions read: they stay, whatever a class is called
-    (``tests/unit/forwarding/test_wire_tags.py`` holds the bytes).
+    Nodes of other versions read the tags and the names of members, so these must never change, even if a
+    class is renamed (``tests/unit/forwarding/test_wire_tags.py`` holds the bytes).
     """
 
 
 class TagsOf(msgspec.Struct, frozen=True, array_like=True):
-    """Tags of one entity of a schema; see :class:`.schemas.Entity`."""
+    """The tags of one entity of a schema; see :class:`.schemas.Entity`."""
 
     path: str
     kind: str
@@ -29,51 +29,52 @@ class TagsOf(msgspec.Struct, frozen=True, array_like=True):
 class Register(_Command, frozen=True, tag="Register"):
     """Register a schema under a subject."""
 
-    # Qualified name, as asked for: whoever decides follows its alias.
+    # Qualified name as the client sent it; its alias is resolved when the command is decided.
     subject: str
-    # The client's text, or the canonical one where ``canonical`` says so; empty: the latest version's.
+    # The client's text, or the canonical text if ``canonical`` is set. Empty: the latest version's text.
     schema: str
-    # ``None`` when the client sent none.
+    # ``None`` if the client sent none.
     schema_type: str | None = None
     references: list[Reference] | None = None
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
-    # 0: the next; -1: the next, marked with ``confluent:version``; otherwise exactly this one.
+    # 0: the next version; -1: the next, recorded as ``confluent:version``; otherwise exactly this one.
     version: int = 0
-    # -1: allocate; otherwise import under this id.
+    # -1: allocate an id; otherwise import the schema under this id.
     schema_id: int = -1
     normalize: bool = False
     force: bool = False
-    # The form of the schema in the reply.
+    # The format of the schema in the reply.
     format: str = ""
-    # To what is sent, before anything else.
+    # Applied to the schema that was sent, before anything else.
     tags_to_add: list[TagsOf] | None = None
     tags_to_remove: list[TagsOf] | None = None
-    # Whether what is there as in the latest version keeps the tags it has there.
+    # True if what is unchanged since the latest version keeps the tags it has there.
     propagate_tags: bool = False
-    # ``schema`` was parsed as new, without references, and is canonical: it need not be parsed again.
+    # True if ``schema`` was parsed as a new one, without references, and is canonical: no need to parse it
+    # again.
     canonical: bool = False
 
     @property
     def changes_tags(self) -> bool:
-        """Whether the text is to be changed before it is registered."""
+        """True if tags change the text before it is registered."""
         return bool(self.tags_to_add or self.tags_to_remove or self.propagate_tags)
 
 
 class TagVersion(_Command, frozen=True, tag="TagVersion"):
-    """Register a version anew with other tags, metadata or rules."""
+    """Register a version again with other tags, metadata or rules."""
 
-    # Qualified name of the subject that has the version.
+    # Qualified name of the subject that the version belongs to.
     subject: str
     # -1 for the latest.
     version: int
-    # As ``version`` in :class:`Register`; 0: the next.
+    # 0: the next version; otherwise as ``version`` in :class:`Register`.
     new_version: int = 0
     tags_to_add: list[TagsOf] | None = None
     tags_to_remove: list[TagsOf] | None = None
-    # ``None``: the version's.
+    # ``None``: that of the version.
     metadata: Metadata | None = None
-    # ``None``: the version's, with the following changes.
+    # ``None``: that of the version, with the changes below.
     rule_set: RuleSet | None = None
     rules_to_merge: RuleSet | None = None
     rules_to_remove: list[str] | None = None
@@ -102,7 +103,7 @@ class PutConfig(_Command, frozen=True, tag="PutConfig"):
 
     # Qualified name; ``None`` for the top level.
     subject: str | None
-    # Valid members under their names in the log (``compatibilityLevel``, ``normalize``, …).
+    # Valid members, named as in the log (``compatibilityLevel``, ``normalize``, …).
     patch: dict[str, Any]
 
 
@@ -118,7 +119,7 @@ class PutMode(_Command, frozen=True, tag="PutMode"):
     subject: str | None
     # Upper case.
     mode: str | None
-    # The mode as the client spelled it, for the reply.
+    # The mode as the client spelled it, returned in the reply.
     echo: str | None
     force: bool = False
 
@@ -131,48 +132,48 @@ class DeleteMode(_Command, frozen=True, tag="DeleteMode"):
 
 
 class DeleteContext(_Command, frozen=True, tag="DeleteContext"):
-    """Forget an empty context."""
+    """Delete an empty context."""
 
     context: str
 
 
 class RequestSnapshot(_Command, frozen=True, tag="RequestSnapshot"):
-    """Ask for a snapshot of the state at this place of the log."""
+    """Request a snapshot of the state at this position of the log."""
 
-    # Random hexadecimal digits, which tell requests apart.
+    # Random hexadecimal digits that identify the request.
     request: str
-    # Markers up to this offset do for no further request: given by the primary, which knows of builds.
+    # Markers up to this offset satisfy no further request. Set by the primary, which knows of builds.
     begun: int = -1
 
 
 class WantedAssociation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a request says of one association of a resource; ``None`` where it says nothing."""
+    """One association as a request describes it; ``None`` for what it leaves out."""
 
     association_type: str | None = None
-    # As the client gave it: without a context it lies in the command's.
+    # As the client sent it; without a context it lies in the command's context.
     subject: str | None = None
     # One of :data:`.associations.LIFECYCLES`.
     lifecycle: str | None = None
     frozen: bool | None = None
-    # To register under the subject, which it does not name itself.
+    # Registered under the association's subject; names none itself.
     schema: Register | None = None
-    # That of the association, where it is made by this.
+    # The GUID that the association gets if this creates it.
     guid: str = ""
-    # In :class:`ChangeAssociations`: ``CREATE``, ``UPSERT`` or ``DELETE``.
+    # Only in :class:`ChangeAssociations`: ``CREATE``, ``UPSERT`` or ``DELETE``.
     op: str = ""
-    # With ``DELETE``: a strong one takes its subject along.
+    # Only with ``DELETE``: a strong association takes its subject with it.
     cascade: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """An error that a request of a batch brings along instead of work to do; it is answered as it is."""
+    """An error that a request of a batch already has; it is returned as it is."""
 
     code: int
     message: str
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a request says of a resource and its associations, not yet checked."""
+    """A resource and its associations as a request describes them, not yet validated."""
 
     name: str | None = None
     namespace: str | None = None
@@ -183,12 +184,12 @@ class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Associate(_Command, frozen=True, tag="Associate"):
-    """Make associations of a resource, all or none; schemas that come with them are registered."""
+    """Create associations of a resource, all or none, and register the schemas that come with them."""
 
     request: ResourceRequest
-    # Of subjects that name none.
+    # The context of subjects that name none.
     context: str
-    # Whether they must be new, or be there just so; otherwise those that are there may be changed.
+    # True if the associations must be new or exist exactly as given; otherwise existing ones may change.
     create: bool
     dry_run: bool = False
 
@@ -198,14 +199,14 @@ class Dissociate(_Command, frozen=True, tag="Dissociate"):
 
     resource_id: str
     resource_type: str
-    # None: all.
+    # ``None``: all.
     association_types: list[str] = []
     cascade: bool = False
     dry_run: bool = False
 
 
 class ChangeAssociations(_Command, frozen=True, tag="ChangeAssociations"):
-    """Change the associations of several resources; each operation counts for itself."""
+    """Change the associations of several resources; each operation succeeds or fails on its own."""
 
     requests: list[ResourceRequest]
     context: str
@@ -230,11 +231,11 @@ Command = (
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
-    """The identity of a command, the same however often the command is sent."""
+    """The identity of a command, the same each time that the command is sent."""
 
-    # Random, IDEMPOTENCY_KEY_BYTES long, chosen by the process in which the command arrived.
+    # Random, IDEMPOTENCY_KEY_BYTES long, chosen by the process that received the request.
     id: bytes
-    # No record of the command has a lower offset: the log's end as the sender knew it at first.
+    # No record of the command has a lower offset: where the log ended when the command was first sent.
     since: int
 
 
@@ -242,16 +243,16 @@ IDEMPOTENCY_KEY_BYTES = 16
 
 
 class Done(msgspec.Struct, frozen=True, tag="Done"):
-    """A command was decided, appended and read back (or needed no record)."""
+    """The command was decided, appended and read back, or needed no record."""
 
-    # The JSON of the reply; empty for 204.
+    # The JSON of the reply; empty for status 204.
     body: bytes
     # An offset at which the effect is visible.
     offset: int
 
 
 class Refused(msgspec.Struct, frozen=True, tag="Refused"):
-    """A command was refused and changed nothing."""
+    """The command was refused and changed nothing."""
 
     # Confluent's error code.
     code: int
@@ -259,28 +260,28 @@ class Refused(msgspec.Struct, frozen=True, tag="Refused"):
 
 
 class Unknown(msgspec.Struct, frozen=True, tag="Unknown"):
-    """A command may or may not have been done. A client that is told so is told 50002."""
+    """The command may or may not have been executed; clients get error 50002."""
 
     message: str
-    # True if it may be sent again with its idempotency key: it is done only once, or its reply is repeated.
+    # True if it may be sent again with its idempotency key: it is executed once at most.
     repeats: bool = False
 
 
 class NotPrimary(msgspec.Struct, frozen=True, tag="NotPrimary"):
-    """Nothing was done: whoever was asked does not write now. No client is told; another node is asked."""
+    """Nothing was done: this node is not the primary. Never sent to a client; another node is asked."""
 
 
 class Forgotten(msgspec.Struct, frozen=True, tag="Forgotten"):
-    """The idempotency key is too old to tell if the command was done before; nothing was done now.
+    """The idempotency key is too old to tell if the command was executed before; nothing was done now.
 
-    Never sent to a client; a command that certainly was not done is sent again with a newer idempotency key.
+    Never sent to a client: a command that certainly was not executed is sent again with a newer key.
     """
 
 
 class Later(msgspec.Struct, frozen=True, tag="Later"):
-    """Nothing was done, because to decide the command takes long; only for who said that it may be told so.
+    """Deferred: too slow to decide inline. Returned only to callers that opted in.
 
-    No client is told; the command is sent again by itself, so that no other one waits for it.
+    Never sent to a client: the command is sent again on its own, so that no other command waits for it.
     """
 
 
@@ -288,12 +289,12 @@ Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Later
 
 
 def refused(error: RegistryError) -> Refused:
-    """Return the outcome that says ``error``."""
+    """Return the outcome that reports ``error``."""
     return Refused(error.code, error.message)
 
 
 def repeatable(command: Command) -> bool:
-    """Return True if the command is idempotent and can be retried without an idempotency key."""
+    """Return true if the command is idempotent and can be retried without an idempotency key."""
     if isinstance(command, Register):
         return command.version != -1 and not command.changes_tags
     return isinstance(command, RequestSnapshot)

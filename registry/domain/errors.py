@@ -1,6 +1,6 @@
-"""Every error a client can be told, with Confluent's code and message: the only such table.
+"""All errors that clients can receive, with Confluent's codes and messages.
 
-The HTTP status is the code itself when it has three digits, else its first three.
+A three-digit code is the HTTP status itself; a longer one begins with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class ErrorKind(NamedTuple):
-    """A code and the template of its message."""
+    """An error code and the template of its message."""
 
     code: int
     template: str
@@ -20,7 +20,7 @@ class ErrorKind(NamedTuple):
 
 
 class RegistryError(Exception):
-    """A refusal in the documented shape; it changes nothing."""
+    """A refused request, answered with Confluent's code and message; nothing was changed."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ INCOMPATIBLE = ErrorKind(
     40901,
     'Schema being registered is incompatible with an earlier schema for subject "%s", details: [%s]',
 )
-# The same for a schema that comes with an association: the messages alone.
+# The same for a schema that comes with an association: only the messages.
 INCOMPATIBLE_MESSAGES = ErrorKind(40901, "[%s]")
 RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
 SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")

@@ -1,7 +1,7 @@
-"""The nouns of the registry: subjects, references, metadata, rule sets, and the identity of a schema.
+"""Core types of the registry: subjects, references, metadata, rule sets, and the identity of a schema.
 
-Everything here is plain data. Field names and their order are Confluent's, because the same shapes are the
-JSON of the log and of the HTTP API.
+Everything here is plain data. Field names and their order are Confluent's, because the log and the HTTP API
+use the same JSON.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ DEFAULT_CONTEXT = "."
 ALL_CONTEXTS = ".__GLOBAL"  # defaults for every context; only config and mode may be stored under it
 ID_MAX = 2**31 - 1
 VERSION_MAX = 2**31 - 1
-# The number that stands for the latest version wherever a client names one.
+# Stands for the latest version wherever a client names one.
 LATEST = -1
 
 _V = TypeVar("_V")
 
 
 class Subject(NamedTuple):
-    """A subject with its context; an empty ``name`` stands for the context itself.
+    """A subject and its context; an empty ``name`` stands for the context itself.
 
-    The default context's own scope, ``Subject(".", "")``, is also the scope of the top-level config and mode.
+    ``Subject(".", "")``, the scope of the default context, is also the scope of the top-level config and
+    mode.
     """
 
     context: str
@@ -33,7 +34,7 @@ class Subject(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Subject:
-        """Split a name (Confluent 8.x: ``:.ctx:name``; without ``:.`` it lies in the default context)."""
+        """Parse a name; without ``:.ctx:`` in front it lies in the default context (Confluent 8.x)."""
         if not text.startswith(":."):
             return cls(DEFAULT_CONTEXT, text)
         context, _, name = text[1:].partition(":")
@@ -41,15 +42,15 @@ class Subject(NamedTuple):
 
     @classmethod
     def within(cls, context: str, text: str) -> Subject:
-        """Split a name that lies in ``context`` unless it is qualified itself (references, aliases)."""
+        """Parse a name that lies in ``context`` unless it is qualified itself (references, aliases)."""
         return cls.parse(text) if text.startswith(":.") else cls(context, text)
 
     @property
     def qualified(self) -> str:
         """The name as the API and the log print it: ``name`` in the default context, else ``:.ctx:name``.
 
-        :meth:`parse` gives the same subject again, so a default context's name that looks qualified is
-        qualified.
+        :meth:`parse` returns the same subject again. So a name in the default context that looks qualified is
+        printed qualified.
         """
         if self.context == DEFAULT_CONTEXT and not self.name.startswith(":."):
             return self.name
@@ -57,7 +58,7 @@ class Subject(NamedTuple):
 
     @property
     def is_context(self) -> bool:
-        """Whether this names a context's own scope rather than a subject in it."""
+        """True if this names a context rather than a subject in it."""
         return not self.name
 
 
@@ -66,11 +67,11 @@ EVERYWHERE = Subject(ALL_CONTEXTS, "")
 
 
 class _Json(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A JSON object whose absent members are omitted again when it is printed."""
+    """A JSON object that is printed without its absent members."""
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A schema that another one uses; ``subject`` stays as the client wrote it, -1 is the latest version."""
+    """A schema that another one uses; ``subject`` stays as the client wrote it, version -1 is the latest."""
 
     name: str
     subject: str
@@ -78,7 +79,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class Metadata(_Json, frozen=True):
-    """Tags, properties and names of sensitive properties; :func:`metadata` makes it, sorted."""
+    """Tags, properties and names of sensitive properties; :func:`metadata` sorts them."""
 
     tags: dict[str, list[str]] | None = None
     properties: dict[str, str] | None = None
@@ -98,7 +99,7 @@ class Rule(_Json, frozen=True):
     expr: str | None = None
     on_success: str | None = msgspec.field(default=None, name="onSuccess")
     on_failure: str | None = msgspec.field(default=None, name="onFailure")
-    disabled: bool = msgspec.field(default_factory=bool)  # so that false is printed too, as by Confluent
+    disabled: bool = msgspec.field(default_factory=bool)  # printed even if false, as by Confluent
 
 
 class RuleSet(_Json, frozen=True):
@@ -111,7 +112,7 @@ class RuleSet(_Json, frozen=True):
 
 
 def metadata(source: Any) -> Metadata:
-    """``source`` (JSON object) as :class:`Metadata`: maps and sets sorted, empty ones dropped.
+    """Return the JSON object ``source`` as :class:`Metadata`: maps and sets sorted, empty ones dropped.
 
     Raises :class:`msgspec.ValidationError` when a member has another type than the field's.
     """
@@ -122,10 +123,10 @@ def metadata(source: Any) -> Metadata:
 
 
 def rule_set(source: Any) -> RuleSet:
-    """``source`` (JSON object) as :class:`RuleSet`, with Confluent's defaults for kind and mode of a rule.
+    """Return the JSON object ``source`` as :class:`RuleSet`, with Confluent's default kind and mode of rules.
 
-    Tags and parameters are sorted; empty texts, lists and maps are dropped.
-    Raises :class:`msgspec.ValidationError` when a member has another type than the field's.
+    Tags and parameters are sorted; empty texts, lists and maps are dropped. Raises
+    :class:`msgspec.ValidationError` when a member has another type than the field's.
     """
     raw = msgspec.convert(source, RuleSet)
     groups = (raw.migration_rules, raw.domain_rules, raw.encoding_rules)
@@ -160,7 +161,7 @@ def identity(
     meta: Metadata | None = None,
     rules: RuleSet | None = None,
 ) -> bytes:
-    """The 16 MD5 bytes that are a schema's guid (Confluent 8.x; type and subject are no part of it)."""
+    """Return the 16 MD5 bytes behind a schema's guid; its type and subject do not count (Confluent 8.x)."""
     digest = hashlib.md5(text.encode(), usedforsecurity=False)
     for reference in references:
         digest.update(reference.name.encode())
@@ -201,6 +202,6 @@ def _rule_bytes(rule: Rule) -> bytes:
 
 
 def guid_text(md5: bytes) -> str:
-    """Return the 16 bytes printed as a UUID."""
+    """Return the 16 bytes as the text of a UUID."""
     text = md5.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,24 +1,25 @@
-"""Reseeding: the records that give the rows of a store again, in an empty log.
+"""Reseeding: the records that restore the rows of a store in an empty log.
 
-They are what compaction would have left of the old log, in its order: first what has no order (contexts,
-reservations of ids, configs, modes), then versions, delete marks and clears by their old offsets, then
-associations. So what was read after something else is read after it again: a mark deletes the versions that
-it deleted, a clear forgets what it forgot, the oldest version of an id answers for it. Reservations come
-before any version, so that no prefix of the records would give an id twice.
+They are what compaction would have left of the old log, in its order. First come contexts, reservations of
+ids, configs and modes, whose order does not matter; then versions, delete marks and clears by their old
+offsets; then associations. So each mark deletes the versions that it deleted before, each clear forgets what
+it forgot, and the oldest version with an id still answers for it. Reservations precede all versions, so that
+no prefix of the records assigns an id twice.
 
-The same again: every row of subjects, versions (ids, guids, texts, metadata, rules, references, soft
-deletion), configs, modes, contexts, reservations and associations, these with their ``createTs``. Different:
+These rows are restored unchanged: subjects, versions (ids, guids, texts, metadata, rules, references, soft
+deletion), configs, modes, contexts, reservations, and associations with their ``createTs``. Different are:
 
-* offsets, and with them the times of versions (``ts``) and of changes of associations (``updateTs``), which
-  are those of the new records;
-* keys that others wrote in other bytes than ours are written in ours (table K is empty);
-* a version soft-deleted by a mark that a later, lower mark replaced says so itself (``own_deleted``);
-* records of the old log itself, barrier and snapshot, are not carried, nor are quarantined records, whose
-  values no row holds;
-* a row whose key holds a hash in place of a long name, which no other row spells out, cannot be written:
-  :func:`left_out` counts those, all without effect but for a reservation.
+* offsets, and with them the times of versions (``ts``) and of changes to associations (``updateTs``), which
+  come from the new records;
+* keys that other writers spelled differently are spelled as this registry does (table K is empty);
+* a version soft-deleted by a mark that a later, lower mark replaced is now deleted by its own record
+  (``own_deleted``);
+* records about the old log itself (barrier, snapshot) and quarantined records, whose values no row holds, are
+  left out;
+* a row whose key holds a hash instead of a long name cannot be written if no other row has that name.
+  :func:`left_out` counts such rows; except for reservations they have no effect.
 
-The last record is the marker, from which a node knows that this log continues the one of its store.
+The last record is the marker by which a node recognizes that this log continues the one of its store.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _SAME = (
 
 
 def entries(view: View) -> Iterator[Entry]:
-    """The records that give the rows of ``view`` again; the same ones each time. ``view`` must not change.
+    """Yield the records that restore the rows of ``view``, the same ones each time. ``view`` must not change.
 
-    Keeps some hundred bytes for each version in memory meanwhile, to sort them.
+    Keeps some hundred bytes per version in memory to sort them.
     """
     for table in _NO_ORDER:
         for key, value in layout.scan(view, table):
@@ -65,15 +66,15 @@ def entries(view: View) -> Iterator[Entry]:
 
 
 def marker(origin: str, applied: int, count: int) -> Entry:
-    """The last record: the ``count`` before it continue the log ``origin``, from offset ``applied`` on.
+    """Return the last record: the ``count`` records before it continue log ``origin`` from ``applied`` on.
 
-    Confluent's readers skip it, as every ``NOOP`` of magic 0.
+    Confluent's readers skip it, like every ``NOOP`` of magic 0.
     """
     return Entry(records.RESEED_KEY, dumps({"from": origin, "at": applied, "records": count}))
 
 
 def left_out(view: View) -> dict[str, int]:
-    """How many rows :func:`entries` does not carry, by the words for them; nothing where there are none."""
+    """Return how many rows :func:`entries` leaves out, by the reason in words; empty if none."""
     nameless = sum(
         _subject_of(view, key) is None
         for table in (layout.RESERVATION, layout.DELETE_MARK, layout.CLEAR)
@@ -85,7 +86,7 @@ def left_out(view: View) -> dict[str, int]:
 
 
 def differences(old: View, new: View) -> Iterator[str]:
-    """How the rows of a reseeded log differ from those it was made from, but for what always does."""
+    """Yield the unexpected differences between the rows of a reseeded log and the original ones."""
     for table in (*_SAME, layout.ASSOCIATION, layout.ID, layout.VERSION, layout.DELETE_MARK, layout.CLEAR):
         for first, second in zip_longest(_comparable(old, table), _comparable(new, table)):
             if first != second:
@@ -110,7 +111,7 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
 
 
 def _history(view: View) -> list[bytes]:
-    """Return the keys of all rows whose order counts, each behind its offset, ascending."""
+    """Return the keys of all rows whose order matters, each prefixed with its offset, ascending."""
     found = [_packed(layout.offset_of(value)) + key for key, value in layout.scan(view, layout.VERSION)]
     found += [_packed(fold.read_mark(value)[0]) + key for key, value in layout.scan(view, layout.DELETE_MARK)]
     found += [value + key for key, value in layout.scan(view, layout.CLEAR)]
@@ -143,7 +144,7 @@ def _version(view: View, key: bytes, value: bytes) -> Entry:
 
 
 def _marked(view: View, key: bytes, offset: int) -> bool:
-    """Return true if the delete mark that stands today covers a version recorded at ``offset``."""
+    """Return true if the current delete mark covers a version recorded at ``offset``."""
     mark = view.get(layout.DELETE_MARK + key[1:-4])
     if mark is None:
         return False
@@ -159,18 +160,18 @@ def _association(value: bytes) -> Entry:
 
 
 def _without_update(value: bytes) -> dict[str, Any]:
-    """Return an association as its record says it: when that was written, it does not say."""
+    """Return an association as its record has it, without the time at which that was written."""
     fields: dict[str, Any] = orjson.loads(value)
     del fields["updateTs"]
     return fields
 
 
 def _subject_of(view: View, key: bytes) -> Subject | None:
-    """Whom a row of table C, D, N or X is about; ``None`` where only a hash of a long name is left."""
+    """Return the owner of a row of table C, D, N or X; ``None`` if only a hash of a long name is left."""
     context, _, rest = key[1:].partition(b"\0")
     name = layout.unpart(rest[:-1])
     if name is None:
-        # Without a version the mark or clear of a subject has no effect.
+        # Without a version, the mark or clear of a subject has no effect.
         version = next(layout.scan(view, layout.VERSION + key[1:]), None)
         return None if version is None else subject_at(*version)
     known = _context_name(view, context)
@@ -200,7 +201,7 @@ def _context_name(view: View, context: bytes) -> str | None:
 
 
 def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
-    """The rows of a table without what always differs; those that :func:`entries` cannot carry left out."""
+    """Yield the rows of a table without what always differs and what :func:`entries` leaves out."""
     for key, value in layout.scan(view, table):
         if table == layout.VERSION:
             row = VersionRow.unpack(value)

@@ -1,8 +1,7 @@
-"""The plain versions, of which nearly all of a large log consists, folded in one go.
+"""A fast path for plain versions, which make up nearly all of a large log.
 
-Plain is a version's record under the key bytes that every writer writes, whose value says no more than an id,
-a type, a text and whether it is deleted. The rows are those that :mod:`.fold` makes of it in its general way
-(a test compares the two), for half the time.
+A version is plain if its key is canonical and its value holds nothing but an id, a type, a text and the flag
+of deletion. The rows are the same as those of :mod:`.fold`, in half the time; a test compares them.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from registry.domain.rows.layout import Change, number
 
 CONTEXT = layout.part(DEFAULT_CONTEXT)
 _GUIDS, _IDS, _VERSIONS = (table + CONTEXT for table in (layout.GUID, layout.ID, layout.VERSION))
-# What stands behind a name for nearly all versions.
+# How the keys of nearly all versions end after the name.
 _FIRST = {b"%d" % version: b"\0" + number(version) for version in range(1, 100)}
 _number, _offset, _SIGN = (
     struct.Struct(">I").pack,
     struct.Struct(">Q").pack,
     1 << 31,
-)  # as rows.number, faster
+)  # like rows.number, but faster
 _KINDS = {kind: b'","schemaType":"%b"' % kind.encode() for kind in ("AVRO", "JSON", "PROTOBUF")}
 _GUID_BYTES = len(b',"guid":"00000000-0000-0000-0000-000000000000')
 _HEAD_BYTES = len(b'{"subject":"","version":')
@@ -39,12 +38,12 @@ _key = re.compile(
 
 
 class PlainKey(NamedTuple):
-    """A version in the default context whose subject stands in rows as it stands in the record's key."""
+    """A version in the default context whose subject reads the same in rows as in the record's key."""
 
     name: bytes
-    # Of the version's number.
+    # The digits of the version's number.
     digits: bytes
-    # The packed name and number, which end the keys of the version's rows.
+    # The packed name and number with which the keys of the version's rows end.
     end: bytes
 
     @property
@@ -54,7 +53,7 @@ class PlainKey(NamedTuple):
 
 
 def plain_key(raw: bytes) -> PlainKey | None:
-    """Return the version that a record's key names, if the key is plain."""
+    """Return the version that a record's key names; ``None`` if the key is not plain."""
     match = _key(raw)
     if match is None:
         return None
@@ -63,7 +62,7 @@ def plain_key(raw: bytes) -> PlainKey | None:
 
 
 def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
-    """Return the rows of a version that has none yet; ``None`` when the value is not plain."""
+    """Return the rows of a version that has none yet; ``None`` if the value is not plain."""
     try:
         said = decode_schema(value)
     except (ValueError, RecursionError):

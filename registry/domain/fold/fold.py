@@ -1,28 +1,27 @@
-"""The fold: what a record changes in the rows. It is the only way rows change.
+"""The fold: how a record changes the rows. Rows change in no other way.
 
-Only a key's last record counts: a record replaces all that its key said before. A value that is not of its
-key's kind leaves a quarantine row in the place of the old rows; a key that cannot be read is quarantined
-under its raw bytes. Nothing is parsed but JSON, and nothing raises, so the offset always moves.
+Only the last record of a key counts: it replaces everything that the key held before. A value of the wrong
+kind leaves a quarantine row instead of the key's rows; a key that cannot be read is quarantined under its raw
+bytes. Nothing but JSON is parsed and nothing raises, so the offset always advances.
 
-What follows from that, and what it costs:
+This has consequences:
 
-* A record reads and writes rows of its own owner only (:func:`owner`), so owners may be folded apart.
-* ``DELETE_SUBJECT`` leaves a mark; older versions up to it are *seen* as deleted, whatever their own records
-  say, until they are written anew or the mark is taken back. A later mark of a lower version takes nothing
-  back: that is the one thing that a compacted log can no longer say. (This registry's marks name the highest
-  version there is, so that a later one covers an earlier one.)
-* ``CLEAR_SUBJECT`` only leaves its own row. That a soft-deleted version is forgotten is derived from it when
-  versions are read, so that not even a clear of everything touches what others own.
+* A record reads and writes only rows of its own owner (:func:`owner`), so owners may be folded separately.
+* ``DELETE_SUBJECT`` leaves a mark. Older versions up to its version are *seen* as deleted, whatever their own
+  records hold, until they are written again or the mark is removed. A later mark of a lower version restores
+  nothing: this is the one case that a compacted log cannot reproduce. (This registry's marks name the highest
+  version that exists, so a later mark covers the earlier ones.)
+* ``CLEAR_SUBJECT`` only leaves its own row. Versions are read together with it, and soft-deleted ones before
+  it are then taken for forgotten, so that not even a clear of everything changes rows of other owners.
 * References of soft-deleted versions stay indexed (Confluent forgets them when the log is compacted).
-* Bytes of keys that are not ours stay in rows as long as the log has them (:mod:`.tombstones`).
-* An id that other writers bound to two contents stays bound to both; reads by id see the row of the lowest
+* Foreign spellings of keys stay in rows as long as the log has them (:mod:`.tombstones`).
+* An id that other writers assigned to two contents keeps both; reads by id return the row of the lowest
   offset.
-* An empty value, and JSON's ``null``, say as much as a tombstone, but compaction keeps them: Karapace deletes
-  by empty values, and its backups write ``null``.
-* The place of a version is what its key says; Confluent takes it from the value, but never writes the two
-  apart.
-* A version without id or text, or with one of the wrong type, is quarantined; Confluent fails on it when
-  read.
+* An empty value and JSON's ``null`` mean the same as a tombstone, but compaction keeps them. Karapace deletes
+  with empty values, and its backups write ``null``.
+* The key decides which version a record is. Confluent takes that from the value, but always writes both
+  alike.
+* A version without id or text, or with one of the wrong type, is quarantined; Confluent fails to read it.
 """
 
 from __future__ import annotations
@@ -75,11 +74,11 @@ from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
 from .tombstones import written
 
-# Of the rows that records give. A store of another version is rebuilt from the log.
+# Version of the rows that the fold makes. A store of another version is rebuilt from the log.
 FOLD_VERSION = 3
 
 _KEY_SHOWN_MAX = 4096
-# Values of other writers that mean no value.
+# Values that other writers use in place of a tombstone.
 _DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
 _MARK = struct.Struct(">qi")
@@ -88,7 +87,7 @@ _KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
 
 
 def apply(view: View, record: Record) -> list[Change]:
-    """Return the changes that ``record`` makes to the rows of ``view``, each row named at most once.
+    """Return the changes that ``record`` makes to the rows of ``view``; no row is named twice.
 
     Records come in the order of their offsets, at least those of one owner. Never raises.
     """
@@ -97,12 +96,12 @@ def apply(view: View, record: Record) -> list[Change]:
 
 
 def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes | None]) -> set[bytes]:
-    """Apply ``records`` one by one and add to ``changes``, which ``view`` must lay over what was before.
+    """Apply ``records`` one by one and add to ``changes``, which ``view`` must show on top of earlier rows.
 
-    The keys of changes that may have had a row before; all others are puts of new keys.
+    Return the keys of changes that may have had a row before; all others are puts of new keys.
     """
     known: set[bytes] = set()
-    # While nothing is quarantined, and mostly nothing is, nobody needs to be asked about each key.
+    # Usually nothing is quarantined; then there is no need to look for a quarantine row of each key.
     troubled = next(layout.scan(view, QUARANTINE), None) is not None
     for record in records:
         each = _first_rows(view, record, troubled=troubled)
@@ -116,7 +115,7 @@ def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes 
 
 
 def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Change] | None:
-    """Return the changes of a plain version that has no rows yet: puts of new keys. ``None`` for all others.
+    """Return the puts of a plain version that has no rows yet; ``None`` for all other records.
 
     ``troubled``: there may be quarantine rows.
     """
@@ -138,7 +137,7 @@ def _changes(view: View, record: Record) -> list[Change]:
         record = record._replace(value=None)
     plain = None if raw is None else plain_key(raw)
     if plain is not None:
-        return _version(view, record, _Place(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))
+        return _version(view, record, _RowParts(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))
     try:
         key = decode_key(raw)
     except UnreadableKey as error:
@@ -151,9 +150,9 @@ def _changes(view: View, record: Record) -> list[Change]:
 
 
 def owner(key: bytes | None) -> bytes:
-    """What the records of a key belong to: a subject or context as row keys name it, or ``b""``, the cluster.
+    """Return the owner of a key's records as packed in row keys: a subject, a context, or ``b""``.
 
-    A context's own scope owns what is said about the context. Keys that cannot be read belong to the cluster.
+    A context owns the records about itself. Keys that cannot be read belong to the cluster.
     """
     try:
         subject = _owner(decode_key(key))
@@ -168,13 +167,13 @@ def _owner(key: Key) -> Subject | None:
     return key.subject
 
 
-class _Place(NamedTuple):
-    """Where a version stands, in the forms that its rows need."""
+class _RowParts(NamedTuple):
+    """The parts of keys and of the version row that depend on the version."""
 
     context_name: str
     # The packed context.
     context: bytes
-    # The packed name and the version's number, which end the keys of the version's rows.
+    # The packed name and version number with which the keys of the version's rows end.
     end: bytes
     # The first piece of the version row.
     head: bytes
@@ -184,18 +183,18 @@ def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
     subject, version = key
     name = subject.qualified
     head = b'{"subject":%b,"version":%d' % (dumps(name), version) if name else b'{"version":%d' % version
-    place = _Place(subject.context, part(subject.context), part(subject.name) + number(version), head)
-    return _version(view, record, place)
+    parts = _RowParts(subject.context, part(subject.context), part(subject.name) + number(version), head)
+    return _version(view, record, parts)
 
 
-def _version(view: View, record: Record, place: _Place) -> list[Change]:
-    row_key = VERSION + place.context + place.end
+def _version(view: View, record: Record, parts: _RowParts) -> list[Change]:
+    row_key = VERSION + parts.context + parts.end
     quarantine = QUARANTINE + row_key
     old, value = view.get(row_key), record.value
     if old is None:
         gone = _deletes(view, quarantine)
     else:
-        gone = [(row_key, None), *((key, None) for key, _ in _index_of(place, VersionRow.unpack(old)))]
+        gone = [(row_key, None), *((key, None) for key, _ in _index_of(parts, VersionRow.unpack(old)))]
     if value is None:
         return gone
     try:
@@ -204,10 +203,10 @@ def _version(view: View, record: Record, place: _Place) -> list[Change]:
         return _each_once([*gone, (quarantine, _quarantine(record, error.reason))])
     referenced = [(each.subject, each.version) for each in content.references]
     metadata = _metadata(content)
-    new = _index(place, content.schema_id, content.md5, record.offset, referenced)
+    new = _index(parts, content.schema_id, content.md5, record.offset, referenced)
     if layout.is_encoded(metadata, md5_stored=content.md5_stored):
-        new.append((ENCODED + place.context + place.end, b""))
-    new.append((row_key, _row(place, content, record, metadata)))
+        new.append((ENCODED + parts.context + parts.end, b""))
+    new.append((row_key, _row(parts, content, record, metadata)))
     return _each_once(gone + new) if gone or referenced else new
 
 
@@ -220,12 +219,12 @@ def _metadata(content: SchemaContent) -> bytes:
     return b',"metadata":' + dumps(msgspec.to_builtins(said)) if said is not None else b""
 
 
-def _row(place: _Place, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
+def _row(parts: _RowParts, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
     schema_id, md5, md5_stored, kind, references, _, rule_set, schema, deleted = content
     guid = hexlify(md5, b"-", 2)
     return layout.pack_version(
         schema_id, deleted, deleted, record.offset, record.ts, md5,
-        place.head,
+        parts.head,
         b',"guid":"%b%b%b%b","schemaType":%b' % (
             guid[:4], guid[5:29], guid[30:34], guid[35:], _KINDS.get(kind) or dumps(kind)
         ),
@@ -238,10 +237,10 @@ def _row(place: _Place, content: SchemaContent, record: Record, metadata: bytes)
 
 
 def _index(
-    place: _Place, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
+    parts: _RowParts, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
 ) -> list[Change]:
-    """Return the index rows of a version: by content, by id, and one for each version it refers to."""
-    context_name, context, end, _ = place
+    """Return the index rows of a version: by content, by id, and one for each version that it refers to."""
+    context_name, context, end, _ = parts
     packed = number(schema_id)
     index: list[Change] = [
         (b"".join((GUID, context, md5, end)), packed),
@@ -253,12 +252,12 @@ def _index(
     return index
 
 
-def _index_of(place: _Place, row: VersionRow) -> list[Change]:
+def _index_of(parts: _RowParts, row: VersionRow) -> list[Change]:
     listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
     referenced = [(each["subject"], each["version"]) for each in listed]
-    index = _index(place, row.schema_id, row.md5, row.offset, referenced)
+    index = _index(parts, row.schema_id, row.md5, row.offset, referenced)
     if layout.is_encoded(row.metadata, md5_stored=row.md5_stored):
-        index.append((ENCODED + place.context + place.end, b""))
+        index.append((ENCODED + parts.context + parts.end, b""))
     return index
 
 
@@ -279,7 +278,7 @@ def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[C
 
 
 def read_mark(value: bytes) -> tuple[int, int]:
-    """Offset and highest version of a delete mark's row."""
+    """Return the offset and the highest version in the row of a delete mark."""
     offset, upto = _MARK.unpack(value)
     return offset, upto
 
@@ -337,7 +336,7 @@ def _association(view: View, key: AssociationKey, record: Record) -> list[Change
 
 
 def _resource_rows(key: AssociationKey, row_key: bytes, row: bytes | None) -> list[bytes]:
-    """Return the keys of the rows that lead from a resource to the row of its association."""
+    """Return the keys of the rows that lead from a resource to its association."""
     if row is None:
         return []
     found = [layout.resource_name_prefix(key.resource_name or "", key.resource_namespace or "") + row_key[1:]]
@@ -354,7 +353,7 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
         return _single(view, record, row_key, lambda value: number(values.read_reservation(value)))
     if key.registrar in (BARRIER, SNAPSHOT, RESEED):
         return _single(view, record, layout.cluster_key(key.registrar), cluster_row)
-    return []  # other writers' no-ops say nothing, whatever their value
+    return []  # no-ops of other writers have no effect, whatever their value
 
 
 def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], bytes]) -> list[Change]:

@@ -1,9 +1,9 @@
-"""Tombstones, and the bytes of the keys that they must repeat.
+"""Tombstones, and the key bytes that they must repeat.
 
-Compaction goes by the bytes of keys. A key that another writer put otherwise than this registry would (older
-magic, other order of members) therefore needs a tombstone of its own: under our bytes alone the old record
-would stay, and speak again once our tombstone has been compacted away. So the fold keeps such bytes in rows
-of their own for as long as the log's last record under them is no tombstone.
+Compaction compares the bytes of keys. If another writer spelled a key differently (older magic, other order
+of members), that key needs its own tombstone: with one only under our bytes, the old record would stay, and
+would count again once our tombstone has been compacted away. So the fold keeps such bytes in rows of their
+own until the log's last record under them is a tombstone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
 
 
 def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
-    """What a record changes in the rows that keep the foreign bytes of its key; ``gone`` for a tombstone."""
+    """Return a record's changes to the rows that keep foreign bytes of its key; ``gone``: a tombstone."""
     row_key_of = _ROW_KEYS.get(type(key))
     if row_key_of is None or raw == canonical_key(key):
         return []
@@ -47,7 +47,7 @@ def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
 
 
 def tombstones(view: View, key: Key) -> list[Entry]:
-    """Return the tombstones that take away what ``key`` says, under whatever bytes it was written."""
+    """Return the tombstones that delete what ``key`` holds, one for each spelling of it."""
     foreign = layout.scan(view, layout.FOREIGN + _ROW_KEYS[type(key)](key))
     return [*(Entry(raw, None) for _, raw in foreign), Entry(canonical_key(key), None)]
 

@@ -1,7 +1,7 @@
 """GUIDs of associations, which carry the time of creation.
 
-Records of associations do not say when the association was created (``createTs``), and compaction drops the
-first record of a key. So the time stands in the GUID, which updates keep: a UUID of version 7 (RFC 9562).
+The records of associations do not hold ``createTs``, and compaction drops the first record of a key. So the
+time is stored in the GUID, which updates keep: a UUID of version 7 (RFC 9562).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _TIMED = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}
 
 
 def timed(ms: int, chance: bytes) -> str:
-    """Return a GUID for a time in ms since 1970; ``chance``: at least 10 random bytes."""
+    """Return a GUID for a time in ms since the epoch; ``chance`` holds at least 10 random bytes."""
     low = int.from_bytes(chance[-10:], "big")
     low = (low & ~(0xF << 76) & ~(0x3 << 62)) | (_VERSION << 76) | (_VARIANT << 62)
     digits = f"{ms & (2**48 - 1):012x}{low:020x}"
@@ -21,11 +21,11 @@ def timed(ms: int, chance: bytes) -> str:
 
 
 def time_of(guid: str) -> int | None:
-    """Return the time in ms since 1970 that a GUID carries; ``None`` for GUIDs of other versions."""
+    """Return the time in ms since the epoch that a GUID carries; ``None`` for GUIDs of other versions."""
     match = _TIMED.fullmatch(guid)
     return None if match is None else int(match[1] + match[2], 16)
 
 
 def with_time(guid: str, ms: int) -> str:
-    """Return the GUID with another time."""
+    """Return the GUID with its time replaced."""
     return timed(ms, bytes.fromhex(guid.replace("-", "")))

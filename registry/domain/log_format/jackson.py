@@ -1,8 +1,8 @@
-"""JSON printed byte for byte as Confluent's Jackson prints it: compact, UTF-8, in the order given.
+"""JSON printed byte for byte as Confluent's Jackson prints it: compact, UTF-8, members in the order given.
 
-Key bytes decide compaction, and stored bytes are served as they are, so the two differences to orjson matter:
-Jackson writes the hex digits of control characters in upper case, and characters beyond U+FFFF as two escaped
-surrogates (Jackson 2.x, ``COMBINE_UNICODE_SURROGATES_IN_UTF8`` off).
+Compaction compares the bytes of keys, and stored bytes are served unchanged, so two differences from orjson
+matter. Jackson writes the hex digits of control characters in upper case, and characters beyond U+FFFF as two
+escaped surrogates (Jackson 2.x, ``COMBINE_UNICODE_SURROGATES_IN_UTF8`` off).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import orjson
 
-_text = msgspec.json.Encoder().encode  # for a text alone in a quarter of orjson's time
+_text = msgspec.json.Encoder().encode  # for a single string four times as fast as orjson
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-f]{4}|.)", re.DOTALL)
 _BEYOND = re.compile(r"[\U00010000-\U0010ffff]")
 
 
 def dumps(value: Any) -> bytes:
-    """``value`` (text, numbers, booleans, lists, dicts) as JSON. Raises :class:`TypeError` for all else."""
+    """Return text, numbers, booleans, lists or dicts as JSON. Raises :class:`TypeError` for other types."""
     out = _text(value) if type(value) is str else orjson.dumps(value)
     if b"\\u00" in out:
         out = _ESCAPE.sub(_upper_hex, out)

@@ -1,13 +1,13 @@
-"""Lineage: what proves that a log still has the records that rows were folded from.
+"""Lineage: evidence that a log still has the records that rows were folded from.
 
-A log can lose its tail and grow again past the place where it was cut: brokers elect a leader that lacks
-records, a disk or a folder is restored from an older copy. Its identity and its end then look as before. So
-what was read last is remembered, and compared whenever the log is opened or reached again:
+A log can lose its tail and grow past the point of the cut: brokers elect a leader that lacks records, or a
+disk or a folder is restored from an older copy. The log's identity and end then look as before. So the newest
+records are remembered, and compared whenever the log is opened or reached again:
 
-* the newest records, one for each of the last few keys. Compaction keeps the last record of a key, so most of
-  them are still there when somebody looks; one that is missing proves nothing;
-* the leader epoch of the newest batch, where the log has epochs: brokers tell where the records of an epoch
-  end, whatever compaction took (KIP-320).
+* The newest record of each of the last few keys. Compaction keeps the last record of a key, so most of them
+  are still there at the next check; a missing one proves nothing.
+* The leader epoch of the newest batch, if the log has epochs: brokers tell where the records of an epoch end,
+  no matter what compaction removed (KIP-320).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 from .records import Record
 
-# Records to remember: the newest of so many keys.
+# How many keys' newest records are remembered.
 TRACES_MAX = 8
-# Records looked at for them; an idle primary writes the same key again and again.
+# How many records are searched for them; an idle primary writes the same key over and over.
 _LOOKED_AT_MAX = 64
 _HEAD = struct.Struct(">iQ")
 _TRACE = struct.Struct(">QQ16s")
@@ -32,16 +32,16 @@ _TIME = struct.Struct(">q")
 
 
 class EpochEnd(NamedTuple):
-    """A log's answer to where the records of a leader epoch end."""
+    """A log's answer to the question where the records of a leader epoch end."""
 
-    # The largest epoch with records that is not larger than the one asked for; -1: not known.
+    # The largest epoch with records that is not above the one asked for; -1: unknown.
     epoch: int
-    # The offset at which the first larger epoch begins, or the log ends; -1: not known.
+    # The offset at which the first larger epoch begins, or the end of the log; -1: unknown.
     end: int
 
 
 class Trace(NamedTuple):
-    """One remembered record."""
+    """A remembered record."""
 
     offset: int
     # Hash of the key.
@@ -58,23 +58,23 @@ class Trace(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """The newest part of a log's history, as far as it is remembered."""
+    """The remembered, newest part of a log's history."""
 
-    # In the order of their offsets, each the newest of its key.
+    # Ordered by offset; each is the newest of its key.
     traces: tuple[Trace, ...] = ()
-    # The leader epoch of the batch that ended at ``epoch_end``; -1: not known.
+    # The leader epoch of the batch that ended at ``epoch_end``; -1: unknown.
     epoch: int = -1
     epoch_end: int = 0
 
     @property
     def end(self) -> int:
-        """The offset up to which something is remembered."""
+        """The offset up to which the log is remembered."""
         return max(self.epoch_end, self.traces[-1].offset + 1 if self.traces else 0)
 
     def extended(self, records: Sequence[Record], epoch: int = -1, epoch_end: int = 0) -> Lineage:
-        """Return the lineage after ``records``, which follow in the log.
+        """Return the lineage extended by ``records``, which come next in the log.
 
-        ``epoch``: the leader epoch of the batch that ends at ``epoch_end``, if it is known.
+        ``epoch``: the leader epoch of the batch that ends at ``epoch_end``, if known.
         """
         newest: dict[int, Trace] = {}
         for record in reversed(records[-_LOOKED_AT_MAX:]):
@@ -90,10 +90,11 @@ class Lineage(NamedTuple):
         return Lineage(traces, epoch, epoch_end)
 
     def divergence(self, found: Record | None, end: int, epoch_end: EpochEnd | None) -> int | None:
-        """Return the offset at or before which a log ceases to be this one; ``None`` if nothing says so.
+        """Return an offset at or before which a log diverges from this one; ``None`` if nothing shows that.
 
-        ``found``: the log's record at the newest remembered offset at which it still has one. ``end``: where
-        the log ends. ``epoch_end``: its answer for :attr:`epoch`, if it was asked.
+        ``found``: the log's record at the newest remembered offset that it still has. ``end``: where the log
+        ends.
+        ``epoch_end``: its answer for :attr:`epoch`, if it was asked.
         """
         if end < self.end:
             return end
@@ -117,7 +118,7 @@ class Lineage(NamedTuple):
 
     @classmethod
     def unpack(cls, raw: bytes) -> Lineage:
-        """Return the lineage in ``raw``; nothing is remembered in no bytes. Raises :class:`ValueError`."""
+        """Return the lineage in ``raw``; empty bytes are an empty lineage. Raises :class:`ValueError`."""
         if not raw:
             return NOTHING
         body = raw[:-_CHECKSUM_BYTES]

@@ -1,12 +1,12 @@
-"""Records of the log: their keys and values, byte for byte as Confluent's Schema Registry writes them.
+"""Keys of the log's records, byte for byte as Confluent's Schema Registry writes them.
 
-Keys are here, values in :mod:`.values`. Both are compact JSON with a fixed order of members; a key never
-holds nulls or empty texts, so a subject that is empty is left out. Key bytes decide compaction: keys of the
-same meaning but other bytes (other order, older magic) are read alike, and *canonical* bytes are those
-written here.
+Keys are here, values in :mod:`.values`. Both are compact JSON with a fixed order of members. A key holds no
+nulls or empty texts, so an empty subject is left out. Compaction compares the bytes of keys. Keys with the
+same meaning but other bytes (other order, older magic) are read alike; *canonical* bytes are those written
+here.
 
-Our own records are ``NOOP`` keys with a further member: other readers skip every ``NOOP`` of magic 0, and a
-bare one, which they write at each start, must not replace ours in compaction.
+Our own records are ``NOOP`` keys with an additional member. Other readers skip every ``NOOP`` of magic 0.
+They write a bare one at each start, which must not replace ours in compaction.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .jackson import dumps
 
 
 class Record(NamedTuple):
-    """One entry of the log as it was read."""
+    """A record of the log as it was read."""
 
     offset: int
-    # Time of the append, ms since the epoch.
+    # When it was appended, in ms since the epoch.
     ts: int
     key: bytes | None
     value: bytes | None
@@ -39,44 +39,44 @@ class Entry(NamedTuple):
 
 
 class SchemaKey(NamedTuple):
-    """A version of a subject."""
+    """The key of a version of a subject."""
 
     subject: Subject
     version: int
 
 
 class ConfigKey(NamedTuple):
-    """The config of a subject, a context or the top level."""
+    """The key of the config of a subject, a context or the top level."""
 
     subject: Subject
 
 
 class ModeKey(NamedTuple):
-    """The mode of a subject, a context or the top level."""
+    """The key of the mode of a subject, a context or the top level."""
 
     subject: Subject
 
 
 class DeleteSubjectKey(NamedTuple):
-    """The soft delete of all versions of a subject up to one."""
+    """The key of the soft delete of all versions of a subject up to a given one."""
 
     subject: Subject
 
 
 class ClearSubjectKey(NamedTuple):
-    """The point from which soft-deleted versions of a subject, a context or everything are forgotten."""
+    """The key of a clear, which makes the registry forget earlier soft-deleted versions in its scope."""
 
     subject: Subject
 
 
 class ContextKey(NamedTuple):
-    """The existence of a context."""
+    """The key of a context, whose record shows that the context exists."""
 
     context: str
 
 
 class AssociationKey(NamedTuple):
-    """An association of a resource with a subject; ``None`` where a member is absent."""
+    """The key of the association of a resource with a subject; ``None`` for absent members."""
 
     subject: Subject
     resource_name: str | None
@@ -86,7 +86,7 @@ class AssociationKey(NamedTuple):
 
 
 class NoopKey(NamedTuple):
-    """A bare no-op, or one of our own records, named by ``registrar``; ``context`` only for ``ids``."""
+    """The key of a no-op: bare, or our own and named by ``registrar``; ``context`` only for ``ids``."""
 
     registrar: str | None
     context: str | None
@@ -105,25 +105,25 @@ Key = (
 
 
 class UnreadableKey(Exception):
-    """A key that is no key of this log: broken, or of a type or magic that is not known."""
+    """Raised for a key that is broken, or of an unknown type or magic."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-# The names of our own records: begin of an epoch, reservation of ids in a context, marker of a snapshot, end
-# of the records that continue another log (:mod:`.reseed`).
+# Our own records: start of an epoch, reservation of ids in a context, marker of a snapshot, and the end of
+# the records that continue another log (:mod:`.reseed`).
 BARRIER, IDS, SNAPSHOT, RESEED = "barrier", "ids", "snapshot", "reseed"
 
-# The only tenant that the open server knows; records of another one are no concern of this registry.
+# The only tenant of the open-source server; records of other tenants are ignored.
 TENANT = "default"
 
 
 def decode_key(raw: bytes | None) -> Key:
-    """Return the key that ``raw`` means, whatever the order of its members and with unknown ones ignored.
+    """Return the key that ``raw`` stands for, in any order of members; unknown members are ignored.
 
-    An absent subject is the top level. Raises :class:`UnreadableKey`, and nothing else, for all other bytes.
+    An absent subject is the top level. Raises only :class:`UnreadableKey`, for all other bytes.
     """
     fields = _members(raw)
     keytype = fields.get("keytype")
@@ -151,7 +151,7 @@ def _members(raw: bytes | None) -> dict[str, Any]:
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
-    """Return a member's text; ``None`` where it is absent or empty, which is the same in a key."""
+    """Return a member's text; ``None`` if it is absent or empty, which mean the same in a key."""
     value = fields.get(name)
     if value is None or type(value) is str:
         return value or None
@@ -275,7 +275,7 @@ def noop_key(key: NoopKey) -> bytes:
 
 
 def canonical_key(key: Key) -> bytes:
-    """The bytes under which this registry writes ``key``; :func:`decode_key` of them gives ``key`` again."""
+    """Return the bytes under which this registry writes ``key``, such that :func:`decode_key` reverses it."""
     return _WRITERS[type(key)](key)
 
 

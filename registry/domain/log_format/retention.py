@@ -1,19 +1,20 @@
-"""What a log that forgets deletions may have forgotten.
+"""Limits on how long rows may be away from the log's end before the log may have forgotten a deletion.
 
-A log keeps the record of a deletion for a while only. Rows that were not at the log's end since may hold what
-such a record deleted, and would hold it for ever: they are made anew instead of going on. That goes for a
-store that was away, for a snapshot that is loaded, and for one that a newer snapshot would be built upon.
+A log keeps the record of a deletion only for a time. Rows that were last at the log's end before that may
+hold what such a record deleted, and would hold it forever, so they are rebuilt. This applies to a store that
+was offline, to a snapshot that is loaded, and to the base of a newer snapshot.
 """
 
 from __future__ import annotations
 
 
 def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: int) -> str:
-    """Why rows that were last at the log's end at ``at_end_ms`` cannot go on; empty when they can.
+    """Return why rows last at the log's end at ``at_end_ms`` cannot be continued; empty if they can.
 
-    Times are ms since the epoch, perhaps by the clocks of two hosts: ``margin_ms`` covers by how much they
-    differ. ``retention_ms``: how long the log keeps deletions at least; ``None``: for these rows, for ever.
-    A time that is yet to come says that a clock was set back: how long ago it was is then not known.
+    Times are ms since the epoch, perhaps from the clocks of two hosts; ``margin_ms`` is how much these may
+    differ.
+    ``retention_ms``: how long the log keeps deletions at least; ``None``: forever, as far as these rows go. A
+    time in the future means that a clock was set back, so the real age is unknown.
     """
     if retention_ms is None:
         return ""

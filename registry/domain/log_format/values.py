@@ -1,11 +1,11 @@
 """Values of the log's records, written and read.
 
-Written: members in Confluent's order, absent ones and empty texts, lists and maps left out, ``false`` and 0
-kept; an empty metadata or rule set that is there stays, as ``{}``.
+Written: members in Confluent's order. Absent members and empty texts, lists and maps are left out; ``false``
+and 0 are kept; metadata and rule sets that are present but empty stay as ``{}``.
 
-Read: unknown members are ignored, and so are ``offset`` and ``ts`` (the record's own count) and the place
-that a value repeats (its key decides). Types are strict. What does not fit raises :class:`BadValue`, nothing
-else.
+Read: unknown members are ignored, and so are ``offset`` and ``ts`` (those of the record count) and the
+subject and version that a value repeats (those of its key count). Types are strict. Raises only
+:class:`BadValue`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIFECYCLES = ("STRONG", "WEAK")
 
 
 class BadValue(Exception):
-    """A value that is not of its key's kind."""
+    """Raised for a value that does not fit the kind of its key."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -43,10 +43,10 @@ class BadValue(Exception):
 
 
 class SchemaContent(NamedTuple):
-    """What a ``SCHEMA`` value says."""
+    """The content of a ``SCHEMA`` value."""
 
     schema_id: int
-    # The guid: the stored one if there is one (it then covers sensitive values as they were in clear).
+    # The guid: the stored one if present, which then covers sensitive values in clear text.
     md5: bytes
     md5_stored: bool
     schema_type: str
@@ -70,8 +70,8 @@ def schema_value(
     deleted: bool = False,
     md5: bytes | None = None,
 ) -> bytes:
-    """Return the value of a version; ``md5`` (16 bytes) only where it is not that of the other members."""
-    members = _place(subject) | {"version": version, "id": schema_id}
+    """Return the value of a version; ``md5`` (16 bytes) only if it does not follow from the other members."""
+    members = _subject_member(subject) | {"version": version, "id": schema_id}
     if md5 is not None:
         members["md5"] = b64encode(md5).decode()
     members["schemaType"] = schema_type
@@ -91,7 +91,7 @@ _KIND = len(b',"guid":"00000000-0000-0000-0000-000000000000"')
 
 
 def schema_value_of(row: VersionRow, *, deleted: bool) -> bytes:
-    """The value that says again what a version row holds, with another flag; nothing is printed anew."""
+    """Return the value that a version row was made from, with another ``deleted``, else unchanged."""
     md5 = b',"md5":"%s"' % b64encode(row.md5) if row.md5_stored else b""
     front = (row.head, b',"id":%d' % row.schema_id, md5, row.kind[_KIND:])
     flag = b',"deleted":true}' if deleted else b',"deleted":false}'
@@ -99,8 +99,8 @@ def schema_value_of(row: VersionRow, *, deleted: bool) -> bytes:
 
 
 def config_value(subject: Subject, members: Mapping[str, Any]) -> bytes:
-    """The value of a config: ``members`` by their names in the log, plain or structs of :mod:`.model`."""
-    out = _place(subject)
+    """Return the value of a config; ``members`` are named as in the log, plain or :mod:`.model` structs."""
+    out = _subject_member(subject)
     for name in _CONFIG:
         value = members.get(name)
         if isinstance(value, msgspec.Struct):
@@ -112,17 +112,17 @@ def config_value(subject: Subject, members: Mapping[str, Any]) -> bytes:
 
 def mode_value(subject: Subject, mode: str) -> bytes:
     """Return the value of a mode."""
-    return dumps(_place(subject) | {"mode": mode})
+    return dumps(_subject_member(subject) | {"mode": mode})
 
 
 def delete_subject_value(subject: Subject, version: int) -> bytes:
     """Return the value of a soft delete of all versions up to ``version``."""
-    return dumps(_place(subject) | {"version": version})
+    return dumps(_subject_member(subject) | {"version": version})
 
 
 def clear_subject_value(subject: Subject) -> bytes:
     """Return the value of a clear."""
-    return dumps(_place(subject))
+    return dumps(_subject_member(subject))
 
 
 def context_value(context: str) -> bytes:
@@ -131,11 +131,11 @@ def context_value(context: str) -> bytes:
 
 
 def reservation_value(upto: int) -> bytes:
-    """Return the value of a reservation: all ids up to and with ``upto`` are taken."""
+    """Return the value of a reservation: all ids up to and including ``upto`` are taken."""
     return b'{"upto":%d}' % upto
 
 
-def _place(subject: Subject) -> dict[str, Any]:
+def _subject_member(subject: Subject) -> dict[str, Any]:
     return {"subject": subject.qualified} if subject.qualified else {}
 
 
@@ -161,12 +161,12 @@ class _SchemaValue(msgspec.Struct):
     deleted: bool | None = None
 
 
-# The members of a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`.
+# Reads a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`.
 decode_schema = msgspec.json.Decoder(_SchemaValue).decode
 
 
 def read_schema(raw: bytes) -> SchemaContent:
-    """The content of a version. A missing type is AVRO; a text, an id and a fitting ``md5`` are needed."""
+    """Return a version's content. Text and id are required, ``md5`` must fit, a missing type is AVRO."""
     try:
         value = decode_schema(raw)
     except (ValueError, RecursionError) as error:
@@ -185,7 +185,7 @@ def read_schema(raw: bytes) -> SchemaContent:
 
 
 def read_integer(fields: dict[str, Any], name: str, least: int, most: int) -> int:
-    """Return an integer member within its bounds."""
+    """Return an integer member, which must lie within the bounds."""
     value = fields.get(name)
     if type(value) is not int or not least <= value <= most:
         raise BadValue(f"{name} is not an integer of {least} to {most}")
@@ -211,7 +211,7 @@ def read_mode(raw: bytes) -> str:
 
 
 def read_config(subject: Subject, raw: bytes) -> bytes:
-    """The config as this registry would write it: only known members, and the subject that its key names."""
+    """Return the config as this registry writes it: only known members, and the subject of its key."""
     fields = read_object(raw)
     return config_value(subject, {name: read(fields, name) for name, read in _CONFIG.items()})
 
@@ -219,7 +219,7 @@ def read_config(subject: Subject, raw: bytes) -> bytes:
 def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
     """Return the association as JSON in Confluent's order, with the time of its record as ``updateTs``.
 
-    Without ``createTs`` it was made at its record's time.
+    Without ``createTs`` it was created at that time.
     """
     fields = read_object(raw)
     out = {
@@ -295,7 +295,7 @@ def _rule_set(fields: dict[str, Any], name: str) -> Any:
     return None if value is None else _convert(name, value, model.rule_set)
 
 
-# The members of a config in the log's order, and how each is read.
+# The members of a config in the log's order, and how to read each.
 _CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "alias": _optional_text,
     "aliasForDeks": _optional_text,

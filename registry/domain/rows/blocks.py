@@ -1,9 +1,8 @@
-"""Counts of versions and subjects, block by block, so that a list can leave out many items at once.
+"""Counts of versions and subjects per block, by which lists skip many items at once.
 
 A block is a range of keys in the table of versions. It holds whole subjects, and never separates subjects
-whose names are the same as far as keys show them (:func:`.layout.together`): lists order those by their full
-names.
-Counts are derived from rows: no digest and no snapshot knows them.
+whose keys begin alike as far as they are not cut (:func:`.layout.together`): lists order those by their full
+names. Counts are derived from rows; they are not part of digests or snapshots.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ class Counts(NamedTuple):
     subjects: int = 0
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sums."""
+        """Return the sums of both."""
         a, b, c, d = self
         e, f, g, h = other
         return Counts(a + e, b + f, c + g, d + h)
 
 
 class Block(NamedTuple):
-    """What lies from the key ``begin`` on and before ``end``."""
+    """The rows from key ``begin`` up to, but not including, ``end``."""
 
     begin: bytes
     end: bytes
@@ -39,7 +38,7 @@ class Block(NamedTuple):
 
 
 class Skip:
-    """Number of items still to be left out; whoever passes items counts it down."""
+    """A counter of items still to skip; the code that skips items decrements it."""
 
     __slots__ = ("left",)
 
@@ -48,13 +47,13 @@ class Skip:
 
 
 class Leaps(NamedTuple):
-    """Permission for a walk to pass whole blocks; ``count`` gives the items of the list in one."""
+    """Permission for a walk to skip whole blocks; ``count`` returns the number of the list's items in one."""
 
     skip: Skip
     count: Callable[[Counts], int]
 
     def over(self, block: Block) -> bool:
-        """Count the block's items as passed, if all of them are to be left out."""
+        """Skip the block if all of its items are to be skipped; return true if so."""
         items = self.count(block.counts)
         if items > self.skip.left:
             return False

@@ -51,7 +51,7 @@ from .blocks import Block
 Change = tuple[bytes, bytes | None]
 
 PART_MAX = 120
-PART_CUT = 84  # bytes that are kept of a longer one
+PART_CUT = 84  # how many bytes of a longer part are kept
 CUT_MARK = b"\x01\xff"
 
 ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
@@ -59,7 +59,7 @@ GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N",
 REFERRER, VERSION, CONTEXT, ENCODED = b"R", b"V", b"X", b"E"
 RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
 _UNREADABLE = b"?"
-# The property of metadata whose sensitive properties are encrypted, and how it stands in records and rows.
+# The property that marks metadata with encrypted sensitive properties, and its form in records and rows.
 ENCODED_PROPERTY = "__enc__"
 ENCODED_MARK = b'"__enc__":"true"'
 _METADATA = len(b',"metadata":')
@@ -81,15 +81,16 @@ class View(Protocol):
         ...
 
     def revision(self) -> Hashable | None:
-        """Another value once a version was put elsewhere than on top of its subject, or got other content.
+        """Return a value that changes if a version is put below its subject's top or gets other content.
 
-        While it stays the same, a subject whose version N is as it was has no other versions below N than it
-        had. ``None``: not known.
+        While it stays the same, a subject whose version N is unchanged has the same versions below N as
+        before.
+        ``None``: unknown.
         """
         ...
 
     def block(self, key: bytes) -> Block | None:
-        """Return the block of version rows that holds ``key``; ``None``: they are not counted."""
+        """Return the block of version rows that holds ``key``; ``None`` if versions are not counted."""
         ...
 
 
@@ -116,13 +117,13 @@ def after(prefix: bytes) -> bytes:
 
 
 def together(key: bytes) -> bytes:
-    """Return the beginning of a version row's key that all rows share which must be in the same block."""
+    """Return the prefix of a version row's key that is common to all rows which must share a block."""
     name = key.index(b"\0") + 1
     return key[: min(key.index(b"\0", name), name + PART_CUT)]
 
 
 def part(text: str) -> bytes:
-    """Return ``text`` as a part of a key: order kept, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
+    """Return ``text`` as a key part: order preserved, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
     raw = text.encode()
     if b"\0" in raw or b"\x01" in raw:
         raw = raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
@@ -132,24 +133,24 @@ def part(text: str) -> bytes:
 
 
 def part_prefix(text: str) -> bytes:
-    """What the parts of all texts that begin with ``text`` begin with; so do those of some others."""
+    """Return a common prefix of the parts of all texts that begin with ``text``; others may share it."""
     return part(text)[:-1][:PART_CUT]
 
 
 def is_cut(key: bytes) -> bool:
-    """Return true if a key holds a part that was cut."""
+    """Return true if a key holds a cut part."""
     return CUT_MARK in key
 
 
 def unpart(raw: bytes) -> str | None:
-    """Return the text of a part without its terminator, or ``None`` when it was cut."""
+    """Return the text of a part without its terminator; ``None`` if it was cut."""
     if CUT_MARK in raw:
         return None
     return raw.replace(b"\x01\x01", b"\0").replace(b"\x01\x02", b"\x01").decode()
 
 
 def number(value: int) -> bytes:
-    """Return a signed 32-bit integer as four bytes that sort like it."""
+    """Return a signed 32-bit integer as four bytes with the same order."""
     return ((value + 0x80000000) & 0xFFFFFFFF).to_bytes(4, "big")
 
 
@@ -159,17 +160,17 @@ def unnumber(raw: bytes) -> int:
 
 
 def scope_key(table: bytes, subject: Subject) -> bytes:
-    """The key of a row that a subject or a context owns alone (tables C, D, F, M), or their prefix (A, V)."""
+    """Return the key of a row unique to a subject or context (tables C, D, F, M), or a prefix (A, V)."""
     return table + part(subject.context) + part(subject.name)
 
 
 def context_key(table: bytes, context: str) -> bytes:
-    """Return the key of a context's row (tables N and X), or the prefix of a context's rows in any other."""
+    """Return the key of a context's row (tables N and X), or the prefix of its rows in any other table."""
     return table + part(context)
 
 
 def cluster_key(registrar: str) -> bytes:
-    """Return the key of one of our own records that concern the whole cluster."""
+    """Return the key of one of our own records about the whole cluster."""
     return CLUSTER + part(registrar)
 
 
@@ -210,7 +211,7 @@ def version_key_of_id(key: bytes, prefix: bytes, context: bytes) -> bytes:
 
 
 def guid_prefix(context: str, md5: bytes) -> bytes:
-    """Return the prefix of all rows of one content in a context."""
+    """Return the prefix of all rows of one schema content in a context."""
     return GUID + part(context) + md5
 
 
@@ -220,7 +221,7 @@ def guid_key(subject: Subject, version: int, md5: bytes) -> bytes:
 
 
 def referrer_prefix(subject: Subject, version: int) -> bytes:
-    """Return the prefix of the rows of all who refer to one version."""
+    """Return the prefix of the rows of all versions that refer to one version."""
     return REFERRER + part(subject.context) + part(subject.name) + number(version)
 
 
@@ -231,12 +232,12 @@ def referrer_key(referenced: Subject, referenced_version: int, subject: Subject,
 
 
 def quarantine_key(key: bytes) -> bytes:
-    """The key of the quarantine row that stands for the row ``key``, whose record has a value that is bad."""
+    """Return the key of the quarantine row for the row ``key``, whose record has a bad value."""
     return QUARANTINE + key
 
 
 def foreign_key(key: bytes, record_key: bytes) -> bytes:
-    """Return the key of the row that keeps the bytes of a record key which means the row ``key``."""
+    """Return the key of the row that keeps foreign bytes of a record key, which stand for the row ``key``."""
     return FOREIGN + key + hashlib.blake2b(record_key, digest_size=16).digest()
 
 
@@ -253,12 +254,12 @@ def association_key(subject: Subject, record_key: bytes) -> bytes:
 
 
 def resource_name_prefix(name: str, namespace: str | None = None) -> bytes:
-    """The prefix of the rows of a resource's associations by its name, in any namespace without one."""
+    """Return the prefix of the association rows of a resource by name; in all namespaces if none is given."""
     return RESOURCE_NAME + part(name) + (b"" if namespace is None else part(namespace))
 
 
 def resource_id_prefix(resource_id: str) -> bytes:
-    """Return the prefix of the rows of a resource's associations by its id."""
+    """Return the prefix of the association rows of a resource by id."""
     return RESOURCE_ID + part(resource_id)
 
 
@@ -268,7 +269,7 @@ def namespace_of(key: bytes) -> bytes:
 
 
 def resource_of(key: bytes) -> bytes:
-    """Return the prefix of all rows of table S with the resource name and namespace of this one."""
+    """Return the prefix of all rows of table S with the same resource name and namespace."""
     name, namespace, _ = key.split(b"\0", 2)
     return name + b"\0" + namespace + b"\0"
 
@@ -280,7 +281,7 @@ def association_of(key: bytes) -> bytes:
 
 
 def owner_of(key: bytes) -> bytes:
-    """The subject or context that a row belongs to, as it stands in its key; ``b""`` for the cluster."""
+    """Return the packed subject or context that a row belongs to; ``b""`` for the cluster."""
     table, rest = key[:1], key[1:]
     if table in (QUARANTINE, FOREIGN):
         return owner_of(rest)
@@ -319,15 +320,15 @@ def scope_of(key: bytes, value: bytes) -> Subject:
 
 
 _HEADER = struct.Struct(">iBqq16s6I")
-# Where the ready body begins in a version row.
+# Offset of the ready body in a version row.
 BODY = _HEADER.size
 
 DELETED, OWN_DELETED, _MD5_STORED = 1, 2, 4
-# A version row's header: id, flags, offset, time, MD5, and where each of the six pieces ends.
+# Packs a version row's header: id, flags, offset, time, MD5, and the ends of the six pieces.
 pack_header = _HEADER.pack
-# Where the byte of flags stands in a version row, behind the id.
+# Offset of the byte of flags in a version row, after the id.
 _FLAGS = 4
-# Where the MD5 begins: behind the id, the flags, the offset and the time.
+# Offset of the MD5: after the id, the flags, the offset and the time.
 _CONTENT = 21
 _PLACES = struct.Struct(">4I")  # the first four of the six ends
 _TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
@@ -336,7 +337,7 @@ _TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
 def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
     """Return true if the metadata of a version row is encrypted.
 
-    Confluent's encoder always stores the ``md5``: without it, ``__enc__`` is a property that a client sent.
+    Confluent's encoder always stores ``md5``; without that, ``__enc__`` is a property that a client sent.
     """
     if not md5_stored or ENCODED_MARK not in metadata:
         return False
@@ -345,24 +346,25 @@ def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
 
 
 def id_of(value: bytes) -> int:
-    """Return the id in the version row with this value; nothing else is unpacked."""
+    """Return the id in a version row without unpacking the rest."""
     return int.from_bytes(value[:_FLAGS], "big", signed=True)
 
 
 def offset_of(value: bytes) -> int:
-    """The offset of the record that the version row with this value is from; nothing else is unpacked."""
+    """Return the offset of the record behind a version row without unpacking the rest."""
     return int.from_bytes(value[_FLAGS + 1 : _FLAGS + 9], "big")
 
 
 def is_deleted(value: bytes) -> bool:
-    """Whether readers see the version row with this value as soft-deleted; nothing else of it is unpacked."""
+    """Return true if readers see the version row as soft-deleted, without unpacking the rest."""
     return bool(value[_FLAGS] & DELETED)
 
 
 def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
-    """Return type, as JSON, and MD5 of the version row with this value; nothing else is unpacked.
+    """Return the type, as JSON, and the MD5 of a version row without unpacking the rest.
 
-    None for one with references, or whose record brought its MD5, which may then say more than the text.
+    Return None if the row has references or its record stored an MD5, which may then cover more than the
+    text.
     """
     head, kind, schema, references = _PLACES.unpack_from(value, _CONTENT + 16)
     if value[_FLAGS] & _MD5_STORED or references > schema:
@@ -371,19 +373,19 @@ def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
 
 
 def same_content(one: bytes, other: bytes) -> bool:
-    """Return true if two version rows hold the same schema, whatever their ids, offsets and times."""
+    """Return true if two version rows hold the same schema; ids, offsets and times do not count."""
     end = BODY + int.from_bytes(one[BODY - 4 : BODY], "big")
     return one[_CONTENT:end] == other[_CONTENT:end]
 
 
 def state_of(value: bytes) -> int:
-    """Return 64 bits that stand for what a version row holds and for the record it is from."""
+    """Return a 64-bit hash of a version row's content and its record's offset."""
     end = BODY + int.from_bytes(value[BODY - 4 : BODY], "big")
     return hash((value[_FLAGS + 1 : _FLAGS + 9], value[_CONTENT:end]))
 
 
 def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
-    """Return true if a change of a row, which was ``old``, gives the rows another :meth:`View.revision`."""
+    """Return true if changing a row from ``old`` to ``value`` changes :meth:`View.revision`."""
     if value is None or not key.startswith(VERSION):
         return False
     if old is not None:
@@ -393,7 +395,7 @@ def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> 
 
 
 def with_deleted(value: bytes, deleted: bool) -> bytes:
-    """Return a version row's value as readers see it after a delete mark came or went."""
+    """Return a version row with the soft deletion that readers see set or removed."""
     flags = value[_FLAGS] | DELETED if deleted else value[_FLAGS] & ~DELETED
     ready, _, _ = value.rpartition(b":")
     end = b":true}" if deleted else b":false}"
@@ -401,7 +403,7 @@ def with_deleted(value: bytes, deleted: bool) -> bytes:
 
 
 def is_own_deleted(value: bytes) -> bool:
-    """Return true if a version row's own record says that it is soft-deleted."""
+    """Return true if a version row's own record marks it as soft-deleted."""
     return bool(value[_FLAGS] & OWN_DELETED)
 
 
@@ -420,7 +422,7 @@ def pack_version(
     rules: bytes,
     md5_stored: bool,
 ) -> bytes:
-    """Return the value of a version row, from the members of :class:`VersionRow`."""
+    """Return the value of a version row with the fields of :class:`VersionRow`."""
     a = len(head)
     b = a + len(kind)
     c = b + len(schema)
@@ -435,15 +437,15 @@ def pack_version(
 
 
 class VersionRow(NamedTuple):
-    """A registered version. JSON pieces keep their leading comma and name: entities are joins of them."""
+    """A registered version. JSON pieces keep their leading comma and name, so entities are concatenations."""
 
     schema_id: int
-    # As readers see it: by the record itself or by a later delete mark.
+    # As readers see it: set by the record itself or by a later delete mark.
     deleted: bool
-    # As the version's own record says.
+    # As the version's own record has it.
     own_deleted: bool
     offset: int
-    # Time of the record, ms since the epoch.
+    # Time of the record, in ms since the epoch.
     ts: int
     md5: bytes
     # ``{"subject":…,"version":…``
@@ -458,7 +460,7 @@ class VersionRow(NamedTuple):
     metadata: bytes
     # ``,"ruleSet":{…}`` or empty.
     rules: bytes
-    # Whether the record brought its ``md5``, so that one that says it again must bring it too.
+    # True if the record stored its ``md5``; a record that repeats it must store it, too.
     md5_stored: bool = False
 
     def pack(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Views in memory: rows in a dict, and changes laid over another view."""
+"""Views in memory: rows in a dict, and changes on top of another view."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _numbers = count()
 
 
 class _SortedKeys:
-    """The keys of a dict in order, brought up to date only when they are asked for.
+    """The keys of a dict in order, sorted only on demand.
 
-    A dict remembers the order of insertion, so what is new stands at its end, and sorting it in is one merge
-    of two runs. Rests on this: keys are only ever added to the dict.
+    A dict keeps the order of insertion, so new keys stand at its end, and sorting them in merges two runs.
+    This requires that keys are only ever added to the dict.
     """
 
     def __init__(self, source: dict[bytes, bytes | None]) -> None:
@@ -24,7 +24,7 @@ class _SortedKeys:
         self._keys: list[bytes] = []
 
     def get(self) -> list[bytes]:
-        """Return the keys, ascending; good until the dict changes."""
+        """Return the keys, ascending; valid until the dict changes."""
         source, keys = self._source, self._keys
         if len(keys) != len(source):
             keys.extend(islice(reversed(source), len(source) - len(keys)))
@@ -33,7 +33,7 @@ class _SortedKeys:
 
 
 class DictView:
-    """Rows in memory: a whole small store, for tests and for the rows of one owner."""
+    """Rows in memory: a small store for tests, or the rows of one owner."""
 
     def __init__(self, rows: Iterable[tuple[bytes, bytes]] = ()) -> None:
         self._rows: dict[bytes, bytes | None] = dict(rows)
@@ -41,7 +41,7 @@ class DictView:
         self._dead = 0
 
     def revision(self) -> None:
-        """Not known: whoever asks looks at all rows."""
+        """Return nothing: rows in memory have no revision."""
 
     def block(self, key: bytes) -> None:
         """Return nothing: rows in memory are not counted."""
@@ -83,7 +83,8 @@ class DictView:
             self._bury()
 
     def _bury(self) -> None:
-        # Deleted rows stay as None so that the order of keys holds; half of them being dead is too many.
+        # Deleted rows stay as None to keep the order of keys; once half of the rows are dead, they are
+        # removed.
         self._rows = dict(self.rows())
         self._keys = _SortedKeys(self._rows)
         self._dead = 0
@@ -97,7 +98,7 @@ class DictView:
 
 
 class MovingView:
-    """Whichever view is shown to it, for walks that outlive a view."""
+    """A view that reads from the view it was last given, for walks that outlive one view."""
 
     __slots__ = ("block", "get", "seek", "seek_back")
 
@@ -115,11 +116,11 @@ class MovingView:
         self.block = view.block
 
     def revision(self) -> Hashable | None:
-        """Not known: rows of another moment may be shown next."""
+        """Return nothing: the next rows may come from another moment."""
         return None
 
     def hide(self) -> None:
-        """Let go of the view: there are no rows until another one is shown."""
+        """Release the view; there are no rows until another one is shown."""
         self.show(_NOTHING)
 
 
@@ -127,7 +128,7 @@ _NOTHING = DictView()
 
 
 class OverlayView:
-    """Changes laid over a view: a batch sees its own earlier changes before they are committed.
+    """Changes on top of a view, so that a batch sees its own earlier changes before they are committed.
 
     ``changes`` stays the caller's and may grow between reads, but only :meth:`clear` may take anything out.
     """
@@ -139,25 +140,25 @@ class OverlayView:
         self._disturbed = 0
 
     def commit(self, changes: Iterable[Change]) -> None:
-        """Lay further changes over the view."""
+        """Add changes on top of the view."""
         new = list(changes)
         if any(disturbs(self, key, value, self.get(key)) for key, value in new if key[:1] == VERSION):
             self._disturbed = next(_numbers) + 1
         self.changes.update(new)
 
     def clear(self) -> None:
-        """Take all changes away, for the next batch."""
+        """Remove all changes before the next batch."""
         self.changes.clear()
         self._keys = _SortedKeys(self.changes)
         self._disturbed = 0
 
     def revision(self) -> Hashable | None:
-        """That of the view below, unless changes were committed here that give another one."""
+        """Return the revision of the view below, unless changes were committed here that alter it."""
         base = self.base.revision()
         return (base, self._disturbed) if base is not None and self._disturbed else base
 
     def block(self, key: bytes) -> None:
-        """Return nothing: what was changed here is not counted."""
+        """Return nothing: changes here are not counted."""
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``."""
