@@ -19,7 +19,7 @@ from registry.domain.queries import associations, entities, versions
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
 from registry.domain.queries.sorting import Search
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .answers import Answer
 from .association_bodies import Wanted, change_requests, get_requests, resource_request

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
 from registry.domain.queries.scope import Defaults
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from snapshots.catalogue.catalogue import Entry
 
 from .status import NodeStatus

@@ -6,7 +6,7 @@ from registry.domain import errors as e
 from registry.domain.compatibility import checks
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries import by_subject
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .answers import Answer, plain_answer
 from .bodies import schema_request

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from registry.domain.lookup import duplicates
 from registry.domain.parsing.querying import Querying
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
 
 from .answers import Answer, Header

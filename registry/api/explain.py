@@ -9,7 +9,7 @@ from registry.domain.compatibility.explanation import Asked, explain
 from registry.domain.log_format.values import POLICIES
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT
 
 from .answers import Answer, plain_answer

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.blocks import Skip
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import MovingView
+from registry.domain.rows.view import View
 
 from .answers import Answer, Header
 from .backend import Backend, Slicing

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import msgspec
 
 from registry.domain.rows.blocks import Skip
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .answers import Header
 from .parameters import INT_MAX

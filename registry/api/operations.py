@@ -14,7 +14,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries.sorting import Search
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend

@@ -9,7 +9,7 @@ from xxhash import xxh3_64_hexdigest
 
 from registry.domain.errors import UNPROCESSABLE
 from registry.domain.rows.blocks import Skip
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .listing import Cursor, Listing, Mark
 from .operations import Call

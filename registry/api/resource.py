@@ -29,8 +29,8 @@ from registry.domain.errors import (
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import View
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer

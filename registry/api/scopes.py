@@ -11,7 +11,7 @@ from registry.domain.commands import Command, DeleteConfig, DeleteContext, Delet
 from registry.domain.errors import NO_SUBJECT_COMPATIBILITY, NO_SUBJECT_MODE, UNPROCESSABLE
 from registry.domain.model import TOP, Subject
 from registry.domain.queries import entities, scope, versions
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .answers import Answer
 from .bodies import config_patch, mode_request

@@ -15,7 +15,7 @@ from registry.domain.queries.id_conflicts import clashes
 from registry.domain.queries.sorting import ordered
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 
 from .answers import Answer, Header, json_answer
 from .backend import Backend
@@ -123,7 +123,7 @@ def quarantine(call: Call, view: View) -> Listing[Unread]:
     with_clashes = call.args["clashes"]
 
     def found(view: View) -> Iterator[Unread | None]:
-        yield from (orjson.loads(value) for _, value in layout.scan(view, layout.QUARANTINE))
+        yield from (orjson.loads(value) for _, value in scan(view, layout.QUARANTINE))
         if with_clashes:
             yield from (None if pair is None else _clash(pair) for pair in clashes(view))
 

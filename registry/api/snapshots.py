@@ -8,7 +8,7 @@ import msgspec
 
 from registry.domain import errors as e
 from registry.domain.commands import Command, RequestSnapshot
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from snapshots.catalogue.catalogue import Entry
 
 from .answers import Answer, Header

@@ -10,7 +10,7 @@ import orjson
 from registry.domain.model import Subject
 from registry.domain.queries import entities, scope
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 
 from .listing import Listing
 from .operations import Call, Operation
@@ -50,7 +50,7 @@ def _listing(
     def walk(view: View, mark: tuple[str] | None) -> Iterator[Stored | None]:
         after = named if mark is None else mark[0]
         begin = table if after is None else layout.scope_key(table, Subject.parse(after)) + b"\0"
-        for key, value in layout.scan(view, table, begin):
+        for key, value in scan(view, table, begin):
             subject = layout.scope_of(key, value)
             text = shown(view, subject)
             yield None if text is None else (subject.qualified, text)

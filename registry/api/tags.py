@@ -15,7 +15,7 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
 
 from .bodies import metadata, rule_set, tags_of

@@ -18,7 +18,7 @@ from registry.domain.errors import UNAVAILABLE, RegistryError
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import NOTHING, Facts, Key, SchemaAnswer, facts
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.workers.pool import SLOW, STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
 
 # How long before its time is over a request is told that what it needs to know was not found out.

@@ -36,8 +36,9 @@ from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import AssociationKey, Entry
 from registry.domain.model import Subject
 from registry.domain.queries.versions import subject_at
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View, scan
 
 _OFFSET = 8
 _NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)
@@ -53,7 +54,7 @@ def entries(view: View) -> Iterator[Entry]:
     Keeps some hundred bytes per version in memory to sort them.
     """
     for table in _NO_ORDER:
-        for key, value in layout.scan(view, table):
+        for key, value in scan(view, table):
             entry = _without_order(view, key, value)
             if entry is not None:
                 yield entry
@@ -61,7 +62,7 @@ def entries(view: View) -> Iterator[Entry]:
         entry = _of_history(view, item[_OFFSET:])
         if entry is not None:
             yield entry
-    for _, value in layout.scan(view, layout.ASSOCIATION):
+    for _, value in scan(view, layout.ASSOCIATION):
         yield _association(value)
 
 
@@ -78,9 +79,9 @@ def left_out(view: View) -> dict[str, int]:
     nameless = sum(
         _subject_of(view, key) is None
         for table in (layout.RESERVATION, layout.DELETE_MARK, layout.CLEAR)
-        for key, _ in layout.scan(view, table)
+        for key, _ in scan(view, table)
     )
-    quarantined = sum(1 for _ in layout.scan(view, layout.QUARANTINE))
+    quarantined = sum(1 for _ in scan(view, layout.QUARANTINE))
     counted = {"quarantined records": quarantined, "rows whose long names are lost": nameless}
     return {words: count for words, count in counted.items() if count}
 
@@ -112,9 +113,9 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
 
 def _history(view: View) -> list[bytes]:
     """Return the keys of all rows whose order matters, each prefixed with its offset, ascending."""
-    found = [_packed(layout.offset_of(value)) + key for key, value in layout.scan(view, layout.VERSION)]
-    found += [_packed(fold.read_mark(value)[0]) + key for key, value in layout.scan(view, layout.DELETE_MARK)]
-    found += [value + key for key, value in layout.scan(view, layout.CLEAR)]
+    found = [_packed(version_row.offset_of(value)) + key for key, value in scan(view, layout.VERSION)]
+    found += [_packed(fold.read_mark(value)[0]) + key for key, value in scan(view, layout.DELETE_MARK)]
+    found += [value + key for key, value in scan(view, layout.CLEAR)]
     found.sort()
     return found
 
@@ -172,7 +173,7 @@ def _subject_of(view: View, key: bytes) -> Subject | None:
     name = layout.unpart(rest[:-1])
     if name is None:
         # Without a version, the mark or clear of a subject has no effect.
-        version = next(layout.scan(view, layout.VERSION + key[1:]), None)
+        version = next(scan(view, layout.VERSION + key[1:]), None)
         return None if version is None else subject_at(*version)
     known = _context_name(view, context)
     return None if known is None else Subject(known, name)
@@ -190,11 +191,11 @@ def _context_name(view: View, context: bytes) -> str | None:
     row = view.get(layout.CONTEXT + tail)
     if row is not None:
         return row.decode()
-    version = next(layout.scan(view, layout.VERSION + tail), None)
+    version = next(scan(view, layout.VERSION + tail), None)
     if version is not None:
         return subject_at(*version).context
     for table in (layout.CONFIG, layout.MODE):
-        scope = next(layout.scan(view, table + tail), None)
+        scope = next(scan(view, table + tail), None)
         if scope is not None:
             return layout.scope_of(*scope).context
     return None
@@ -202,7 +203,7 @@ def _context_name(view: View, context: bytes) -> str | None:
 
 def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
     """Yield the rows of a table without what always differs and what :func:`entries` leaves out."""
-    for key, value in layout.scan(view, table):
+    for key, value in scan(view, table):
         if table == layout.VERSION:
             row = VersionRow.unpack(value)
             own = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from registry.domain.errors import STORE_FAILED
 from registry.domain.log_format import values
 from registry.domain.log_format.records import Record
-from registry.domain.rows.layout import ENCODED_MARK
+from registry.domain.rows.version_row import ENCODED_MARK
 from registry.log.contract import LogError, Unreachable
 
 from .keyset import BadKeyset, Keyset, WrongSecret, key_id

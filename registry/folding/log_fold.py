@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
-from registry.domain.rows import layout
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View
 from registry.log.contract import Fetched
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
@@ -54,7 +54,7 @@ class Rows(Protocol):
         """Lineage of the log up to ``applied``."""
         ...
 
-    def view(self) -> AbstractContextManager[layout.View]:
+    def view(self) -> AbstractContextManager[View]:
         """Open a view of the committed rows."""
         ...
 

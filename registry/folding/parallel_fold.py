@@ -22,8 +22,8 @@ import msgspec
 from registry.domain.fold.fold import apply_all
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Record
-from registry.domain.rows.layout import Change
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import Change
 from registry.log.contract import Fetched
 from registry.processes.commands import module_command
 from registry.processes.pipes import receive, send

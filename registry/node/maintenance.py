@@ -8,7 +8,7 @@ import time
 from typing import Protocol, runtime_checkable
 
 from registry.config.loading import Settings
-from registry.domain.rows import layout
+from registry.domain.rows import layout, version_row
 from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.store.layout import DamagedStore, StoreError
@@ -174,7 +174,7 @@ class Housekeeping:
                 if row is None or not row[0].startswith(layout.VERSION):
                     self._versions, self._counted = found, (layout.VERSION, 0)
                     return True
-                found += not layout.is_deleted(row[1])
+                found += not version_row.is_deleted(row[1])
                 at = row[0] + b"\0"
             self._counted = (at, found)
             return False

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import lmdb
 
 from registry.domain.rows.blocks import Block, Counts
-from registry.domain.rows.layout import VERSION, after, is_deleted, together
+from registry.domain.rows.layout import VERSION, after, together
+from registry.domain.rows.version_row import is_deleted
 
 PREFIX = b"#"
 END = after(VERSION)

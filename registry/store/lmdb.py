@@ -25,7 +25,9 @@ import lmdb
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows.digest import MODULUS, row_hash, total
-from registry.domain.rows.layout import VERSION, Change, same_content
+from registry.domain.rows.layout import VERSION
+from registry.domain.rows.version_row import same_content
+from registry.domain.rows.view import Change
 
 from . import layout
 from .counts import BLOCK, END, Counted, Counting, Touched
@@ -275,7 +277,7 @@ def _new_revision() -> bytes:
 
 
 def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
-    """As :func:`registry.domain.rows.layout.disturbs`, for the cursor that has just put the row."""
+    """As :func:`registry.domain.rows.version_row.disturbs`, for the cursor that has just put the row."""
     if old is not None:
         return not same_content(old, value)
     return cursor.next() and cursor.key().startswith(key[:-4])

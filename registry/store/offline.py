@@ -15,7 +15,7 @@ import lmdb
 
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.rows import digest
-from registry.domain.rows.layout import scan
+from registry.domain.rows.view import scan
 from registry.processes.lmdb_check import CannotExamine, examine, read_only
 
 from . import layout

@@ -13,7 +13,7 @@ import lmdb
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
 from registry.domain.rows.blocks import Block
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .counts import Counted, block_at
 from .layout import META_COUNTED, META_LINEAGE, META_REVISION, META_STATE, State, applied_of
@@ -31,7 +31,7 @@ class AppliedView(View, AbstractContextManager["AppliedView"], Protocol):
 
 
 class StoreView:
-    """A read transaction as a :class:`registry.domain.rows.layout.View`; ends with its ``with`` block.
+    """A read transaction as a :class:`registry.domain.rows.view.View`; ends with its ``with`` block.
 
     Short by rule: while it lasts, no page that it sees is used again. It belongs to one thread.
     """
@@ -80,11 +80,11 @@ class StoreView:
         return applied
 
     def revision(self) -> bytes | None:
-        """See :class:`registry.domain.rows.layout.View`."""
+        """See :class:`registry.domain.rows.view.View`."""
         return self._txn.get(META_REVISION, db=self._meta)
 
     def block(self, key: bytes) -> Block | None:
-        """See :class:`registry.domain.rows.layout.View`."""
+        """See :class:`registry.domain.rows.view.View`."""
         if self._counted is None:
             self._counted = Counted.unpack(self._txn.get(META_COUNTED, db=self._meta))
             if self._counted.complete(applied_of(self._txn.get(META_STATE, db=self._meta) or b"")):

@@ -10,8 +10,9 @@ from registry.domain.model import Subject
 from registry.domain.queries import versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, after
+from registry.domain.rows.layout import after
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.parts import BadPart, Row, read_rows

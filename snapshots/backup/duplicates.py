@@ -14,7 +14,7 @@ from registry.config.settings import Settings
 from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
 from registry.domain.model import guid_text
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 from registry.observe.progress_bar import Steps
 from snapshots.building.task import Progress
 from snapshots.building.workspace import workspace
@@ -39,7 +39,7 @@ def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
     # Standard output is for what is found.
     with Steps(sys.stderr) as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
         view = opened.enter_context(_rows(settings, options["source"], folder, steps))
-        total = sum(1 for _ in layout.scan(view, layout.VERSION))
+        total = sum(1 for _ in scan(view, layout.VERSION))
         groups = find_groups(
             view,
             options["subject_prefix"],

@@ -17,8 +17,8 @@ import orjson
 from registry.domain import reseed
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import IDS, RESEED, Entry, NoopKey, Record, UnreadableKey, decode_key
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View
 from registry.log.contract import Claim, Fetched, Log, Unreachable
 
 BATCH_RECORDS = 1000

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from registry.config.settings import Settings
 from registry.domain import reseed
 from registry.domain.log_format.records import Entry
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.log.contract import Log, LogError
 from registry.log.kafka.log import KafkaLog
 from registry.observe.progress_bar import ProgressBar

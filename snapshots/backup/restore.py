@@ -16,7 +16,7 @@ from registry.config.settings import Settings
 from registry.domain.queries import versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 from registry.encoder.keyset_storage import carry
 from registry.encoder.open import keyset_place
 from registry.log.embedded.log import EmbeddedLog
@@ -121,7 +121,7 @@ def _first(words: str, found: Iterator[str]) -> Iterator[str]:
 
 
 def _registered(view: View) -> Iterator[tuple[bytes, Registered]]:
-    for key, _ in layout.scan(view, layout.VERSION):
+    for key, _ in scan(view, layout.VERSION):
         found = versions.at(view, key)
         if found is not None:
             yield key, found
@@ -148,6 +148,6 @@ def _other_ids(old: View, new: View) -> Iterator[str]:
 
 
 def _other_scopes(old: View, new: View, table: bytes) -> Iterator[str]:
-    for key, value in layout.scan(old, table):
+    for key, value in scan(old, table):
         if new.get(key) not in (None, value):
             yield repr(layout.scope_of(key, value).qualified)

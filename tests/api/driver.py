@@ -23,8 +23,8 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
 from registry.domain.queries.snapshot_markers import newest_marker
 from registry.domain.rows import digest
-from registry.domain.rows.layout import View, scan
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import View, scan
 from snapshots.catalogue.catalogue import Entry
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]

@@ -22,8 +22,8 @@ from registry.api.listing import Cursor
 from registry.domain.log_format.records import clear_subject_key, config_key, context_key, schema_key
 from registry.domain.log_format.values import clear_subject_value, config_value, schema_value
 from registry.domain.model import Subject
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import View
 from registry.store.create import NewStore, Origin
 from registry.store.layout import State
 from registry.store.lmdb import Store

@@ -7,8 +7,8 @@ from typing import Self
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows import digest
-from registry.domain.rows.layout import Change
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import Change
 
 
 class MemoryView(DictView):

@@ -29,8 +29,8 @@ from registry.domain.queries.scope import (
     validates_new_schemas,
 )
 from registry.domain.queries.versions import Registered
-from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows import version_row
+from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, digest
 
 from . import results
@@ -89,7 +89,7 @@ def known_to_pass(
     wanted, kind = _wanted(content, level, config), b'"%b"' % content.schema_type.encode()
 
     def passes(value: bytes) -> bool:
-        said = layout.plain_content_of(value)
+        said = version_row.plain_content_of(value)
         return said is not None and said[0] == kind and bool(memory.compatible.get(wanted + said[1]))
 
     return passes

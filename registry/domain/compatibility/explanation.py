@@ -16,7 +16,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import Change, Exhausted, InvalidSchema
 
 from . import results

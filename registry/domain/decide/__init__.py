@@ -24,7 +24,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries.scope import Defaults, aliased
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
 from .config import delete_config, put_config

@@ -23,7 +23,7 @@ from registry.domain.queries import associations
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ONE_RESOURCE, Filter
 from registry.domain.queries.scope import Defaults
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .association_removal import remove
 from .association_requests import CREATE, DELETE, UPSERT, check_types, checked

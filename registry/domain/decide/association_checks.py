@@ -14,7 +14,7 @@ from registry.domain.queries import associations, versions
 from registry.domain.queries.associations import Association
 from registry.domain.queries.scope import READ_ONLY, TAKES_IDS, mode_in_scope
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 
 from .association_requests import CREATE
 from .draft import Draft
@@ -70,9 +70,7 @@ def check_unreferenced(view: View, step: Step) -> None:
     """Refuse a strong association of a subject that any version refers to, soft-deleted or not (42206)."""
     subject = step.subject
     prefix = layout.REFERRER + layout.part(subject.context) + layout.part(subject.name)
-    referrers = (
-        versions.at(view, layout.VERSION + key[len(prefix) + 4 :]) for key, _ in layout.scan(view, prefix)
-    )
+    referrers = (versions.at(view, layout.VERSION + key[len(prefix) + 4 :]) for key, _ in scan(view, prefix))
     if step.association.strong and any(referrers):
         raise errors.SUBJECT_REFERENCED(step.association.subject)
 

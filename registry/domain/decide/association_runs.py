@@ -11,7 +11,7 @@ from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import associations
 from registry.domain.queries.associations import Association
 from registry.domain.queries.scope import aliased
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .association_changes import changed, created, repeated
 from .association_checks import Step, check_active, check_alone, check_unreferenced, check_writable

@@ -8,7 +8,7 @@ from registry.domain import errors
 from registry.domain.model import Reference, Subject
 from registry.domain.queries import versions
 from registry.domain.queries.associations import some_of_subject
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 
 def check_not_strong(view: View, subject: Subject, references: Sequence[Reference]) -> None:

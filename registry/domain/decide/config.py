@@ -16,7 +16,7 @@ from registry.domain.lookup.metadata import tidy_metadata, tidy_rules
 from registry.domain.model import TOP, Metadata, RuleSet, Subject
 from registry.domain.queries import entities
 from registry.domain.queries.scope import Config, Defaults, exact_config, stored_config
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .decision import Decision, check_subject, check_writable
 

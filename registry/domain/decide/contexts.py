@@ -9,7 +9,7 @@ from registry.domain.log_format.records import ContextKey
 from registry.domain.model import Subject
 from registry.domain.queries import by_subject
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .decision import Decision
 

@@ -9,7 +9,7 @@ from registry.domain import errors
 from registry.domain.log_format.records import Entry
 from registry.domain.model import ALL_CONTEXTS, Subject
 from registry.domain.queries import scope
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 _NAMES_TAKEN = frozenset({"__GLOBAL", "__EMPTY"})
 

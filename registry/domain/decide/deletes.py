@@ -20,7 +20,7 @@ from registry.domain.parsing.references import is_referred_to, referrers
 from registry.domain.queries import scope, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .associations import check_none, check_stays_active
 from .decision import Decision, check_writable

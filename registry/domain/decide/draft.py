@@ -8,8 +8,8 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.queries.scope import Defaults
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View
 
 from .ids import Ids
 

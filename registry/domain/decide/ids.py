@@ -15,7 +15,7 @@ from registry.domain.log_format.records import Entry
 from registry.domain.model import DEFAULT_CONTEXT, ID_MAX
 from registry.domain.queries import versions
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 
 def reserved_upto(view: View, context: str) -> int:

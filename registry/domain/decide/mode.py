@@ -13,7 +13,7 @@ from registry.domain.queries import by_subject, entities, scope, versions
 from registry.domain.queries.scope import Defaults, mode_in_scope
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 
 from .decision import Decision, check_subject
 
@@ -89,5 +89,5 @@ def delete_mode(view: View, command: DeleteMode, defaults: Defaults) -> Decision
 
 
 def _modes_below(view: View, context: Subject) -> list[Subject]:
-    found = layout.scan(view, layout.context_key(layout.MODE, context.context))
+    found = scan(view, layout.context_key(layout.MODE, context.context))
     return [each for each in (layout.scope_of(key, value) for key, value in found) if not each.is_context]

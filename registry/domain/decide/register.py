@@ -45,7 +45,7 @@ from registry.domain.queries.scope import (
 )
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .associations import check_not_strong
 from .decision import Decision, check_subject, not_permitted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from registry.domain.commands import RequestSnapshot
 from registry.domain.queries.snapshot_markers import marker_record, newest_marker
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .decision import Decision
 

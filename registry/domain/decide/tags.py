@@ -22,7 +22,7 @@ from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import Entity, InvalidSchema, Tagged
 
 _BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.values import decode_schema
 from registry.domain.model import DEFAULT_CONTEXT
-from registry.domain.rows import layout
-from registry.domain.rows.layout import Change, number
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.layout import number
+from registry.domain.rows.view import Change
 
 CONTEXT = layout.part(DEFAULT_CONTEXT)
 _GUIDS, _IDS, _VERSIONS = (table + CONTEXT for table in (layout.GUID, layout.ID, layout.VERSION))
@@ -31,7 +32,7 @@ _KINDS = {kind: b'","schemaType":"%b"' % kind.encode() for kind in ("AVRO", "JSO
 _GUID_BYTES = len(b',"guid":"00000000-0000-0000-0000-000000000000')
 _HEAD_BYTES = len(b'{"subject":"","version":')
 _SCHEMA_BYTES = len(b',"schema":')
-_DELETED = layout.DELETED | layout.OWN_DELETED
+_DELETED = version_row.DELETED | version_row.OWN_DELETED
 _key = re.compile(
     rb'\{"keytype":"SCHEMA","subject":"((?!:\.)[ !#-\[\]-~]{1,120})","version":([1-9][0-9]{0,8}),"magic":1\}'
 ).fullmatch
@@ -78,7 +79,7 @@ def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change
     b = a + _GUID_BYTES + len(kind)
     c = b + _SCHEMA_BYTES + len(schema)
     row = b"".join((
-        layout.pack_header(said.id, _DELETED if deleted else 0, offset, ts, content, a, b, c, c, c, c),
+        version_row.pack_header(said.id, _DELETED if deleted else 0, offset, ts, content, a, b, c, c, c, c),
         b'{"subject":"', name, b'","version":', digits,
         b',"guid":"', guid[:4], guid[5:29], guid[30:34], guid[35:], kind, b',"schema":', schema,
         (b',"ts":%d,"deleted":true}' if deleted else b',"ts":%d,"deleted":false}') % ts,

@@ -56,19 +56,10 @@ from registry.domain.log_format.records import (
 )
 from registry.domain.log_format.values import BadValue, SchemaContent
 from registry.domain.model import DEFAULT_CONTEXT, Subject
-from registry.domain.rows import layout
-from registry.domain.rows.layout import (
-    ENCODED,
-    GUID,
-    ID,
-    QUARANTINE,
-    VERSION,
-    Change,
-    VersionRow,
-    View,
-    number,
-    part,
-)
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.layout import ENCODED, GUID, ID, QUARANTINE, VERSION, number, part
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
@@ -102,7 +93,7 @@ def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes 
     """
     known: set[bytes] = set()
     # Usually nothing is quarantined; then there is no need to look for a quarantine row of each key.
-    troubled = next(layout.scan(view, QUARANTINE), None) is not None
+    troubled = next(scan(view, QUARANTINE), None) is not None
     for record in records:
         each = _first_rows(view, record, troubled=troubled)
         if each is None:
@@ -204,7 +195,7 @@ def _version(view: View, record: Record, parts: _RowParts) -> list[Change]:
     referenced = [(each.subject, each.version) for each in content.references]
     metadata = _metadata(content)
     new = _index(parts, content.schema_id, content.md5, record.offset, referenced)
-    if layout.is_encoded(metadata, md5_stored=content.md5_stored):
+    if version_row.is_encoded(metadata, md5_stored=content.md5_stored):
         new.append((ENCODED + parts.context + parts.end, b""))
     new.append((row_key, _row(parts, content, record, metadata)))
     return _each_once(gone + new) if gone or referenced else new
@@ -222,7 +213,7 @@ def _metadata(content: SchemaContent) -> bytes:
 def _row(parts: _RowParts, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
     schema_id, md5, md5_stored, kind, references, _, rule_set, schema, deleted = content
     guid = hexlify(md5, b"-", 2)
-    return layout.pack_version(
+    return version_row.pack_version(
         schema_id, deleted, deleted, record.offset, record.ts, md5,
         parts.head,
         b',"guid":"%b%b%b%b","schemaType":%b' % (
@@ -256,7 +247,7 @@ def _index_of(parts: _RowParts, row: VersionRow) -> list[Change]:
     listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
     referenced = [(each["subject"], each["version"]) for each in listed]
     index = _index(parts, row.schema_id, row.md5, row.offset, referenced)
-    if layout.is_encoded(row.metadata, md5_stored=row.md5_stored):
+    if version_row.is_encoded(row.metadata, md5_stored=row.md5_stored):
         index.append((ENCODED + parts.context + parts.end, b""))
     return index
 
@@ -286,17 +277,17 @@ def read_mark(value: bytes) -> tuple[int, int]:
 def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:
     # All rows here are older than the mark, because records come in order.
     last = layout.version_key(subject, upto)
-    for key, value in layout.scan(view, layout.scope_key(layout.VERSION, subject)):
+    for key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
         if key > last:
             return
-        if not layout.is_deleted(value):
-            yield key, layout.with_deleted(value, True)
+        if not version_row.is_deleted(value):
+            yield key, version_row.with_deleted(value, True)
 
 
 def _deleted_by_themselves(view: View, subject: Subject) -> Iterator[Change]:
-    for key, value in layout.scan(view, layout.scope_key(layout.VERSION, subject)):
-        if layout.is_deleted(value) and not layout.is_own_deleted(value):
-            yield key, layout.with_deleted(value, False)
+    for key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
+        if version_row.is_deleted(value) and not version_row.is_own_deleted(value):
+            yield key, version_row.with_deleted(value, False)
 
 
 def _clear_subject(view: View, key: ClearSubjectKey, record: Record) -> list[Change]:

@@ -23,7 +23,7 @@ from registry.domain.log_format.records import (
 )
 from registry.domain.model import Subject
 from registry.domain.rows import layout
-from registry.domain.rows.layout import Change, View
+from registry.domain.rows.view import Change, View, scan
 
 # The kinds of keys for which this registry writes tombstones.
 _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
@@ -48,13 +48,13 @@ def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
 
 def tombstones(view: View, key: Key) -> list[Entry]:
     """Return the tombstones that delete what ``key`` holds, one for each spelling of it."""
-    foreign = layout.scan(view, layout.FOREIGN + _ROW_KEYS[type(key)](key))
+    foreign = scan(view, layout.FOREIGN + _ROW_KEYS[type(key)](key))
     return [*(Entry(raw, None) for _, raw in foreign), Entry(canonical_key(key), None)]
 
 
 def tombstones_of_versions(view: View, subject: Subject, numbers: Iterable[int]) -> list[Entry]:
     """Return the tombstones of versions of one subject, in their order."""
     keys = (SchemaKey(subject, number) for number in numbers)
-    if next(layout.scan(view, layout.FOREIGN + layout.scope_key(layout.VERSION, subject)), None) is None:
+    if next(scan(view, layout.FOREIGN + layout.scope_key(layout.VERSION, subject)), None) is None:
         return [Entry(canonical_key(key), None) for key in keys]
     return [null for key in keys for null in tombstones(view, key)]

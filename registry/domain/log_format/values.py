@@ -19,7 +19,7 @@ import orjson
 
 from registry.domain import model
 from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, RuleSet, Subject, identity
-from registry.domain.rows.layout import VersionRow
+from registry.domain.rows.version_row import VersionRow
 
 from .jackson import dumps
 from .records import TENANT, AssociationKey

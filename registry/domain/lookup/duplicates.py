@@ -17,7 +17,8 @@ from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View, scan
 from registry.domain.schemas import FORMATS
 
 # Earlier versions that a new one is compared with.
@@ -69,7 +70,7 @@ def find_groups(
 
 def _in_scope(view: View, prefix: str, *, deleted: bool) -> Iterator[Registered]:
     for start, test in sorted(by_subject.ranges(view, layout.VERSION, prefix), key=lambda each: each[0]):
-        for key, _ in layout.scan(view, start):
+        for key, _ in scan(view, start):
             found = versions.at(view, key)
             if found is not None and test(found.subject) and (deleted or not found.row.deleted):
                 yield found

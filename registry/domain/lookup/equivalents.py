@@ -5,7 +5,7 @@ can say yes, and few others. Versions are known by keys, made of what it compare
 references, and fingerprints in the place of texts. A key is computed once for each version, and remembered
 together with those of its subject (:mod:`.version_index`). It takes parsing, so only versions that have the
 outline of what is sought are given their keys (:meth:`.schemas.Format.outline`). What was registered since is
-taken in first, which is little: subjects grow at the top, and :meth:`.layout.View.revision` says when
+taken in first, which is little: subjects grow at the top, and :meth:`.view.View.revision` says when
 anything else happened.
 """
 
@@ -25,8 +25,9 @@ from registry.domain.parsing.stored import source_of
 from registry.domain.parsing.version_index import VersionIndex
 from registry.domain.queries import entities
 from registry.domain.queries.versions import Registered, get
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View, scan
 from registry.domain.schemas import FORMATS, Fingerprints, InvalidSchema, digest
 
 from .metadata import VERSION_PROPERTY, property_of, without_version
@@ -99,7 +100,7 @@ def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
         while kept:
             version, state = index.at(kept - 1)
             value = view.get(prefix + layout.number(version))
-            if value is not None and layout.state_of(value) == state:
+            if value is not None and version_row.state_of(value) == state:
                 break
             kept -= 1
         if kept < len(index):
@@ -109,8 +110,8 @@ def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
     if index and index.refers:
         index.clear()
     kept = 0
-    for (key, value), place in zip(layout.scan(view, prefix), range(len(index)), strict=False):
-        if index.at(place) != (layout.unnumber(key[-4:]), layout.state_of(value)):
+    for (key, value), place in zip(scan(view, prefix), range(len(index)), strict=False):
+        if index.at(place) != (layout.unnumber(key[-4:]), version_row.state_of(value)):
             break
         kept += 1
     if kept < len(index):
@@ -122,14 +123,14 @@ def _take_in(view: View, prefix: bytes, index: VersionIndex) -> Querying[None]:
     last = index.last
     start = prefix if last is None else prefix + layout.number(last[0]) + b"\0"
     taken = 0
-    for count, (key, value) in enumerate(layout.scan(view, prefix, start)):
+    for count, (key, value) in enumerate(scan(view, prefix, start)):
         taken += len(value)
         if count and (count % ROWS_AT_ONCE == 0 or taken > ROW_BYTES_AT_ONCE):
             taken = 0
             yield from querying.pause()
         row = VersionRow.unpack(value)
         index.refers = index.refers or bool(row.references)
-        index.add(layout.unnumber(key[-4:]), layout.state_of(value), _outline(row))
+        index.add(layout.unnumber(key[-4:]), version_row.state_of(value), _outline(row))
 
 
 def _outline(row: VersionRow) -> bytes | None:

@@ -23,7 +23,7 @@ from registry.domain.queries.scope import (
     validates_fields,
 )
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
 
 from . import registration

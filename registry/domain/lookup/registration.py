@@ -14,7 +14,7 @@ from registry.domain.parsing import querying, references
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
 
 _TEXT_SHOWN_MAX = 10_240

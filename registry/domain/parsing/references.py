@@ -8,7 +8,7 @@ from registry.domain.model import Reference, Subject
 from registry.domain.queries import entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 from registry.domain.schemas import Dependency, InvalidSchema, Unreadable
 
 DEPENDENCIES_MAX = 10_000
@@ -69,7 +69,7 @@ def _closure(
 def referrers(view: View, subject: Subject, version: int, *, deleted: bool = True) -> Iterator[Registered]:
     """The versions that refer to this one; soft-deleted ones only where ``deleted``."""
     prefix = layout.referrer_prefix(subject, version)
-    for key, _ in layout.scan(view, prefix):
+    for key, _ in scan(view, prefix):
         found = versions.at(view, layout.VERSION + key[len(prefix) :])
         if found is not None and (deleted or not found.row.deleted):
             yield found
@@ -77,4 +77,4 @@ def referrers(view: View, subject: Subject, version: int, *, deleted: bool = Tru
 
 def is_referred_to(view: View, subject: Subject) -> bool:
     """Return whether anything registered refers to a version of a subject."""
-    return next(layout.scan(view, layout.scope_key(layout.REFERRER, subject)), None) is not None
+    return next(scan(view, layout.scope_key(layout.REFERRER, subject)), None) is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from registry.domain import errors
 from registry.domain.queries import entities
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
 
 from . import querying, references

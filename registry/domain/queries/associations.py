@@ -19,7 +19,7 @@ from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import TENANT, AssociationKey, Entry, association_key
 from registry.domain.model import Subject
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 
 from .association_rules import AssociationRules
 from .sorting import ordered
@@ -161,7 +161,7 @@ def of_subject(view: View, subject: Subject) -> list[Association]:
 
 def walk_of_subject(view: View, subject: Subject) -> Iterator[Association]:
     """Yield all associations of a subject, in any order."""
-    return (_decode(value) for _, value in layout.scan(view, layout.scope_key(layout.ASSOCIATION, subject)))
+    return (_decode(value) for _, value in scan(view, layout.scope_key(layout.ASSOCIATION, subject)))
 
 
 def some_of_subject(view: View, subject: Subject) -> list[Association]:
@@ -245,7 +245,7 @@ def _listed(
 
 
 def _led_to(view: View, prefix: bytes) -> Iterator[Association]:
-    for key, _ in layout.scan(view, prefix):
+    for key, _ in scan(view, prefix):
         value = view.get(layout.association_of(key))
         if value is not None:
             yield _decode(value)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from registry.domain import errors
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, VERSION_MAX, Subject
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from . import entities, lists, versions
 from .sorting import Search, finished

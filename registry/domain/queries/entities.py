@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from registry.domain.model import DEFAULT_CONTEXT, Metadata, Reference, RuleSet, Subject, guid_text
-from registry.domain.rows.layout import VersionRow
+from registry.domain.rows.version_row import VersionRow
 
 from .scope import Config
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View, scan
 
 from .versions import Registered, at
 
@@ -20,7 +20,7 @@ def clashes(view: View) -> Iterator[tuple[Registered, Registered] | None]:
     By context and id. Looks at the id of every version.
     """
     begun, waiting, answering = b"", b"", None
-    for key, _ in layout.scan(view, layout.ID):
+    for key, _ in scan(view, layout.ID):
         prefix = key[: key.index(b"\0") + 1 + 4]
         if prefix != begun:
             begun, waiting, answering = prefix, key, None  # most ids have one row: its version is not read

@@ -10,9 +10,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from registry.domain.model import Subject
-from registry.domain.rows import layout
+from registry.domain.rows import layout, version_row
 from registry.domain.rows.blocks import Counts, Leaps, Skip
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View, scan, scan_back
 
 from . import entities, scope, subject_order, versions
 from .associations import Association, Filter
@@ -54,18 +55,18 @@ def subjects(
 def _leaps(view: View, skip: Skip | None, items: Callable[[Counts], int], *, deleted: bool) -> Leaps | None:
     """Return how to pass blocks; None where their counts do not tell what a list shows of them."""
     # Blocks count soft-deleted versions that a clear has made forgotten.
-    forgotten = deleted and next(layout.scan(view, layout.CLEAR), None) is not None
+    forgotten = deleted and next(scan(view, layout.CLEAR), None) is not None
     return None if skip is None or forgotten else Leaps(skip, items)
 
 
 def _live(view: View, found: Found) -> Generator[None, None, bool | None]:
     """Return true if a version of the subject is not soft-deleted; None if all are forgotten."""
     subject, first = found
-    if not layout.is_deleted(first):
+    if not version_row.is_deleted(first):
         return True
     there = None
-    for _, value in layout.scan_back(view, layout.scope_key(layout.VERSION, subject)):
-        if not layout.is_deleted(value):
+    for _, value in scan_back(view, layout.scope_key(layout.VERSION, subject)):
+        if not version_row.is_deleted(value):
             return True
         if there is None and not versions.cleared(view, subject, VersionRow.unpack(value)):
             there = False
@@ -139,11 +140,11 @@ def _versions(
 ) -> Iterator[Registered | None]:
     prefix = layout.scope_key(layout.VERSION, subject)
     if latest_only:
-        found = layout.scan_back(view, prefix)
+        found = scan_back(view, prefix)
     else:
-        found = layout.scan(view, prefix, None if after is None else prefix + layout.number(after) + b"\0")
+        found = scan(view, prefix, None if after is None else prefix + layout.number(after) + b"\0")
     for key, value in found:
-        if layout.is_deleted(value) and not deleted:
+        if version_row.is_deleted(value) and not deleted:
             yield None
             continue
         row = VersionRow.unpack(value)
@@ -167,7 +168,7 @@ def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None
     start = layout.CONFIG
     if prefix.whole:
         start = layout.context_key(layout.CONFIG, prefix.context) + layout.part_prefix(prefix.name)
-    for key, value in layout.scan(view, start):
+    for key, value in scan(view, start):
         alias = layout.scope_of(key, value)
         target = scope.aliased(view, alias) if prefix.admits(alias) else alias
         yield None if target == alias else (alias.qualified, target)
@@ -238,7 +239,7 @@ def versions_of_id(
     ``after`` is the place behind which to begin.
     """
     prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
-    for key, _ in layout.scan(view, prefix, prefix + after + b"\0" if after else None):
+    for key, _ in scan(view, prefix, prefix + after + b"\0" if after else None):
         found = versions.at(view, layout.version_key_of_id(key, prefix, packed))
         last = found is not None and (yield from _is_last(view, found, schema_id))
         shown = found is not None and last and (deleted or not found.row.deleted)
@@ -254,9 +255,9 @@ def subjects_of_id(view: View, context: str, schema_id: int) -> Iterator[str | N
 def _is_last(view: View, found: Registered, schema_id: int) -> Generator[None, None, bool]:
     """Return true if no version of the subject has the id by a later record."""
     subject, version, row = found
-    for key, value in layout.scan(view, layout.scope_key(layout.VERSION, subject)):
+    for key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
         if layout.unnumber(key[-4:]) != version:
-            other = layout.id_of(value) == schema_id and layout.offset_of(value) > row.offset
+            other = version_row.id_of(value) == schema_id and version_row.offset_of(value) > row.offset
             if other and not versions.cleared(view, subject, VersionRow.unpack(value)):
                 return False
             yield None
@@ -275,7 +276,7 @@ def referrer_ids(
     prefix = layout.referrer_prefix(subject, version)
 
     def using() -> Iterator[tuple[str, int] | None]:
-        for key, _ in layout.scan(view, prefix):
+        for key, _ in scan(view, prefix):
             found = versions.at(view, layout.VERSION + key[len(prefix) :])
             shown = found is not None and (deleted or not found.row.deleted)
             yield (found.subject.context, found.row.schema_id) if found is not None and shown else None

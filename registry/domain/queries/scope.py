@@ -12,7 +12,7 @@ import msgspec
 
 from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from .association_rules import RELEASED, AssociationRules
 

@@ -19,9 +19,11 @@ from registry.domain.errors import INVALID_SCHEMA, NOT_PERMITTED
 from registry.domain.log_format import values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import Entry
-from registry.domain.rows import layout
+from registry.domain.rows import version_row
 from registry.domain.rows.blocks import Block
-from registry.domain.rows.layout import ENCODED, ENCODED_MARK, ENCODED_PROPERTY, VERSION, VersionRow, View
+from registry.domain.rows.layout import ENCODED, VERSION
+from registry.domain.rows.version_row import ENCODED_MARK, ENCODED_PROPERTY, VersionRow
+from registry.domain.rows.view import View
 
 from . import entities
 
@@ -75,11 +77,11 @@ class PlainView:
         return row if row is None or ENCODED_MARK not in row[1] else self._plain(*row)
 
     def revision(self) -> Hashable | None:
-        """See :meth:`.layout.View.revision`."""
+        """See :meth:`.view.View.revision`."""
         return self._view.revision()
 
     def block(self, key: bytes) -> Block | None:
-        """See :meth:`.layout.View.block`."""
+        """See :meth:`.view.View.block`."""
         return self._view.block(key)
 
     def _plain(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
@@ -94,7 +96,7 @@ def plain_view(view: View, cipher: Cipher | None) -> View:
 def plain_row(value: bytes, cipher: Cipher) -> bytes:
     """Return a version row with its sensitive properties in clear; as it is if one cannot be decrypted."""
     row = VersionRow.unpack(value)
-    if not layout.is_encoded(row.metadata, md5_stored=row.md5_stored):
+    if not version_row.is_encoded(row.metadata, md5_stored=row.md5_stored):
         return value
     meta = entities.metadata(row)
     assert meta is not None

@@ -9,7 +9,7 @@ import msgspec
 
 from registry.domain.log_format.records import SNAPSHOT, SNAPSHOT_KEY, Entry
 from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 
 class Marker(msgspec.Struct, frozen=True):

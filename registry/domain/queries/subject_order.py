@@ -16,7 +16,7 @@ from typing import NamedTuple
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import layout
 from registry.domain.rows.blocks import Leaps
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 
 from . import versions
 from .sorting import ordered

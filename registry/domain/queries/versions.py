@@ -12,8 +12,9 @@ from typing import NamedTuple
 import orjson
 
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View, scan, scan_back
 
 from .sorting import Search, finished, first
 
@@ -76,16 +77,16 @@ def walk(
 ) -> Iterator[Registered | None]:
     """Walk the versions that :func:`versions` gives."""
     prefix = layout.scope_key(layout.VERSION, subject)
-    seen = layout.scan_back(view, prefix) if newest_first else layout.scan(view, prefix)
+    seen = scan_back(view, prefix) if newest_first else scan(view, prefix)
     cleared_at: int | None = None
     for key, value in seen:
-        if layout.is_deleted(value):
+        if version_row.is_deleted(value):
             if not deleted:
                 yield None
                 continue
             if cleared_at is None:
                 cleared_at = _cleared_at(view, subject)
-            if cleared_at > layout.offset_of(value):
+            if cleared_at > version_row.offset_of(value):
                 yield None
                 continue
         left_out = leave_out is not None and leave_out(value)
@@ -153,7 +154,7 @@ def subject_at(key: bytes, value: bytes) -> Subject:
 def walk_of_id(view: View, context: str, schema_id: int) -> Iterator[Registered | None]:
     """Walk the versions with this id in a context, the oldest record first."""
     prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
-    for key, _ in layout.scan(view, prefix):
+    for key, _ in scan(view, prefix):
         yield at(view, layout.version_key_of_id(key, prefix, packed))
 
 
@@ -205,7 +206,7 @@ def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
     # Other writers can bind an id to two contents: then the first row's content need not be the subject's.
     prefix = layout.id_prefix(subject.context, schema_id)
     packed, name = layout.part(subject.context), layout.part(subject.name)
-    keys = islice((key for key, _ in layout.scan(view, prefix)), SHARED_ROWS_MAX)
+    keys = islice((key for key, _ in scan(view, prefix)), SHARED_ROWS_MAX)
     own = [key for key in keys if key[len(prefix) + 8 : -4] == name]
     found = (at(view, layout.version_key_of_id(key, prefix, packed)) for key in own)
     return [each for each in found if each is not None]
@@ -230,7 +231,7 @@ def id_max(view: View, context: str) -> int:
 def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
     """Yield the versions of one content in a context, at most :data:`SHARED_ROWS_MAX` rows, by subject."""
     prefix, packed = layout.guid_prefix(context, md5), layout.part(context)
-    for count, (key, _) in enumerate(layout.scan(view, prefix)):
+    for count, (key, _) in enumerate(scan(view, prefix)):
         if count == SHARED_ROWS_MAX:
             return
         found = at(view, layout.VERSION + packed + key[len(prefix) :])
@@ -241,7 +242,7 @@ def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:
 def walk_of_content_in(view: View, subject: Subject, md5: bytes) -> Iterator[Registered | None]:
     """Walk the versions of one content under one subject, ascending, soft-deleted ones included."""
     prefix = layout.guid_prefix(subject.context, md5) + layout.part(subject.name)
-    for key, _ in layout.scan(view, prefix):
+    for key, _ in scan(view, prefix):
         number = layout.unnumber(key[-4:])
         row = get(view, subject, number)
         yield None if row is None else Registered(subject, number, row)
@@ -270,14 +271,14 @@ def contexts(view: View, prefix: str = "", after: str | None = None) -> Iterator
     start = (
         None if after in (None, DEFAULT_CONTEXT) else layout.context_key(layout.CONTEXT, after or "") + b"\0"
     )
-    for key, value in layout.scan(view, beginning, start and max(start, beginning)):
+    for key, value in scan(view, beginning, start and max(start, beginning)):
         name = context_at(key, value)
         yield name if name != DEFAULT_CONTEXT and name.startswith(prefix) else None
 
 
 def contexts_known(view: View) -> list[str]:
     """Return the contexts that the log names, in code-point order, without the default one."""
-    names = (context_at(key, value) for key, value in layout.scan(view, layout.CONTEXT))
+    names = (context_at(key, value) for key, value in scan(view, layout.CONTEXT))
     return sorted(name for name in names if name != DEFAULT_CONTEXT)
 
 

@@ -1,6 +1,6 @@
-"""Rows: the tables of the store, the order of their keys, and the bytes of a version row.
+"""The tables of the store, and the keys of their rows.
 
-Every row is one key and one value in a single ordered key space; a key begins with the letter of its table.
+A row is a key and a value in a single ordered key space; the key begins with the letter of its table.
 
 ====== ==================================== ==================================================
 table  key after the letter                 value
@@ -21,34 +21,23 @@ table  key after the letter                 value
 ``R``  context subject version (referenced) empty; then context subject version of the referrer
 ``S``  resource's name, namespace           empty; then the rest of the key of the association's row
 ``U``  resource's id                        empty; then the rest of the key of the association's row
-``V``  context subject version              version row, below
+``V``  context subject version              version row, see :mod:`.version_row`
 ``X``  context                              the context exists; its full name where the key is cut, else empty
 ====== ==================================== ==================================================
 
-A key names its owner, so no two owners share a row. Text in keys keeps its order and ends with a zero byte; a
-part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at 511 bytes, and
-the full name is then read from the row's value. Ids and versions are packed by :func:`number`, offsets are 8
-bytes, all big-endian.
-
-A version row is a fixed header and the ready body of ``GET /schemas/ids/{id}``, cut into pieces from which
-every other schema entity is spliced without parsing.
+A key names its owner, so no two owners share a row. Text in keys keeps its order and ends with a zero byte. A
+part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at 511 bytes; the
+full name is then read from the row's value. Ids and versions are packed by :func:`number`, offsets in 8 bytes,
+all big-endian.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
-from collections.abc import Hashable, Iterator
-from typing import NamedTuple, Protocol
 
 import orjson
 
 from registry.domain.model import Subject
-
-from .blocks import Block
-
-# A put (key, value) or, with ``None``, a delete of one row.
-Change = tuple[bytes, bytes | None]
 
 PART_MAX = 120
 PART_CUT = 84  # how many bytes of a longer part are kept
@@ -59,55 +48,6 @@ GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N",
 REFERRER, VERSION, CONTEXT, ENCODED = b"R", b"V", b"X", b"E"
 RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
 _UNREADABLE = b"?"
-# The property that marks metadata with encrypted sensitive properties, and its form in records and rows.
-ENCODED_PROPERTY = "__enc__"
-ENCODED_MARK = b'"__enc__":"true"'
-_METADATA = len(b',"metadata":')
-
-
-class View(Protocol):
-    """Read-only access to the rows at one moment."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """Return the value of ``key``."""
-        ...
-
-    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """Return the first row whose key is ``key`` or greater."""
-        ...
-
-    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """Return the last row whose key is less than ``key``."""
-        ...
-
-    def revision(self) -> Hashable | None:
-        """Return a value that changes if a version is put below its subject's top or gets other content.
-
-        While it stays the same, a subject whose version N is unchanged has the same versions below N as
-        before.
-        ``None``: unknown.
-        """
-        ...
-
-    def block(self, key: bytes) -> Block | None:
-        """Return the block of version rows that holds ``key``; ``None`` if versions are not counted."""
-        ...
-
-
-def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the rows whose key begins with ``prefix``, ascending, from ``start`` on."""
-    row = view.seek(prefix if start is None else start)
-    while row is not None and row[0].startswith(prefix):
-        yield row
-        row = view.seek(row[0] + b"\0")
-
-
-def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the rows whose key begins with ``prefix``, descending."""
-    row = view.seek_back(after(prefix))
-    while row is not None and row[0].startswith(prefix):
-        yield row
-        row = view.seek_back(row[0])
 
 
 def after(prefix: bytes) -> bytes:
@@ -317,168 +257,3 @@ def scope_of(key: bytes, value: bytes) -> Subject:
     if key.startswith(MODE):
         return Subject.parse(value.partition(b" ")[2].decode())
     return Subject.parse(orjson.loads(value).get("subject", ""))
-
-
-_HEADER = struct.Struct(">iBqq16s6I")
-# Offset of the ready body in a version row.
-BODY = _HEADER.size
-
-DELETED, OWN_DELETED, _MD5_STORED = 1, 2, 4
-# Packs a version row's header: id, flags, offset, time, MD5, and the ends of the six pieces.
-pack_header = _HEADER.pack
-# Offset of the byte of flags in a version row, after the id.
-_FLAGS = 4
-# Offset of the MD5: after the id, the flags, the offset and the time.
-_CONTENT = 21
-_PLACES = struct.Struct(">4I")  # the first four of the six ends
-_TYPE = len(b',"guid":"00000000-0000-0000-0000-000000000000","schemaType":')
-
-
-def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
-    """Return true if the metadata of a version row is encrypted.
-
-    Confluent's encoder always stores ``md5``; without that, ``__enc__`` is a property that a client sent.
-    """
-    if not md5_stored or ENCODED_MARK not in metadata:
-        return False
-    said = orjson.loads(metadata[_METADATA:])
-    return bool(said.get("sensitive")) and said.get("properties", {}).get(ENCODED_PROPERTY) == "true"
-
-
-def id_of(value: bytes) -> int:
-    """Return the id in a version row without unpacking the rest."""
-    return int.from_bytes(value[:_FLAGS], "big", signed=True)
-
-
-def offset_of(value: bytes) -> int:
-    """Return the offset of the record behind a version row without unpacking the rest."""
-    return int.from_bytes(value[_FLAGS + 1 : _FLAGS + 9], "big")
-
-
-def is_deleted(value: bytes) -> bool:
-    """Return true if readers see the version row as soft-deleted, without unpacking the rest."""
-    return bool(value[_FLAGS] & DELETED)
-
-
-def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
-    """Return the type, as JSON, and the MD5 of a version row without unpacking the rest.
-
-    Return None if the row has references or its record stored an MD5, which may then cover more than the
-    text.
-    """
-    head, kind, schema, references = _PLACES.unpack_from(value, _CONTENT + 16)
-    if value[_FLAGS] & _MD5_STORED or references > schema:
-        return None
-    return value[BODY + head + _TYPE : BODY + kind], value[_CONTENT : _CONTENT + 16]
-
-
-def same_content(one: bytes, other: bytes) -> bool:
-    """Return true if two version rows hold the same schema; ids, offsets and times do not count."""
-    end = BODY + int.from_bytes(one[BODY - 4 : BODY], "big")
-    return one[_CONTENT:end] == other[_CONTENT:end]
-
-
-def state_of(value: bytes) -> int:
-    """Return a 64-bit hash of a version row's content and its record's offset."""
-    end = BODY + int.from_bytes(value[BODY - 4 : BODY], "big")
-    return hash((value[_FLAGS + 1 : _FLAGS + 9], value[_CONTENT:end]))
-
-
-def disturbs(view: View, key: bytes, value: bytes | None, old: bytes | None) -> bool:
-    """Return true if changing a row from ``old`` to ``value`` changes :meth:`View.revision`."""
-    if value is None or not key.startswith(VERSION):
-        return False
-    if old is not None:
-        return not same_content(old, value)
-    following = view.seek(key + b"\0")
-    return following is not None and following[0].startswith(key[:-4])
-
-
-def with_deleted(value: bytes, deleted: bool) -> bytes:
-    """Return a version row with the soft deletion that readers see set or removed."""
-    flags = value[_FLAGS] | DELETED if deleted else value[_FLAGS] & ~DELETED
-    ready, _, _ = value.rpartition(b":")
-    end = b":true}" if deleted else b":false}"
-    return b"".join((ready[:_FLAGS], bytes((flags,)), ready[_FLAGS + 1 :], end))
-
-
-def is_own_deleted(value: bytes) -> bool:
-    """Return true if a version row's own record marks it as soft-deleted."""
-    return bool(value[_FLAGS] & OWN_DELETED)
-
-
-def pack_version(
-    schema_id: int,
-    deleted: bool,
-    own_deleted: bool,
-    offset: int,
-    ts: int,
-    md5: bytes,
-    head: bytes,
-    kind: bytes,
-    schema: bytes,
-    references: bytes,
-    metadata: bytes,
-    rules: bytes,
-    md5_stored: bool,
-) -> bytes:
-    """Return the value of a version row with the fields of :class:`VersionRow`."""
-    a = len(head)
-    b = a + len(kind)
-    c = b + len(schema)
-    d = c + len(references)
-    e = d + len(metadata)
-    f = e + len(rules)
-    flags = deleted * DELETED | own_deleted * OWN_DELETED | md5_stored * _MD5_STORED
-    return b'%b%b%b%b%b%b%b,"ts":%d,"deleted":%b}' % (
-        pack_header(schema_id, flags, offset, ts, md5, a, b, c, d, e, f),
-        head, kind, schema, references, metadata, rules, ts, b"true" if deleted else b"false",
-    )  # fmt: skip
-
-
-class VersionRow(NamedTuple):
-    """A registered version. JSON pieces keep their leading comma and name, so entities are concatenations."""
-
-    schema_id: int
-    # As readers see it: set by the record itself or by a later delete mark.
-    deleted: bool
-    # As the version's own record has it.
-    own_deleted: bool
-    offset: int
-    # Time of the record, in ms since the epoch.
-    ts: int
-    md5: bytes
-    # ``{"subject":…,"version":…``
-    head: bytes
-    # ``,"guid":…,"schemaType":…``
-    kind: bytes
-    # ``,"schema":…``
-    schema: bytes
-    # ``,"references":[…]`` or empty.
-    references: bytes
-    # ``,"metadata":{…}`` or empty.
-    metadata: bytes
-    # ``,"ruleSet":{…}`` or empty.
-    rules: bytes
-    # True if the record stored its ``md5``; a record that repeats it must store it, too.
-    md5_stored: bool = False
-
-    def pack(self) -> bytes:
-        """Return the row's value."""
-        return pack_version(*self)
-
-    @property
-    def tail(self) -> bytes:
-        """``,"ts":…,"deleted":…}``."""
-        return b',"ts":%d,"deleted":%s}' % (self.ts, b"true" if self.deleted else b"false")
-
-    @classmethod
-    def unpack(cls, value: bytes) -> VersionRow:
-        """Return the row whose value is ``value``."""
-        schema_id, flags, offset, ts, md5, *ends = _HEADER.unpack_from(value)
-        a, b, c, d, e, f = (BODY + end for end in ends)
-        return cls(
-            schema_id, bool(flags & DELETED), bool(flags & OWN_DELETED), offset, ts, md5,
-            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
-            bool(flags & _MD5_STORED),
-        )  # fmt: skip

@@ -7,7 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count, islice
 
 from .blocks import Block
-from .layout import VERSION, Change, View, disturbs
+from .layout import VERSION
+from .version_row import disturbs
+from .view import Change, View
 
 _numbers = count()
 

@@ -16,6 +16,7 @@ import msgspec
 
 from registry.domain.log_format.records import BARRIER, BARRIER_KEY, Entry, Record
 from registry.domain.rows import layout
+from registry.domain.rows.view import View
 from registry.log.contract import Claim, Fenced, Log
 
 ASK_S = 5.0
@@ -41,7 +42,7 @@ class Barrier(msgspec.Struct, frozen=True):
 class Rows(Protocol):
     """The committed rows."""
 
-    def view(self) -> AbstractContextManager[layout.View]:
+    def view(self) -> AbstractContextManager[View]:
         """The rows at one moment."""
         ...
 
@@ -57,7 +58,7 @@ _decode = msgspec.json.Decoder(Barrier).decode
 _ROW = layout.cluster_key(BARRIER)
 
 
-def newest_barrier(view: layout.View) -> Barrier | None:
+def newest_barrier(view: View) -> Barrier | None:
     """The newest barrier that was applied; ``None`` too when it holds something else than ours do."""
     row = view.get(_ROW)
     try:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 from registry.domain.decide.ids import reserved_upto
 from registry.domain.model import DEFAULT_CONTEXT
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.log.contract import Unreachable
 
 _ANSWER_S = 10.0

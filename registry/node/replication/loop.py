@@ -10,6 +10,7 @@ from collections.abc import Callable
 import orjson
 
 from registry.domain.rows import layout
+from registry.domain.rows.view import scan
 from registry.log.contract import DamagedLog, ForeignLog, Log, LogError, Unreachable
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
@@ -253,7 +254,7 @@ class Following:
         found, fresh = 0, []
         with self._store.view() as view:
             applied = view.applied()
-            for _, value in layout.scan(view, layout.QUARANTINE):
+            for _, value in scan(view, layout.QUARANTINE):
                 found += 1
                 entry = orjson.loads(value)
                 if entry["offset"] >= self._seen:

@@ -27,8 +27,8 @@ from registry.domain.parsing.schema_queries import Facts
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View
 from registry.log.contract import RECORD_HEADER_BYTES
 from registry.node.replication.dedup import Memory
 from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX

@@ -37,7 +37,7 @@ from registry.domain.parsing.schema_queries import facts
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.log.contract import (
     Fenced,
     ForeignLog,

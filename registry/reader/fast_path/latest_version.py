@@ -14,8 +14,9 @@ from registry.api.request_target import parse
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
 from registry.domain.queries import entities
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View
 
 _PATH_BYTES_MAX = 1024
 _TAIL = ("versions", "latest")
@@ -40,7 +41,7 @@ def latest_version(view: View, path: bytes, query: bytes) -> bytes | None:
     if keys is None or view.get(keys.config) is not None:
         return None
     row = view.seek_back(keys.after)
-    if row is None or not row[0].startswith(keys.versions) or layout.is_deleted(row[1]):
+    if row is None or not row[0].startswith(keys.versions) or version_row.is_deleted(row[1]):
         return None
     return entities.schema_entity(VersionRow.unpack(row[1]))
 

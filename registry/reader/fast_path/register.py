@@ -23,8 +23,9 @@ from registry.domain.errors import RegistryError
 from registry.domain.model import EVERYWHERE, TOP, Subject, identity
 from registry.domain.queries import entities
 from registry.domain.queries.scope import Config
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, View
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
@@ -110,7 +111,7 @@ def repeated_registration(view: View, path: bytes, query: bytes, body: bytes, bo
     if second is not None and second[0].startswith(prefix):
         return None
     value = view.get(keys.versions + version)
-    if value is None or layout.is_deleted(value):
+    if value is None or version_row.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
     return entities.registered(found, layout.unnumber(version)) if found.kind.endswith(kind) else None

@@ -14,8 +14,8 @@ from registry.api.byte_cache import remembered
 from registry.api.request_target import parse
 from registry.domain.errors import RegistryError
 from registry.domain.model import DEFAULT_CONTEXT, Subject
-from registry.domain.rows import layout
-from registry.domain.rows.layout import View
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.view import View
 
 _PATH = b"/schemas/ids/"
 _PATH_BYTES = len(_PATH)
@@ -57,7 +57,7 @@ def schema_by_id(view: View, path: bytes, query: bytes = b"") -> bytes | None:
     if wanted.name and not _is_only_one(view, wanted, key, prefix):
         return None
     value = view.get(_VERSIONS + key[_NAME:])
-    return None if value is None or layout.is_deleted(value) else value[layout.BODY :]
+    return None if value is None or version_row.is_deleted(value) else value[version_row.BODY :]
 
 
 def _is_only_one(view: View, wanted: _Filter, key: bytes, prefix: bytes) -> bool:

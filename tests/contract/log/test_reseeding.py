@@ -13,8 +13,8 @@ from registry.domain import reseed
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
-from registry.domain.rows.layout import Change
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import Change
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.offline import KeptStore

@@ -15,11 +15,11 @@ from registry.domain.log_format.records import Record, clear_subject_key, schema
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
 from registry.domain.queries import lists
-from registry.domain.rows import digest
+from registry.domain.rows import digest, version_row
 from registry.domain.rows import layout as rows
 from registry.domain.rows.blocks import Block, Counts, Skip
-from registry.domain.rows.layout import View, scan
 from registry.domain.rows.memory_views import MovingView, OverlayView
+from registry.domain.rows.view import View, scan
 from registry.store import counts, layout
 from registry.store.create import NewStore, Origin
 from registry.store.lmdb import Store
@@ -90,7 +90,7 @@ def blocks(view: View) -> list[Block]:
 
 def counted_again(view: View, block: Block) -> Counts:
     held = [
-        (key[:-4], rows.is_deleted(value))
+        (key[:-4], version_row.is_deleted(value))
         for key, value in scan(view, rows.VERSION)
         if block.begin <= key < block.end
     ]

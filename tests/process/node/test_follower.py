@@ -11,8 +11,8 @@ import pytest
 
 from registry.domain.fold.fold import FOLD_VERSION, apply
 from registry.domain.log_format.records import Entry
-from registry.domain.rows.layout import scan
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import scan
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.replication.follower import Follower
 from registry.store.layout import StoreError

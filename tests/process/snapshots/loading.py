@@ -7,8 +7,8 @@ from pathlib import Path
 
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
-from registry.domain.rows.layout import scan
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import scan
 from registry.store.lmdb import Store
 from registry.store.open import Load, open_store
 from snapshots.format.location import Location

@@ -15,8 +15,8 @@ from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject, metadata
 from registry.domain.queries import entities, versions
 from registry.domain.queries.sensitive_metadata import PlainView, recorded
-from registry.domain.rows.layout import scan
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import scan
 from registry.encoder.keyset import Keyset
 from registry.encoder.keyset_storage import KeysetFile
 from snapshots.format.location import Location

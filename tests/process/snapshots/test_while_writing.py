@@ -19,8 +19,8 @@ from deploy.local.broker import Broker
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
-from registry.domain.rows.layout import VersionRow
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.connection import Security

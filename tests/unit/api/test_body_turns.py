@@ -7,8 +7,8 @@ import time
 from contextlib import nullcontext
 
 from registry.api.worker_queries import WorkerQueries
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import View
 from registry.workers.pool import Pool
 
 HOPS = 10

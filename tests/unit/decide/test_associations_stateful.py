@@ -28,6 +28,7 @@ from registry.domain.queries import associations, versions
 from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows import layout
+from registry.domain.rows.view import scan
 from tests.unit.small_registry import SmallRegistry, record
 
 NAMES, IDS, TYPES = ("n", "m"), ("r1", "r2"), ("key", "value")
@@ -263,8 +264,7 @@ class Associations(RuleBasedStateMachine):
             assert len({other.strong for other in siblings}) == 1 or not self.release.one_lifecycle
             assert len({other.association_type for other in siblings}) == len(siblings)
         indexed = [
-            list(layout.scan(self.registry.view, table))
-            for table in (layout.RESOURCE_NAME, layout.RESOURCE_ID)
+            list(scan(self.registry.view, table)) for table in (layout.RESOURCE_NAME, layout.RESOURCE_ID)
         ]
         assert [len(each) for each in indexed] == [len(found)] * 2
 

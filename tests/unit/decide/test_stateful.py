@@ -26,7 +26,9 @@ from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
 from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.queries.versions import subject_at
-from registry.domain.rows.layout import VERSION, VersionRow, scan
+from registry.domain.rows.layout import VERSION
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import scan
 from tests.unit.small_registry import SmallRegistry, record
 
 SUBJECTS = ("a", "b", ":.ctx:a")

@@ -12,8 +12,8 @@ from registry.domain.log_format import values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import Record, schema_key
 from registry.domain.model import Metadata, Reference, Subject
-from registry.domain.rows.layout import Change
 from registry.domain.rows.memory_views import DictView, OverlayView
+from registry.domain.rows.view import Change
 from tests.unit.random_logs import logs, rows_of
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -11,9 +11,10 @@ from registry.domain.log_format.records import Record
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import TOP, Metadata, Reference, RuleSet, Subject
 from registry.domain.queries.versions import cleared
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow
+from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import scan
 
 A = Subject.parse("a")
 IN_C = Subject.parse(":.c:a")
@@ -178,7 +179,7 @@ def test_an_id_of_two_contents_stays_with_both() -> None:
 def test_an_association_is_as_old_as_its_last_record() -> None:
     key = records.association_key(records.AssociationKey(IN_C, "n", "ns", "topic", "value"))
     view = fold((key, b"{}"), (key, b'{"guid":"g","lifecycle":"STRONG","frozen":true}'))
-    value = next(layout.scan(view, layout.ASSOCIATION))[1]
+    value = next(scan(view, layout.ASSOCIATION))[1]
     assert orjson.loads(value) == {
         "guid": "g", "tenant": "default", "resourceName": "n", "resourceNamespace": "ns",
         "resourceType": "topic", "associationType": "value", "subject": ":.c:a",
@@ -191,9 +192,9 @@ def test_an_association_is_found_by_its_resource_as_its_last_record_says() -> No
     log = [(key, b'{"resourceId":"r"}'), (key, b'{"resourceId":"s","createTs":7}')]
     row_key = layout.association_key(IN_C, key)
     for view, resource_id in ((fold(*log[:1]), "r"), (fold(*log), "s")):
-        named = layout.scan(view, layout.resource_name_prefix("n", "ns"))
+        named = scan(view, layout.resource_name_prefix("n", "ns"))
         assert [layout.association_of(each) for each, _ in named] == [row_key]
-        listed = list(layout.scan(view, layout.RESOURCE_ID))
+        listed = list(scan(view, layout.RESOURCE_ID))
         assert [each.startswith(layout.resource_id_prefix(resource_id)) for each, _ in listed] == [True]
         assert layout.association_of(listed[0][0]) == row_key
     assert tables(fold(*log, (key, b"{"))) == "Q"
@@ -280,7 +281,7 @@ def test_a_version_row_holds_the_ready_body_and_its_pieces() -> None:
     )
     view = fold((records.schema_key(subject, 3), value))
     packed = view.get(layout.version_key(subject, 3)) or b""
-    body = orjson.loads(packed[layout.BODY :])
+    body = orjson.loads(packed[version_row.BODY :])
     assert body == {
         "subject": ':.c:a"\U0001f600', "version": 3, "guid": body["guid"], "schemaType": "AVRO",
         "schema": '"int"',
@@ -289,7 +290,7 @@ def test_a_version_row_holds_the_ready_body_and_its_pieces() -> None:
     }  # fmt: skip
     found = VersionRow.unpack(packed)
     assert found.pack() == packed
-    assert b"".join((*found[6:12], found.tail)) == packed[layout.BODY :]
+    assert b"".join((*found[6:12], found.tail)) == packed[version_row.BODY :]
     assert view.get(layout.guid_key(subject, 3, found.md5)) == layout.number(7)
     assert view.get(layout.id_key(subject, 3, 7, 0)) == b""
     assert view.get(layout.referrer_key(Subject(".d", "x"), 2, subject, 3)) == b""
@@ -353,7 +354,7 @@ def test_config_mode_and_context_rows_hold_what_was_said_last() -> None:
     assert view.get(layout.scope_key(layout.CONFIG, A)) == b'{"subject":"a","compatibilityLevel":"FULL"}'
     assert view.get(layout.scope_key(layout.MODE, TOP)) == b"IMPORT"
     assert layout.mode_of(view.get(layout.scope_key(layout.MODE, long)) or b"") == "READONLY"
-    assert [layout.scope_of(*each) for each in layout.scan(view, layout.MODE)] == [TOP, long]
+    assert [layout.scope_of(*each) for each in scan(view, layout.MODE)] == [TOP, long]
     assert view.get(layout.context_key(layout.CONTEXT, ".c")) == b""
     assert view.get(layout.context_key(layout.CONTEXT, "." + "c" * 200)) == b"." + b"c" * 200
     assert view.get(layout.context_key(layout.RESERVATION, ".c")) == layout.number(40)

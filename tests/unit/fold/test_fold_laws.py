@@ -19,8 +19,8 @@ from registry.domain.log_format.records import (
 )
 from registry.domain.rows import digest, layout
 from registry.domain.rows.blocks import Block
-from registry.domain.rows.layout import VersionRow
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
 from tests.unit.random_logs import by_owner, covering, fold, logs, meaning, rows_of
 
 seeds = st.integers(0, 2**32)

@@ -17,6 +17,7 @@ from registry.domain.model import TOP, Reference, Subject
 from registry.domain.queries.by_subject import version_numbers
 from registry.domain.queries.scope import stored_config
 from registry.domain.rows import layout
+from registry.domain.rows.view import scan
 from tests.unit.small_registry import SmallRegistry
 
 CUSTOMER: Any = {
@@ -99,7 +100,7 @@ def numbers(small: SmallRegistry, subject: str, *, deleted: bool) -> list[int]:
 
 
 def test_nothing_of_karapace_s_is_quarantined(small: SmallRegistry) -> None:
-    assert not list(layout.scan(small.view, layout.QUARANTINE))
+    assert not list(scan(small.view, layout.QUARANTINE))
 
 
 def test_what_karapace_deleted_is_deleted(small: SmallRegistry) -> None:

@@ -17,6 +17,7 @@ from registry.domain.model import TOP, Subject
 from registry.domain.queries import versions
 from registry.domain.rows import layout
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import scan
 from tests.unit.random_logs import fold, logs
 
 A, B = Subject(".", "a"), Subject(".", "b")
@@ -52,7 +53,7 @@ def test_a_reseeded_log_gives_the_same_rows(log: list[Record]) -> None:
     new = reseeded(old)
     assert list(reseed.differences(old, new)) == []
     for table, same in (layout.QUARANTINE, 0), (layout.FOREIGN, 0), (layout.CLUSTER, 0):
-        assert len(list(layout.scan(new, table))) == same
+        assert len(list(scan(new, table))) == same
 
 
 @given(logs)
@@ -81,7 +82,7 @@ def test_no_prefix_forgets_a_reservation(log: list[Record], data: st.DataObject)
     old = fold(log)
     every = list(reseed.entries(old))
     new = fold(log_of(every[: data.draw(st.integers(0, len(every)))]))
-    for key, _ in layout.scan(new, layout.ID):
+    for key, _ in scan(new, layout.ID):
         context = "." if key.startswith(layout.context_key(layout.ID, ".")) else ".c"
         assert new.get(layout.context_key(layout.RESERVATION, context)) == old.get(
             layout.context_key(layout.RESERVATION, context)

@@ -28,8 +28,8 @@ from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.blocks import Block
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 from registry.workers.messages import WorkRequest

@@ -10,7 +10,7 @@ from registry.domain.log_format.records import schema_key
 from registry.domain.model import Metadata, Reference, Rule, RuleSet, Subject
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import Config
-from registry.domain.rows.layout import VersionRow
+from registry.domain.rows.version_row import VersionRow
 from tests.unit.small_registry import STRING, SmallRegistry
 
 GUID = '"guid":"095d71cf-1255-6b9d-5e33-0ad575b3df5d"'

@@ -24,8 +24,8 @@ from registry.domain.queries.associations import Filter
 from registry.domain.queries.id_conflicts import clashes
 from registry.domain.queries.sorting import ordered
 from registry.domain.queries.subject_order import Prefix
-from registry.domain.rows.layout import View
 from registry.domain.rows.memory_views import DictView, MovingView
+from registry.domain.rows.view import View
 
 LONG_CONTEXT = "." + "c" * 130
 CONTEXTS = [".", ".a", ".a-b", ".a.b", ".a-", ".ab", ".a~", ".b", ".\u00e9", LONG_CONTEXT]

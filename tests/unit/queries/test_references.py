@@ -9,7 +9,7 @@ from registry.domain.log_format.values import schema_value
 from registry.domain.model import Reference, Subject
 from registry.domain.parsing import references
 from registry.domain.queries import lists
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
 from tests.unit.small_registry import SmallRegistry, record, reference
 

@@ -32,8 +32,9 @@ from registry.domain.model import Metadata, Reference, Subject, identity, metada
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView, has_encoded, plain_row, recorded
-from registry.domain.rows import layout
+from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import scan
 from registry.encoder.keyset import Keyset
 from registry.node.replication.dedup import Memory
 from registry.node.write.batch import Decider, Planned
@@ -80,9 +81,9 @@ class Registry:
     def shown(self, cipher: Cipher | None = None) -> Iterator[Metadata | None]:
         """The metadata of all versions, as whoever has the keys sees it."""
         view = PlainView(self.rows, cipher or self.cipher or Keyset.new())
-        for key, value in layout.scan(view, layout.VERSION):
+        for key, value in scan(view, layout.VERSION):
             assert key
-            yield entities.metadata(layout.VersionRow.unpack(value))
+            yield entities.metadata(version_row.VersionRow.unpack(value))
 
     def said(self) -> bytes:
         """All bytes of log, record headers and rows."""
@@ -241,8 +242,8 @@ def test_what_others_wrote_under_the_reserved_name_stays_readable() -> None:
     view = DictView()
     view.commit(apply(view, Record(0, 1, schema_key(Subject.parse("s"), 1), value)))
     assert not has_encoded(view)
-    row = next(layout.scan(PlainView(view, Keyset.new()), layout.VERSION))[1]
-    assert entities.metadata(layout.VersionRow.unpack(row)) == meta
+    row = next(scan(PlainView(view, Keyset.new()), layout.VERSION))[1]
+    assert entities.metadata(version_row.VersionRow.unpack(row)) == meta
 
 
 def test_it_is_known_as_long_as_a_version_is_encrypted() -> None:

@@ -13,7 +13,7 @@ from registry.domain.model import Reference, Rule, RuleSet, Subject
 from registry.domain.queries import by_subject, lists, versions
 from registry.domain.queries.sorting import finished
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.layout import View
+from registry.domain.rows.view import View
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record
 
 S = Subject.parse("s")

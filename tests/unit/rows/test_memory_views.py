@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from registry.domain.rows.layout import Change, View, scan, scan_back
 from registry.domain.rows.memory_views import DictView, OverlayView
+from registry.domain.rows.view import Change, View, scan, scan_back
 
 keys = st.binary(min_size=1, max_size=2).map(lambda raw: bytes(each % 4 for each in raw))
 changes = st.lists(st.tuples(keys, st.none() | st.binary(max_size=1)), max_size=12)

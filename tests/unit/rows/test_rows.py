@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.model import Subject
-from registry.domain.rows import layout
-from registry.domain.rows.layout import VersionRow, number, part, unnumber, unpart
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.layout import number, part, unnumber, unpart
 from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import scan, scan_back
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.text("\0\1\2a\U0010ffff", max_size=80)
 integers = st.integers(-(2**31), 2**31 - 1)
@@ -58,8 +60,8 @@ def test_numbers_sort_like_integers(one: int, other: int) -> None:
 def test_after_a_prefix_comes_what_does_not_begin_with_it(prefix: bytes) -> None:
     assert prefix + b"\xff" * 9 < layout.after(prefix)
     view = DictView([(prefix, b""), (prefix + b"\xff\xff", b""), (layout.after(prefix), b"")])
-    assert [key for key, _ in layout.scan_back(view, prefix)] == [prefix + b"\xff\xff", prefix]
-    assert [key for key, _ in layout.scan(view, prefix)] == [prefix, prefix + b"\xff\xff"]
+    assert [key for key, _ in scan_back(view, prefix)] == [prefix + b"\xff\xff", prefix]
+    assert [key for key, _ in scan(view, prefix)] == [prefix, prefix + b"\xff\xff"]
 
 
 @given(
@@ -118,7 +120,10 @@ pieces = st.binary(max_size=9)
 def test_a_version_row_is_packed_and_unpacked(row: VersionRow) -> None:
     packed = row.pack()
     assert VersionRow.unpack(packed) == row
-    assert (layout.is_deleted(packed), layout.is_own_deleted(packed)) == (row.deleted, row.own_deleted)
-    assert packed[layout.BODY :] == b"".join(row[6:12]) + row.tail
+    assert (version_row.is_deleted(packed), version_row.is_own_deleted(packed)) == (
+        row.deleted,
+        row.own_deleted,
+    )
+    assert packed[version_row.BODY :] == b"".join(row[6:12]) + row.tail
     for deleted in (True, False):
-        assert layout.with_deleted(packed, deleted) == row._replace(deleted=deleted).pack()
+        assert version_row.with_deleted(packed, deleted) == row._replace(deleted=deleted).pack()
