@@ -25,10 +25,10 @@ table  key after the letter                 value
 ``X``  context                              the context exists; its full name where the key is cut, else empty
 ====== ==================================== ==================================================
 
-A key names its owner, so no two owners share a row. Text in keys keeps its order and ends with a zero byte. A
-part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at 511 bytes; the
-full name is then read from the row's value. Ids and versions are packed by :func:`number`, offsets in 8 bytes,
-all big-endian.
+A key names its owner, so no two owners share a row. Text in keys keeps its order and ends with a zero byte.
+A part longer than :data:`PART_MAX` bytes is cut and carries a hash, because LMDB's keys end at 511 bytes; the
+full name is then read from the row's value. Ids and versions are packed by :func:`number`, offsets in 8
+bytes, all big-endian.
 """
 
 from __future__ import annotations

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from registry.domain.schemas.trampoline import Walk
 
-from .found import Found
+from .found import Found, NodeComparison
 from .model import Array, Node
 from .objects import unevaluated
 from .scalars import limit
 
-if TYPE_CHECKING:
-    from .compatibility import Comparison
 
-
-def compare(comparison: Comparison, old: Array, new: Array, found: Found) -> Walk[None]:
+def compare(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
     """In Confluent's order."""
     if old.all_items is not None or new.all_items is not None:
         found.include((yield comparison.compare(old.all_items, new.all_items)), "items")
@@ -32,7 +27,7 @@ def compare(comparison: Comparison, old: Array, new: Array, found: Found) -> Wal
     limit(found, old.min_contains, new.min_contains, "MIN_CONTAINS", "minContains")
 
 
-def _first_items(comparison: Comparison, old: Array, new: Array, found: Found) -> Walk[None]:
+def _first_items(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
     both = min(len(old.items), len(new.items))
     for index in range(both):
         found.include((yield comparison.compare(old.items[index], new.items[index])), f"items/{index}")
@@ -42,7 +37,7 @@ def _first_items(comparison: Comparison, old: Array, new: Array, found: Found) -
         yield _added(comparison, old, after, f"items/{index}", found)
 
 
-def _removed(comparison: Comparison, before: Node, new: Array, path: str, found: Found) -> Walk[None]:
+def _removed(comparison: NodeComparison, before: Node, new: Array, path: str, found: Found) -> Walk[None]:
     covering = _covering(new)
     if _is_open(new):
         found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
@@ -55,7 +50,7 @@ def _removed(comparison: Comparison, before: Node, new: Array, path: str, found:
         found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: Comparison, old: Array, after: Node, path: str, found: Found) -> Walk[None]:
+def _added(comparison: NodeComparison, old: Array, after: Node, path: str, found: Found) -> Walk[None]:
     covering = _covering(old)
     if _is_open(old):
         kind = "ITEM_WITH_EMPTY_SCHEMA" if after.kind == "empty" else "ITEM"
@@ -83,7 +78,7 @@ def _covering(node: Array) -> Node | None:
     return None if rest is None or rest.kind in ("empty", "false") else rest
 
 
-def _additional(comparison: Comparison, old: Array, new: Array, found: Found) -> Walk[None]:
+def _additional(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
     path = "additionalItems"
     if old.permits_additional != new.permits_additional:
         found.add("ADDITIONAL_ITEMS_ADDED" if new.permits_additional else "ADDITIONAL_ITEMS_REMOVED", path)

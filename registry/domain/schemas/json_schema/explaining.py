@@ -6,13 +6,13 @@ from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.excerpts import Lines, Spot, excerpt
-from registry.domain.schemas.fixes import told as told_fix
+from registry.domain.schemas.fixes import told as fix_text
 from registry.domain.schemas.json_scanner import Json
 
 from .changes import difference
 from .compatibility import compare
 from .fixes import FIXES
-from .found import Told
+from .found import LocatedChange
 from .model import MISSING, Node
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf", "type", "$ref")
@@ -34,7 +34,7 @@ _HOLDERS: Final = {
 }
 # What later drafts say by another keyword.
 _INSTEAD: Final = {"additionalItems": ("items",), "minContains": ("contains",)}
-_BOTH_SCHEMAS: Final = Told("TYPE_CHANGED", "#/", False, ())
+_BOTH_SCHEMAS: Final = LocatedChange("TYPE_CHANGED", "#/", False, ())
 
 
 class Side(NamedTuple):
@@ -55,25 +55,25 @@ def changes(
 ) -> list[Change]:
     """Return all changes. Raises :class:`~.contract.Exhausted`."""
     found = compare(writer.node, reader.node, budget, policy)
-    everything = found.told(budget)
+    everything = found.located(budget)
     if not found.compatible and all(each.harmless for each in everything):
         everything.append(_BOTH_SCHEMAS)
     show = _Shown(writer, reader, lines=lines)
     return [_change(each, reader_is, show) for each in everything]
 
 
-def _change(told: Told, reader_is: Literal["new", "old"], show: _Shown) -> Change:
-    written, read = show.part(told, 0), show.part(told, 1)
+def _change(change: LocatedChange, reader_is: Literal["new", "old"], show: _Shown) -> Change:
+    written, read = show.part(change, 0), show.part(change, 1)
     old, new = (written, read) if reader_is == "new" else (read, written)
-    if told.harmless:
-        return Change(told.change, told.path, True, "", old, new, "")
-    message = difference(told.change, told.path, reader_is).text
-    fix = told_fix(FIXES, told.change, reader_is, _name(told), old, new)
-    return Change(told.change, told.path, False, message, old, new, fix)
+    if change.harmless:
+        return Change(change.change, change.path, True, "", old, new, "")
+    message = difference(change.change, change.path, reader_is).text
+    fix = fix_text(FIXES, change.change, reader_is, _name(change), old, new)
+    return Change(change.change, change.path, False, message, old, new, fix)
 
 
-def _name(told: Told) -> str:
-    for _, path in told.pairs:
+def _name(change: LocatedChange) -> str:
+    for _, path in change.pairs:
         head, _, rest = path.partition("/")
         if head:
             return rest or head
@@ -85,23 +85,23 @@ class _Shown:
         self._sides = writer, reader
         self._lines = [Lines(each.value) if lines else None for each in self._sides]
 
-    def part(self, told: Told, side: Literal[0, 1]) -> Part | None:
+    def part(self, change: LocatedChange, side: Literal[0, 1]) -> Part | None:
         """What the change is about in the writer's (0) or the reader's (1) schema."""
-        spot = _spot(told, side) if told.pairs else Spot(self._sides[side].value)
+        spot = _spot(change, side) if change.pairs else Spot(self._sides[side].value)
         if spot is None:
             return None
         lines = self._lines[side]
         return Part(excerpt(spot.value)) if lines is None else lines.part(spot)
 
 
-def _spot(told: Told, side: Literal[0, 1]) -> Spot | None:
+def _spot(change: LocatedChange, side: Literal[0, 1]) -> Spot | None:
     """``true`` and ``false`` are found through the schema that they stand in."""
     alone: Spot | None = None
-    for pair, path in told.pairs:
+    for pair, path in change.pairs:
         node = pair[side]
         raw = MISSING if node is None else node.raw
         if type(raw) is dict:
-            return _within(raw, path, told.change) or alone
+            return _within(raw, path, change.change) or alone
         if raw is not MISSING and not path:
             alone = Spot(raw)
     return alone

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from registry.domain.schemas.contract import Budget
+from registry.domain.schemas.trampoline import Walk
 
 from .changes import HARMLESS
 from .model import Node
 
-# Told at most: schemas that share parts can differ in exponentially many places.
+# LocatedChange at most: schemas that share parts can differ in exponentially many places.
 MAX_CHANGES: Final = 1000
 
-# Of all paths told together.
+# Of all paths located together.
 MAX_CHARACTERS: Final = 1_000_000
 
 Pair = tuple[Node | None, Node | None]
 
 
-class Told(NamedTuple):
+class LocatedChange(NamedTuple):
     """One change, and the pair it was found between."""
 
     change: str
@@ -70,18 +71,18 @@ class Found:
 
     def changes(self, budget: Budget, *, harmless: bool = True) -> list[tuple[str, str]]:
         """Changes and their paths from the top, such as ``#/properties/a``; not necessarily all."""
-        return [(each.change, each.path) for each in self.told(budget, harmless=harmless)]
+        return [(each.change, each.path) for each in self.located(budget, harmless=harmless)]
 
-    def told(self, budget: Budget, *, harmless: bool = True) -> list[Told]:
+    def located(self, budget: Budget, *, harmless: bool = True) -> list[LocatedChange]:
         """Return the same, each with where it was found."""
-        told: list[Told] = []
+        located: list[LocatedChange] = []
         characters = 0
         # Places are linked from below, so that a path is only written out where something is told of it.
-        stack: list[tuple[Iterator[tuple[str, str | Found]], _Place]] = [
-            (iter(self.parts), _Place(None, "", self.pair))
+        stack: list[tuple[Iterator[tuple[str, str | Found]], _PairPath]] = [
+            (iter(self.parts), _PairPath(None, "", self.pair))
         ]
-        while stack and len(told) < MAX_CHANGES and characters < MAX_CHARACTERS:
-            parts, place = stack[-1]
+        while stack and len(located) < MAX_CHANGES and characters < MAX_CHARACTERS:
+            parts, above = stack[-1]
             part = next(parts, None)
             if part is None:
                 stack.pop()
@@ -90,24 +91,37 @@ class Found:
             path, change = part
             if isinstance(change, Found):
                 if harmless or not change.compatible:
-                    stack.append((iter(change.parts), _Place(place, path, change.pair)))
+                    stack.append((iter(change.parts), _PairPath(above, path, change.pair)))
             elif harmless or change not in self._harmless:
-                steps = place.path(path)
-                told.append(Told(change, steps, change in self._harmless, place.pairs(path)))
+                steps = above.path(path)
+                located.append(LocatedChange(change, steps, change in self._harmless, above.pairs(path)))
                 characters += len(steps)
-        return told
+        return located
+
+
+class NodeComparison(Protocol):
+    """The comparison of two schemas, as the comparisons of objects and arrays use it for their parts."""
+
+    @property
+    def budget(self) -> Budget:
+        """The work that the comparison may still do."""
+        ...
+
+    def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
+        """Return the changes from ``old`` to ``new``; either may be absent."""
+        ...
 
 
 # How far up a part is sought that a branch or a truth value does not show by itself.
 _PAIRS_MAX: Final = 4
 
 
-class _Place:
+class _PairPath:
     """A pair that is being told of: where it was met, and below what path."""
 
     __slots__ = ("above", "pair", "step")
 
-    def __init__(self, above: _Place | None, step: str, pair: Pair) -> None:
+    def __init__(self, above: _PairPath | None, step: str, pair: Pair) -> None:
         self.above = above
         self.step = step
         self.pair = pair
@@ -115,18 +129,18 @@ class _Place:
     def path(self, last: str) -> str:
         """Return the path of what lies at ``last`` below here."""
         steps = [last] if last else []
-        place: _Place | None = self
-        while place is not None:
-            if place.step:
-                steps.append(place.step)
-            place = place.above
+        current: _PairPath | None = self
+        while current is not None:
+            if current.step:
+                steps.append(current.step)
+            current = current.above
         return "#/" + "/".join(reversed(steps))
 
     def pairs(self, last: str) -> tuple[tuple[Pair, str], ...]:
-        """As in :class:`Told`."""
+        """As in :class:`LocatedChange`."""
         found: list[tuple[Pair, str]] = []
-        place: _Place | None = self
-        while place is not None and len(found) < _PAIRS_MAX:
-            found.append((place.pair, last))
-            last, place = place.step, place.above
+        current: _PairPath | None = self
+        while current is not None and len(found) < _PAIRS_MAX:
+            found.append((current.pair, last))
+            last, current = current.step, current.above
         return tuple(found)

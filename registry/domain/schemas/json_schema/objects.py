@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from registry.domain.schemas.trampoline import Walk
 
-from .found import Found
+from .found import Found, NodeComparison
 from .model import MISSING, Node, Object
 from .patterns import is_found
 from .scalars import limit
 
-if TYPE_CHECKING:
-    from .compatibility import Comparison
 
-
-def compare(comparison: Comparison, old: Object, new: Object, found: Found) -> Walk[None]:
+def compare(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
     """In Confluent's order; properties in the order of the old schema, then those that are new."""
     comparison.budget.spend(len(old.properties) + len(new.properties))
     _required(old, new, found)
@@ -43,7 +38,7 @@ def _required(old: Object, new: Object, found: Found) -> None:
             found.add(change, f"required/{name}")
 
 
-def _property(comparison: Comparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
+def _property(comparison: NodeComparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
     before, after, path = old.properties.get(name), new.properties.get(name), f"properties/{name}"
     if before is None:
         yield _added(comparison, old, new, name, found)
@@ -53,7 +48,7 @@ def _property(comparison: Comparison, old: Object, new: Object, name: str, found
         found.include((yield comparison.compare(before, after)), path)
 
 
-def _removed(comparison: Comparison, before: Node, new: Object, name: str, found: Found) -> Walk[None]:
+def _removed(comparison: NodeComparison, before: Node, new: Object, name: str, found: Found) -> Walk[None]:
     path = f"properties/{name}"
     if _is_open(new):
         found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
@@ -68,7 +63,7 @@ def _removed(comparison: Comparison, before: Node, new: Object, name: str, found
         found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: Comparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
+def _added(comparison: NodeComparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
     path, after = f"properties/{name}", new.properties[name]
     kind = _addition(new, name)
     if _is_open(old):
@@ -100,7 +95,7 @@ def _is_open(node: Object) -> bool:
     )
 
 
-def _covering(comparison: Comparison, node: Object, name: str) -> Node | None:
+def _covering(comparison: NodeComparison, node: Object, name: str) -> Node | None:
     """What holds for a property that is not listed; ``None`` where nothing does, as in a closed object."""
     comparison.budget.spend(5 * len(node.patterns))  # they may have to be read first
     for pattern, schema in node.patterns.items():
@@ -131,7 +126,7 @@ def _dependent_names(old: Object, new: Object, found: Found) -> None:
             found.add("DEPENDENCY_ARRAY_CHANGED", path)
 
 
-def _dependent_schemas(comparison: Comparison, old: Object, new: Object, found: Found) -> Walk[None]:
+def _dependent_schemas(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
     for name in {**old.dependent_schemas, **new.dependent_schemas}:
         before, after = old.dependent_schemas.get(name), new.dependent_schemas.get(name)
         path = f"dependencies/{name}"
@@ -143,7 +138,7 @@ def _dependent_schemas(comparison: Comparison, old: Object, new: Object, found: 
             found.include((yield comparison.compare(before, after)), path)
 
 
-def _additional(comparison: Comparison, old: Object, new: Object, found: Found) -> Walk[None]:
+def _additional(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
     path = "additionalProperties"
     if old.permits_additional != new.permits_additional:
         change = "ADDITIONAL_PROPERTIES_ADDED" if new.permits_additional else "ADDITIONAL_PROPERTIES_REMOVED"
@@ -157,7 +152,7 @@ def _additional(comparison: Comparison, old: Object, new: Object, found: Found) 
 
 
 def unevaluated(
-    comparison: Comparison, old: Node | None, new: Node | None, name: str, path: str, found: Found
+    comparison: NodeComparison, old: Node | None, new: Node | None, name: str, path: str, found: Found
 ) -> Walk[None]:
     """``unevaluatedProperties`` and ``unevaluatedItems``: by what is permitted, else by the schemas.
 

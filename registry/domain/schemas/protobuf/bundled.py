@@ -41,7 +41,7 @@ from google.type import (
 from .from_descriptor import file_of
 from .meta import DECIMAL, META, VARIANT
 from .model import File
-from .names import Declared, Extension, Names
+from .names import Names
 from .parser import parse
 from .to_descriptor import bare_descriptor
 
@@ -94,12 +94,9 @@ FILES: Final[dict[str, File]] = {path: file_of(proto) for path, proto in _GOOGLE
     path: parse(text) for path, text in _TEXTS.items()
 }
 
-_NAMES: Final = Names(parse(""), FILES.items(), bundled=False)
+NAMES: Final = Names(parse(""), FILES.items())
 
 # The same as descriptors, each after those that it imports.
 PROTOS: Final[dict[str, descriptor_pb2.FileDescriptorProto]] = _GOOGLE | {
-    path: bare_descriptor(FILES[path], _NAMES, path) for path in _TEXTS
+    path: bare_descriptor(FILES[path], NAMES, path) for path in _TEXTS
 }
-
-TYPES: Final[dict[str, Declared]] = _NAMES.types
-EXTENSIONS: Final[dict[str, Extension]] = _NAMES.extensions

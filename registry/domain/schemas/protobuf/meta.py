@@ -83,7 +83,7 @@ _VALUE_FIRST: Final = frozenset({"precision", "scale"})
 def _meta_class() -> type[AnyMessage]:
     messages = parse(META)._replace(imports=(), extends=())
     pool = DescriptorPool()
-    proto = bare_descriptor(messages, Names(messages, bundled=False), "meta.proto")
+    proto = bare_descriptor(messages, Names(messages), "meta.proto")
     pool.AddSerializedFile(proto.SerializeToString())
     return GetMessageClass(pool.FindMessageTypeByName("confluent.Meta"))
 

@@ -6,7 +6,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from .model import SCALARS, EnumType, Extend, Field, File, MapType, Message
@@ -40,15 +40,18 @@ class Names:
     """All that a schema can name."""
 
     def __init__(
-        self, own: File, dependencies: Iterable[tuple[str, File]] = (), *, bundled: bool = True
+        self,
+        own: File,
+        dependencies: Iterable[tuple[str, File]] = (),
+        bundled: Callable[[], Names] | None = None,
     ) -> None:
-        """``dependencies`` come with their import paths; ``bundled``: what is bundled is seen too.
+        """``dependencies`` come with their import paths; ``bundled`` returns the names of bundled imports.
 
-        Of several declarations with one name, the schema's own counts, then that of the last dependency.
+        If several declarations have the same name, the schema's own counts, then that of the last dependency.
         """
         self.types: dict[str, Declared] = {}
         self.extensions: dict[str, Extension] = {}
-        self._bundled = _BUNDLED_PACKAGES if bundled else ()
+        self._bundled = bundled
         for path, file in dependencies:
             self._add(path, file)
         self._add("", own)
@@ -69,18 +72,14 @@ class Names:
     def extension_called(self, full_name: str) -> Extension | None:
         """Return the extension of this name."""
         found = self.extensions.get(full_name)
-        if found is None and full_name.startswith(self._bundled):
-            from .bundled import EXTENSIONS  # noqa: PLC0415 (protobuf is loaded when its types are asked for)
-
-            found = EXTENSIONS.get(full_name)
+        if found is None and self._bundled and full_name.startswith(_BUNDLED_PACKAGES):
+            found = self._bundled().extensions.get(full_name)
         return found
 
     def _type(self, full_name: str) -> Declared | None:
         found = self.types.get(full_name)
-        if found is None and full_name.startswith(self._bundled):
-            from .bundled import TYPES  # noqa: PLC0415 (as above)
-
-            found = TYPES.get(full_name)
+        if found is None and self._bundled and full_name.startswith(_BUNDLED_PACKAGES):
+            found = self._bundled().types.get(full_name)
         return found
 
 

@@ -10,7 +10,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from registry.domain.schemas.contract import InvalidSchema
 
-from .bundled import PROTOS
+from .bundled import NAMES, PROTOS
 from .model import File
 from .names import Names
 from .to_descriptor import descriptor
@@ -43,7 +43,7 @@ class Pools:
 
     def _pool(self) -> DescriptorPool:
         pool = DescriptorPool()
-        shared = Names(_NOTHING, self._dependencies)
+        shared = Names(_NOTHING, self._dependencies, lambda: NAMES)
         protos = [self._proto(file, shared, path) for path, file in self._dependencies]
         protos.append(self._proto(self._file, self._names, _OWN))
         try:

@@ -50,7 +50,7 @@ class ProtobufSchema:
     def names(self) -> Names:
         """All that the file can name."""
         if self._names is None:
-            self._names = Names(self.file, self._dependencies)
+            self._names = Names(self.file, self._dependencies, _bundled)
         return self._names
 
     @property
@@ -147,3 +147,9 @@ def _from_base64(text: str) -> File | None:
         return parse(canonical_text(file_of(FileDescriptorProto.FromString(data))))
     except (DecodeError, UnicodeError):
         return None
+
+
+def _bundled() -> Names:
+    from .bundled import NAMES  # noqa: PLC0415 (loads the protobuf library, which few schemas need)
+
+    return NAMES
