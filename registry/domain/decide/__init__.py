@@ -1,4 +1,4 @@
-"""Deciding commands: pure, over the rows of one moment. A refusal changes nothing."""
+"""Decisions on commands: pure functions of the rows at one moment. A refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def decide(
 
 
 def repeated(view: View, command: Command, brief: bytes) -> Querying[bytes]:
-    """Return the reply to a command that was done before, when its decision had this ``brief``."""
+    """Return the reply to a command that was executed before with a decision of this ``brief``."""
     if isinstance(command, TagVersion):
         command = Register(command.subject, "")
     if not isinstance(command, Register):

@@ -1,4 +1,4 @@
-"""Deciding requests about associations: one resource's, or those of several with an answer for each."""
+"""Decisions on requests about associations, of one resource or of several with an answer for each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .decision import Decision
 from .draft import Draft
 from .ids import Ids
 
-# Registered for associations.
+# The schemas registered for associations.
 _Schemas = dict[AssociationKey, bytes]
 
 
@@ -65,7 +65,7 @@ def _decided(draft: Draft, command: Associate | Dissociate | ChangeAssociations)
 
 
 def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
-    """Make or change the associations of a resource. Raises as :func:`.association_runs.put` does."""
+    """Create or change the associations of a resource. Raises as :func:`.association_runs.put` does."""
     op = CREATE if command.create else UPSERT
     wanted = [msgspec.structs.replace(each, op=op) for each in command.request.associations]
     request = msgspec.structs.replace(command.request, associations=wanted)
@@ -76,7 +76,7 @@ def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
 
 
 def _dissociate(draft: Draft, command: Dissociate) -> Decision:
-    """Remove associations of a resource. Raises 40410, and as :func:`.association_removal.remove`."""
+    """Remove associations of a resource. Raises 40410, and as :func:`.association_removal.remove` does."""
     wanted = Filter(command.resource_type, tuple(command.association_types))
     found = wanted.chosen(associations.of_resource_id(draft.view, command.resource_id))
     if not found:
@@ -112,7 +112,7 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
         for registered in (yield from together(runs)):
             schemas |= registered
     except RegistryError as error:
-        # A schema that cannot be parsed has another code here than elsewhere (Confluent 8.3.1).
+        # For a schema that cannot be parsed, the code differs from that of other requests (Confluent 8.3.1).
         code = ASSOCIATION_INVALID.code if error.code == INVALID_SCHEMA.code else error.code
         return _error(code, error.message)
     if command.dry_run:
@@ -126,7 +126,7 @@ def _error(code: int, message: str) -> dict[str, Any]:
 
 
 def _runs(wanted: list[WantedAssociation], rules: AssociationRules) -> Iterator[list[WantedAssociation]]:
-    """Return the operations that are decided together, all of them or none."""
+    """Yield groups of operations that are decided together, all or none."""
     if rules.batch_in_runs:
         return (list(run) for _, run in groupby(wanted, lambda each: each.op))
     return ([each] for each in wanted)
@@ -135,7 +135,7 @@ def _runs(wanted: list[WantedAssociation], rules: AssociationRules) -> Iterator[
 def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> Querying[_Schemas]:
     """Decide operations of one kind; return the schemas that they registered.
 
-    In a dry run each sees what is stored, and nothing of those before it.
+    In a dry run each operation sees the stored state, without those before it.
     """
     step, saved, stands = draft.step(), draft.ids.saved(), False
     try:
@@ -159,14 +159,14 @@ def _put(step: Draft, request: ResourceRequest) -> Querying[_Schemas]:
 
 
 def _check_one_name(step: Draft, request: ResourceRequest) -> None:
-    """Refuse to work on an id that carries another name: the answer has room for one only."""
+    """Refuse an id that already has another name: the answer has room for only one."""
     for each in associations.of_resource_id(step.view, request.resource_id or ""):
         if (each.resource_name, each.resource_namespace) != (request.name, request.namespace):
             raise ASSOCIATION_INVALID("resourceId", ONE_RESOURCE)
 
 
 def _removed(step: Draft, request: ResourceRequest) -> _Schemas:
-    """Remove associations; those that do not exist are removed already."""
+    """Remove associations; those that do not exist count as removed."""
     found = {
         each.association_type: each
         for each in associations.of_resource_id(step.view, request.resource_id or "")

@@ -1,4 +1,4 @@
-"""One association of a request: a new one, or a change of the one that is stored (Confluent 8.3.1)."""
+"""Decisions on one association of a request: create it or change the stored one (Confluent 8.3.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .draft import Draft
 
 
 def created(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> Querying[Step]:
-    """Return the step that makes a new association. Raises 42212, 40907."""
+    """Return the step that creates an association. Raises 42212, 40907."""
     if wanted.op != CREATE:
         wanted = _upserted(draft, request, wanted)
     subject = Subject.parse(wanted.subject or "")
@@ -52,7 +52,8 @@ def created(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -
 def _with_time_of_former(draft: Draft, association: Association) -> Association:
     """Return the association with the creation time of the one whose record it replaces.
 
-    A record's key holds the resource's name; its id is only in the value. So another id replaces the record.
+    A record's key holds the resource's name, and only the value its id. So a resource with the same name and
+    another id replaces the record.
     """
     former = associations.with_key(draft.view, association.key)
     if former is None or not association.guid:
@@ -61,7 +62,7 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
 
 
 def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> WantedAssociation:
-    """Return what an upsert creates, its defaults filled in: frozen associations only in IMPORT mode."""
+    """Return what an upsert creates, with defaults filled in; frozen ones are only created in IMPORT mode."""
     rules = draft.defaults.association_rules
     lifecycle = wanted.lifecycle or (WEAK if wanted.schema is None else STRONG)
     if wanted.schema is not None and rules.upsert_creates_weak:
@@ -80,7 +81,7 @@ def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation)
 
 
 def repeated(draft: Draft, wanted: WantedAssociation, old: Association) -> Querying[Step]:
-    """Return the step of creating what is stored already; raises 40903 if that differs."""
+    """Return the step for an association that is already stored; raises 40903 if it differs."""
     same = _equivalent(wanted, old)
     if same and wanted.schema is not None:
         subject = Subject.parse(old.subject)
@@ -119,7 +120,7 @@ def changed(draft: Draft, request: ResourceRequest, wanted: WantedAssociation, o
 
 
 def _equivalent(wanted: WantedAssociation, old: Association) -> bool:
-    """Check if a request asks for nothing but what is stored."""
+    """Return true if a request asks only for what is stored."""
     stored = STRONG if old.strong else WEAK
     return (
         wanted.subject in (None, old.subject)

@@ -1,4 +1,4 @@
-"""Checks of an association against everything stored (Confluent 8.3.1)."""
+"""Checks of an association against what is stored (Confluent 8.3.1)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .draft import Draft
 
 @dataclass(slots=True)
 class Step:
-    """One association of a request on its way through the decision."""
+    """One association of a request while it is being decided."""
 
     wanted: WantedAssociation
-    # As it will be.
+    # The association as it will be stored.
     association: Association
-    # As it is stored; None if it is new.
+    # The association as it is stored; None if it is new.
     old: Association | None
     writes: bool
-    # The Schema that was registered for it.
+    # The ``Schema`` that was registered for it.
     schema: bytes | None = None
 
     @property
     def subject(self) -> Subject:
-        """Its subject."""
+        """The subject of the association."""
         return Subject.parse(self.association.subject)
 
 
@@ -54,7 +54,7 @@ def check_active(view: View, step: Step) -> None:
 
 
 def check_alone(view: View, step: Step) -> None:
-    """Refuse associations of the same subject beside a strong one (40904, 40905)."""
+    """Refuse other associations of a subject that has a strong one (40904, 40905)."""
     others = [
         each
         for each in associations.some_of_subject(view, step.subject)
@@ -76,9 +76,9 @@ def check_unreferenced(view: View, step: Step) -> None:
 
 
 def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) -> Querying[None]:
-    """Refuse to create a frozen association unless its subject begins with the given schema (42212, 40907).
+    """Refuse to create a frozen association unless the given schema is the subject's first (42212, 40907).
 
-    Not asked in IMPORT mode.
+    Not checked in IMPORT mode.
     """
     latest = versions.latest(draft.view, subject)
     if wanted.schema is None:
@@ -98,5 +98,5 @@ def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) 
 
 
 def imports(view: View, subject: Subject) -> bool:
-    """Check if the subject gets its versions from another registry."""
+    """Return true if the subject gets its versions from another registry."""
     return mode_in_scope(view, subject) in TAKES_IDS

@@ -1,4 +1,4 @@
-"""Removing associations, and the subjects that they own."""
+"""Removal of associations and of the subjects that they own."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .draft import Draft
 
 
 def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
-    """Remove associations; if it cascades, strong ones take their subjects along, for good.
+    """Remove associations; with ``cascade``, strong ones permanently delete their subjects, too.
 
-    Raises 42205, 40908, 40904, 42206. A subject that is being imported stays: its versions come and go with
-    those of another registry.
+    Raises 42205, 40908, 40904, 42206. A subject that is being imported stays, because another registry
+    decides which versions it has.
     """
     for each in found:
         check_writable(draft.view, Subject.parse(each.subject))
@@ -27,7 +27,7 @@ def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
     owned = {each.subject for each in found if cascade and each.strong}
     for place, each in enumerate(found, 1):
         draft.add(tombstones(draft.view, each.key))
-        # Keys and values may share a subject, which goes with the last of them.
+        # Keys and values may share a subject; it is deleted with the last association.
         last = all(later.subject != each.subject for later in found[place:])
         if last and each.subject in owned and not imports(draft.view, Subject.parse(each.subject)):
             _purge(draft, Subject.parse(each.subject))

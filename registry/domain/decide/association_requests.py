@@ -1,4 +1,4 @@
-"""Checks of requests about associations before anything stored is read (Confluent 8.3.1); all raise 42212."""
+"""Checks of requests about associations before any stored data is read (Confluent 8.3.1). All raise 42212."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, STRONG, WEAK
 
 CREATE, UPSERT, DELETE = "CREATE", "UPSERT", "DELETE"
-# Of a resource's name or namespace, in units of UTF-16.
+# The maximum length of a resource's name or namespace, in UTF-16 units.
 NAME_MAX = 256
 _EMPTY = "cannot be null or empty"
 
@@ -22,7 +22,7 @@ _EMPTY = "cannot be null or empty"
 def checked(
     request: ResourceRequest, context: str, rules: AssociationRules, *, dry_run: bool
 ) -> ResourceRequest:
-    """Return the request with the defaults that do not depend on what is stored, subjects qualified."""
+    """Return the request with qualified subjects and the defaults that do not depend on stored data."""
     _check_name(request.name, "resourceName")
     _check_name(request.namespace, "resourceNamespace")
     if not request.resource_id and not dry_run:
@@ -47,12 +47,12 @@ def check_types(associations: Iterable[WantedAssociation]) -> None:
 
 
 def default_subject(request: ResourceRequest, kind: str | None) -> str:
-    """Return the subject that the resource has for its keys or values, whatever the request's context."""
+    """Return the default subject for a resource's keys or values, whatever the request's context."""
     return Subject.parse(f":.{request.namespace}:{request.name}-{kind}").qualified
 
 
 def check_placed(request: ResourceRequest, wanted: WantedAssociation) -> None:
-    """Refuse a subject that does not fit: frozen associations have the default one, weak ones another."""
+    """Refuse a wrong subject: frozen associations must have the default one, weak ones a different one."""
     own = default_subject(request, wanted.association_type)
     if wanted.frozen and wanted.subject != own:
         raise ASSOCIATION_INVALID("subject", f"frozen associations must use subject '{own}'")
@@ -70,7 +70,7 @@ def filled(request: ResourceRequest, wanted: WantedAssociation) -> WantedAssocia
 
 
 def check_lifecycle(wanted: WantedAssociation, rules: AssociationRules) -> None:
-    """Refuse what does not go with the lifecycle."""
+    """Refuse what contradicts the lifecycle."""
     if wanted.lifecycle == WEAK and wanted.schema is not None:
         raise weak_with_schema()
     if wanted.lifecycle == WEAK and wanted.frozen:
@@ -80,12 +80,12 @@ def check_lifecycle(wanted: WantedAssociation, rules: AssociationRules) -> None:
 
 
 def weak_with_schema() -> RegistryError:
-    """Return the refusal of a schema for a weak association."""
+    """Return the error for a weak association with a schema."""
     return ASSOCIATION_INVALID("lifecycle", "cannot be WEAK when schema is provided")
 
 
 def unfrozen() -> RegistryError:
-    """Return the refusal of a strong association that is not frozen."""
+    """Return the error for a strong association that is not frozen."""
     return ASSOCIATION_INVALID("frozen", "association with lifecycle of STRONG cannot be frozen=false")
 
 
@@ -95,7 +95,7 @@ def _check_name(name: str | None, member: str) -> None:
     if len(name) + sum(each > "\uffff" for each in name) > NAME_MAX:
         raise ASSOCIATION_INVALID(member, f"exceeds max length of {NAME_MAX}")
     for each in name:
-        # Letters and digits as Java counts them: one unit of UTF-16 at a time.
+        # Letters and digits as Java counts them: one UTF-16 unit at a time.
         if each > "\uffff" or not (each.isalpha() or each.isdecimal() or each in "_-"):
             raise ASSOCIATION_INVALID(member, f"illegal character '{each}'")
 
@@ -132,7 +132,7 @@ def _check_subject(subject: str) -> None:
 
 
 def _created(wanted: WantedAssociation, rules: AssociationRules) -> WantedAssociation:
-    """With a schema a created association is strong and frozen; else weak unless it says otherwise."""
+    """Return a new association with its lifecycle: strong and frozen with a schema, else weak by default."""
     if wanted.schema is not None:
         if wanted.lifecycle == WEAK:
             raise weak_with_schema()
@@ -147,5 +147,5 @@ def _created(wanted: WantedAssociation, rules: AssociationRules) -> WantedAssoci
 
 
 def implied_frozen(lifecycle: str | None, rules: AssociationRules) -> bool:
-    """Return ``frozen`` of a new association that does not say it."""
+    """Return the value of ``frozen`` for a new association that leaves it out."""
     return rules.strong_is_frozen and lifecycle == STRONG

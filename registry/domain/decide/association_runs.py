@@ -1,4 +1,4 @@
-"""Deciding about associations of one resource, all of a request or none (Confluent 8.3.1's steps)."""
+"""Decisions on associations of one resource, all or none (in the order of Confluent 8.3.1's steps)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .draft import Draft
 
 
 def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
-    """Make or change associations; return the steps that wrote one. What is equivalent is not written again.
+    """Create or change associations; return the steps that changed one. Equivalent ones are not written.
 
-    Raises 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and what a registration raises.
+    Raises 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a registration.
     """
     wanted = [_led(draft.view, each) for each in request.associations]
     check_types(wanted)
@@ -48,7 +48,7 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
 
 
 def _led(view: View, wanted: WantedAssociation) -> WantedAssociation:
-    """Return what is wanted with the subject that an alias leads to, which must be writable."""
+    """Return the association with its alias resolved; the subject must be writable."""
     if wanted.subject is None:
         return wanted
     subject = aliased(view, Subject.parse(wanted.subject))
@@ -57,10 +57,10 @@ def _led(view: View, wanted: WantedAssociation) -> WantedAssociation:
 
 
 def _stored(view: View, request: ResourceRequest) -> dict[str | None, Association]:
-    """Return the associations that the resource has, by type.
+    """Return the associations of the resource, by type.
 
-    They are found by the id, which only a dry run may lack; then the name counts, but an empty id finds
-    nothing.
+    They are found by the resource's id. Only a dry run may leave it out; then the name counts. An empty id
+    finds nothing.
     """
     if request.resource_id is None:
         found = associations.newest_of_resource(view, request.name or "", request.namespace or "")
@@ -82,7 +82,7 @@ def _step(
 
 
 def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> None:
-    """Refuse associations of one resource with different lifecycles (42212)."""
+    """Refuse different lifecycles among the associations of one resource (42212)."""
     after = {**found, **{step.association.association_type: step.association for step in steps}}
     if any(step.writes for step in steps) and len({each.strong for each in after.values()}) > 1:
         detail = "all associations for a resource must have the same lifecycle"

@@ -1,4 +1,4 @@
-"""Registering the schemas that come with associations."""
+"""Registration of the schemas that come with associations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .association_checks import Step, imports
 from .draft import Draft
 from .register import register
 
-# The members of Schema that the answer shows, in the order of Schema; no times.
+# The members of ``Schema`` that the answer shows, in their order; without times.
 _SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "schema", "ruleSet")
 
 
@@ -35,7 +35,7 @@ def take_schema(draft: Draft, step: Step) -> Querying[None]:
 
 
 def _registered(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
-    """Register a schema, or find it; return it as ``Schema``."""
+    """Register a schema or find it; return it as ``Schema``."""
     command = replace(schema, subject=subject.qualified)
     try:
         decision = yield from register(draft.view, command, draft.ids, draft.defaults, draft.memory)
@@ -48,7 +48,7 @@ def _registered(draft: Draft, subject: Subject, schema: Register) -> Querying[by
 
 
 def _messages_alone(error: RegistryError, subject: Subject) -> RegistryError:
-    """In answers about associations an incompatible schema's messages stand alone (Confluent 8.x)."""
+    """Return the error with only an incompatible schema's messages (Confluent 8.x, only for associations)."""
     if error.code != errors.INCOMPATIBLE.code:
         return error
     before, after = (errors.INCOMPATIBLE.template % (subject.qualified, "\0")).split("\0")

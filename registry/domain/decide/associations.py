@@ -1,4 +1,4 @@
-"""What associations of subjects with resources forbid to other commands."""
+"""Checks that protect subjects with associations from other commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_none(view: View, subject: Subject) -> None:
 def check_stays_active(view: View, subject: Subject, version: int) -> None:
     """Refuse to delete the last active version of a subject that has associations (40907).
 
-    Confluent 8.x means the same and answers 500.
+    Confluent 8.x intends the same, but answers 500.
     """
     if not some_of_subject(view, subject):
         return

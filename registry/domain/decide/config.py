@@ -1,4 +1,4 @@
-"""Deciding changes of config (Confluent 8.x)."""
+"""Decisions on changes of config (Confluent 8.x)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .decision import Decision, check_subject, check_writable
 
 
 def put_config(view: View, command: PutConfig) -> Decision:
-    """Merge a patch into a config. Raises 400, 42203, 42210, 42208, 42205, in this order after 400."""
+    """Merge a patch into a config. Raises 400, 42203, 42210, 42208, 42205; after 400 in this order."""
     patch = {name: _read_member(name, value) for name, value in command.patch.items() if name in _READ}
     patch = {name: value for name, value in patch.items() if value is not _KEEP}
     scope = TOP if command.subject is None else Subject.parse(command.subject)
@@ -51,7 +51,7 @@ def _shown(subject: str | None) -> str:
     return "null" if subject is None else subject
 
 
-# The stored member stays, as if none had been sent.
+# The stored member stays, as if the client had not sent one.
 _KEEP = object()
 
 
@@ -64,7 +64,7 @@ def _level(value: Any) -> Any:
 
 def _policy(value: Any) -> Any:
     policy = value.upper() if isinstance(value, str) else None
-    return policy if policy in values.POLICIES else _KEEP  # an unknown one is dropped without a word
+    return policy if policy in values.POLICIES else _KEEP  # an unknown one is dropped silently
 
 
 def _of_type(expected: type) -> Callable[[Any], Any]:
@@ -74,7 +74,7 @@ def _of_type(expected: type) -> Callable[[Any], Any]:
     return read
 
 
-# The members of a patch, in the order in which they may be refused.
+# The members of a patch, in the order in which they are checked.
 _READ: dict[str, Callable[[Any], Any]] = {
     "compatibilityLevel": _level,
     "defaultRuleSet": lambda value: tidy_rules(_of_type(RuleSet)(value)),

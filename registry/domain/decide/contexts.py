@@ -1,4 +1,4 @@
-"""Deciding about contexts. They come with their first schema and go only by command."""
+"""Decisions on contexts, which are created with their first schema and deleted only by command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .decision import Decision
 
 
 def delete_context(view: View, command: DeleteContext) -> Decision:
-    """Forget a context without subjects; one that is not known needs no record. Raises 42211."""
+    """Delete a context without subjects; an unknown one needs no record. Raises 42211."""
     context = command.context
     prefix = Subject(context, "").qualified
     if by_subject.subjects(view, prefix, deleted=True):

@@ -1,4 +1,4 @@
-"""What deciding a command gives, and checks that several commands share."""
+"""The decision on a command, and checks that several commands share."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _NAMES_TAKEN = frozenset({"__GLOBAL", "__EMPTY"})
 
 
 class Decision(NamedTuple):
-    """The records of a command, in their order, and its reply. No records: nothing changes."""
+    """The records of a command, in order, and its reply. Without records nothing changes."""
 
     entries: list[Entry]
-    # JSON; empty where the answer has no body.
+    # JSON; empty if the answer has no body.
     reply: bytes
-    # What :func:`.repeated` makes the reply of again; ``None``: the reply itself.
+    # The summary from which :func:`.repeated` restores the reply; ``None``: the reply itself.
     brief: bytes | None = None
 
 
 def check_subject(subject: Subject, text: str, *, is_scope: bool = False, reject_empty: bool = False) -> None:
-    """Refuse names that must not be written (42208); ``text`` is the name as the client gave it.
+    """Refuse names that must not be written (42208); ``text`` is the name as the client sent it.
 
-    ``is_scope``: for config and mode, where the default of all contexts may be named.
+    ``is_scope``: for config and mode, which also exist for the default of all contexts.
     """
     taken = subject.name in _NAMES_TAKEN
     everywhere = subject.context == ALL_CONTEXTS and not is_scope
@@ -38,13 +38,13 @@ def check_subject(subject: Subject, text: str, *, is_scope: bool = False, reject
 
 
 def check_writable(view: View, subject: Subject, text: str) -> None:
-    """Refuse writes where the mode is read-only (42205); ``text`` is how the subject prints."""
+    """Refuse writes in a read-only mode (42205); ``text`` is the subject's printed name."""
     if scope.mode_in_scope(view, subject) in scope.READ_ONLY:
         raise not_permitted(subject, text, "read-only")
 
 
 def not_permitted(subject: Subject, text: str, state: str) -> errors.RegistryError:
-    """Return the refusal of a write that the mode does not allow (42205)."""
+    """Return the error for a write that the mode does not permit (42205)."""
     context = scope.context_label(subject)
     what = f"is in {state} mode" if state == "read-only" else f"is not in {state} mode"
     return errors.NOT_PERMITTED(f"Subject {text} in context {context} {what}")

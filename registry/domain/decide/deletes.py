@@ -1,7 +1,7 @@
-"""Deciding deletes, soft and permanent (Confluent 8.x).
+"""Decisions on deletes, soft and permanent (Confluent 8.x).
 
-Nothing that another version refers to goes away: a soft delete minds referrers that are not soft-deleted, a
-permanent one minds all.
+A version that others refer to is not deleted. Soft deletes ignore references from soft-deleted versions;
+permanent ones do not.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def delete_subject(view: View, command: DeleteSubject) -> Decision:
     if command.permanent:
         nulls = tombstones_of_versions(view, subject, (each.version for each in reversed(gone)))
         return Decision([*nulls, *_scope_entries(view, subject)], reply)
-    # The highest version that exists, soft-deleted ones included, so that a later mark covers an earlier one.
+    # The highest version that exists, even if soft-deleted, so that a later mark covers the earlier ones.
     mark = values.delete_subject_value(subject, everything[-1].version)
     return Decision([Entry(records.delete_subject_key(subject), mark)], reply)
 
@@ -93,7 +93,7 @@ def _foreign_referrers(view: View, referenced: Registered, *, deleted: bool) -> 
 
 
 def _scope_entries(view: View, subject: Subject) -> list[Entry]:
-    """Tombstones of the mode and config of a subject whose last version goes; a context's own stay."""
+    """Return tombstones for mode and config of a subject that loses its last version; not for a context."""
     if subject.is_context:
         return []
     entries: list[Entry] = []

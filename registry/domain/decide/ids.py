@@ -1,8 +1,8 @@
-"""Ids: which one a new schema gets.
+"""Allocation of schema ids.
 
-Ids grow within a context, may skip, and are never given twice, not even after everything that had one was
-deleted for good and compacted away: before an id is used, a reservation that covers it stands in the log. A
-primary starts above the highest reservation and above the highest id in the rows.
+Ids grow within a context, may have gaps, and are never assigned twice, even after all versions with an id
+were permanently deleted and compacted away. For that, a reservation in the log covers each id before it is
+used. A new primary starts above the highest reservation and above the highest id in the rows.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from registry.domain.rows.view import View
 
 
 def reserved_upto(view: View, context: str) -> int:
-    """Return the highest reserved id of a context; 0 when none was."""
+    """Return the highest reserved id of a context; 0 if none was reserved."""
     row = view.get(layout.context_key(layout.RESERVATION, context))
     return 0 if row is None else layout.unnumber(row)
 
 
 class Span(NamedTuple):
-    """The reserved ids of a context that are left, and how many the next reservation takes."""
+    """The remaining reserved ids of a context, and the size of the next reservation."""
 
     next: int
-    # The last reserved one; less than ``next`` when none is left.
+    # The last reserved id; less than ``next`` if none is left.
     upto: int
     batch: int
 
 
 class Grant(NamedTuple):
-    """An id, the reservation that must stand before it in the log, and what is left; not yet taken."""
+    """An id, the reservation that must precede it in the log, and the remaining ids; not yet used."""
 
     schema_id: int
     entries: list[Entry]
@@ -43,17 +43,17 @@ class Grant(NamedTuple):
 
 
 class Ids:
-    """The ids that one primary may give. Its ranges are lost with it, which only skips some ids."""
+    """The ids that one primary may assign. Its spans end with it, which only leaves gaps."""
 
     def __init__(self, batch: int = 20, batch_max: int = 1000) -> None:
-        """``batch``: ids in a context's first reservation; later ones double it, up to ``batch_max``."""
+        """``batch``: ids in a context's first reservation; each later one doubles it, up to ``batch_max``."""
         self._batch = batch
         self._batch_max = max(batch, batch_max)
         self._spans: dict[str, Span] = {}
         self._floor = 0
 
     def grant(self, view: View, context: str) -> Grant:
-        """Return the next id of a context. Raises 50001 when there is none left."""
+        """Return the next id of a context. Raises 50001 if none is left."""
         span = self._span(view, context)
         schema_id = span.next
         if schema_id <= ID_MAX and versions.id_in_use(view, context, schema_id):
@@ -65,7 +65,7 @@ class Ids:
         return self._granted(context, span, schema_id)
 
     def imported(self, view: View, context: str, schema_id: int) -> Grant:
-        """Return an id that the client brought. The next one is above it."""
+        """Return an id that the client brought. The next one will be above it."""
         span = self._span(view, context)
         if schema_id < span.next:
             return Grant(schema_id, [], context, span)
@@ -75,28 +75,28 @@ class Ids:
         if schema_id <= span.upto:
             return Grant(schema_id, [], context, span._replace(next=schema_id + 1))
         upto = schema_id + span.batch - 1
-        if upto > ID_MAX:  # the last ids are reserved one by one, so that none is wasted
+        if upto > ID_MAX:  # the last ids are reserved one by one, so that none is lost
             upto = schema_id
         reservation = Entry(records.reservation_key(context), values.reservation_value(upto))
         grown = Span(schema_id + 1, upto, min(span.batch * 2, self._batch_max))
         return Grant(schema_id, [reservation], context, grown)
 
     def take(self, grant: Grant) -> None:
-        """Use a grant: the decision that holds it stands."""
+        """Use a grant, because its decision stands."""
         self._spans[grant.context] = grant.span
 
     def saved(self) -> dict[str, Span]:
-        """Return the ranges at this moment, for :meth:`restore`."""
+        """Return the current spans, for :meth:`restore`."""
         return self._spans.copy()
 
     def restore(self, saved: dict[str, Span]) -> None:
-        """Go back to earlier ranges: nothing that was decided since will be appended."""
+        """Return to earlier spans, because nothing decided since will be appended."""
         self._spans = saved.copy()
 
     def restart(self, floor: int = 0) -> None:
-        """Forget all ranges: they start again from the rows, as after a change of primary.
+        """Forget all spans, so that they start again from the rows, as after a change of primary.
 
-        ``floor``: ids of the default context up to it were given by somebody who counts outside the log.
+        ``floor``: the highest id in the default context that an allocator outside the log has assigned.
         """
         self._spans.clear()
         self._floor = floor

@@ -1,4 +1,4 @@
-"""Deciding changes of mode (Confluent 8.x)."""
+"""Decisions on changes of mode (Confluent 8.x)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     mode = command.mode
     if mode is not None and mode not in values.MODES:
         raise errors.INVALID_MODE()
-    if command.echo == "FORWARD" and subject != EVERYWHERE:  # other letter cases pass (Confluent 8.x)
+    if command.echo == "FORWARD" and subject != EVERYWHERE:  # other letter cases are accepted (Confluent 8.x)
         raise errors.FORWARD_ONLY_GLOBAL()
     _check_mutable(defaults)
     reply = entities.mode_entity(command.echo)
@@ -43,9 +43,9 @@ def _check_mutable(defaults: Defaults) -> None:
 
 
 def _emptied(view: View, subject: Subject) -> list[Entry]:
-    """Tombstones of all soft-deleted versions in a scope, and its clear; refused where there is any other.
+    """Return tombstones for all soft-deleted versions in a scope, and its clear; refused if others exist.
 
-    The top level holds everything, the default of all contexts nothing.
+    The top level contains everything, the default of all contexts nothing.
     """
     if subject == EVERYWHERE:
         return []
@@ -74,7 +74,7 @@ def _subjects_in(view: View, subject: Subject) -> list[Subject]:
 def delete_mode(view: View, command: DeleteMode, defaults: Defaults) -> Decision:
     """Remove a mode; the reply is the old one. Raises 40401, 42205.
 
-    ``recursive`` on a context: also those of its subjects, whether they have schemas or not.
+    ``recursive`` on a context also removes those of its subjects, with or without schemas.
     """
     subject = TOP if command.subject is None else Subject.parse(command.subject)
     old = scope.exact_mode(view, subject)

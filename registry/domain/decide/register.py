@@ -1,4 +1,4 @@
-"""Deciding a registration: Confluent 8.x's steps, in its order."""
+"""Decisions on registrations: the steps of Confluent 8.x, in its order."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ from .tags import with_tags
 def register(
     view: View, command: Register, ids: Ids, defaults: Defaults, memory: SchemaMemory, *, anew: bool = False
 ) -> Querying[Decision]:
-    """Register a schema, or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order.
+    """Register a schema or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order.
 
-    ``anew``: it is not looked up first, as where tags change.
+    ``anew``: register it even if it exists, as when tags change.
     """
     if command.rule_set is not None or command.metadata is not None:
         rules, meta = tidy_rules(command.rule_set), tidy_metadata(command.metadata)
@@ -83,7 +83,7 @@ def register(
 
 
 def registered_before(view: View, command: Register, brief: bytes) -> Querying[bytes]:
-    """Return the reply of a registration that was done: by now the version may be deleted or another's."""
+    """Return the reply of an earlier registration; by now its version may be deleted or replaced."""
     try:
         known = _decode(brief)
     except msgspec.MsgspecError:
@@ -97,7 +97,7 @@ def registered_before(view: View, command: Register, brief: bytes) -> Querying[b
 
 
 class _Brief(msgspec.Struct):
-    """The reply without what the row of the version says."""
+    """The reply without what the version's row holds."""
 
     id: int
     version: int
@@ -109,7 +109,7 @@ _decode = msgspec.json.Decoder(_Brief).decode
 
 @dataclass(frozen=True, slots=True)
 class _Registration:
-    """One registration on its way through the steps."""
+    """A registration while it is being decided."""
 
     view: View
     memory: SchemaMemory
@@ -118,16 +118,16 @@ class _Registration:
     command: Register
     config: Config
     mode: str
-    # The highest version, soft-deleted or not. Without one, nothing under the subject need be compared.
+    # The highest version, soft-deleted or not. Without one there is nothing to compare under the subject.
     newest: Registered | None
 
     @property
     def takes_ids(self) -> bool:
-        """Whether ids are brought, and nothing is validated or compared."""
+        """True if clients bring ids, and nothing is validated or compared."""
         return self.mode in TAKES_IDS
 
     def read(self) -> Querying[tuple[Content | None, RegistryError | None]]:
-        """Return the content sent, ``None`` for a blank text; and why it is refused in any mode."""
+        """Return the content that was sent, ``None`` for a blank text, and why it is refused in any mode."""
         if not self.command.schema.strip():
             return None, None
         new = self.command.schema_id < 0 and not self.takes_ids
@@ -150,13 +150,13 @@ class _Registration:
         )
 
     def shortcut(self, wanted: Content | None) -> Querying[bytes | None]:
-        """Return the reply where it is there already, whatever the mode."""
+        """Return the reply if the schema exists already, whatever the mode."""
         if wanted is None or self.config.adds or self.newest is None:
             return None
         return (yield from find.shortcut(self.view, self.memory, self.subject, wanted, self.command))
 
     def check_mode(self) -> None:
-        """Refuse what the mode does not allow (42205)."""
+        """Refuse what the mode does not permit (42205)."""
         subject, text = self.subject, self.subject.qualified
         if self.mode in READ_ONLY:
             raise not_permitted(subject, text, "read-only")
@@ -166,7 +166,7 @@ class _Registration:
             raise not_permitted(subject, text, "read-write")
 
     def completed(self, wanted: Content | None) -> Querying[Content]:
-        """Return the content with what it inherits from the latest version and the config; raises 42201."""
+        """Return the content with what it inherits from the latest version and the config. Raises 42201."""
         known = self.newest is not None and not self.takes_ids
         latest = versions.latest(self.view, self.subject) if known else None
         if wanted is None:
@@ -187,7 +187,7 @@ class _Registration:
         return wanted.given(meta, rules)
 
     def next_version(self) -> int:
-        """One above the highest, soft-deleted ones included."""
+        """Return the number above the highest version, counting soft-deleted ones."""
         return 1 if self.newest is None else self.newest.version + 1
 
     def decide(self, content: Content, ids: Ids, *, sought: bool) -> Querying[Decision]:
@@ -211,7 +211,7 @@ class _Registration:
         return Decision(entries, reply, _encode(_Brief(grant.schema_id, version)))
 
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
-        """Return the id asked for, or that of the same content in the context; -1 for a new one."""
+        """Return the requested id, or that of the same content in the context; -1 for a new one."""
         same = [
             each
             for each in (*own, *versions.of_content(self.view, self.subject.context, content.md5))
@@ -280,7 +280,7 @@ class _Registration:
         return [Entry(records.context_key(context), values.context_value(context))]
 
     def _forgotten(self, own: list[Registered], schema_id: int, version: int) -> list[Entry]:
-        """Tombstones of older soft-deleted versions with the same id, unless something refers to them."""
+        """Return tombstones of older soft-deleted versions with this id, unless something refers to them."""
         return [
             null
             for each in sorted(own, key=lambda each: each.version)

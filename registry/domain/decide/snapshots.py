@@ -1,4 +1,4 @@
-"""Deciding about snapshots: a marker in the log for each one that is asked for."""
+"""Decisions on snapshots: a marker in the log for each request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .decision import Decision
 
 
 def request_snapshot(view: View, command: RequestSnapshot) -> Decision:
-    """Append a marker, unless the newest one still waits for its build or is this very request's.
+    """Append a marker, unless the newest one still waits for its build or belongs to this request.
 
-    There is no reply: the newest marker's row says which snapshot it is.
+    There is no reply: the row of the newest marker identifies the snapshot.
     """
     marker = newest_marker(view)
     if marker is not None and (marker.offset > command.begun or marker.request == command.request):

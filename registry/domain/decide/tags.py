@@ -1,4 +1,4 @@
-"""Tags that a registration changes, and versions that are registered anew with other tags (Confluent 8.x)."""
+"""Decisions on tags: registrations that change them, and versions registered again (Confluent 8.x)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BOTH = "ruleSet cannot be combined with rulesToMerge or rulesToRemove"
 
 
 def with_tags(view: View, subject: Subject, command: Register) -> Querying[Register]:
-    """Return the registration with its tags in the text, which is then marked as a version. Raises 42201."""
+    """Return the registration with its tags written into the text, marked as a version. Raises 42201."""
     changed = msgspec.structs.replace(
         command,
         tags_to_add=None,
@@ -53,7 +53,7 @@ def with_tags(view: View, subject: Subject, command: Register) -> Querying[Regis
 
 
 def registration(view: View, command: TagVersion) -> Querying[Register]:
-    """Return the registration that tagging a version comes to. Raises 42202, 40401, 40402, 42210, 42201."""
+    """Return the registration that implements tagging. Raises 42202, 40401, 40402, 42210, 42201."""
     if command.rule_set is not None and (command.rules_to_merge or command.rules_to_remove):
         raise errors.INVALID_RULE_SET(_BOTH)
     found = by_subject.version_of(view, Subject.parse(command.subject), command.version)
@@ -76,7 +76,7 @@ def registration(view: View, command: TagVersion) -> Querying[Register]:
 
 
 def tagged(listed: Sequence[TagsOf] | None) -> list[Tagged]:
-    """Return the same for the formats."""
+    """Return the tags in the form that schema formats take."""
     return [(Entity(each.path, each.kind), tuple(each.tags)) for each in listed or ()]
 
 

@@ -1,8 +1,8 @@
-"""Associations of resources with subjects: those that are stored, found, chosen and printed.
+"""Associations of resources with subjects: how they are stored, found, filtered and printed.
 
 A resource (a Kafka topic) uses a subject for its keys or its values. A *strong* association owns its subject:
-no other association has it, and it can be deleted along. A *weak* one shares a subject that exists already. A
-*frozen* association cannot be changed, only deleted with its subject (Confluent 8.2.2 to 8.3.1).
+it is the subject's only association, and deleting it can delete the subject. A *weak* one shares an existing
+subject. A *frozen* association cannot be changed, only deleted with its subject (Confluent 8.2.2 to 8.3.1).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from registry.domain.rows.view import View, scan
 from .association_rules import AssociationRules
 from .sorting import ordered
 
-# Lifecycles; ``NONE`` only in filters: subjects without associations.
+# Lifecycles; ``NONE`` only in filters, for subjects without associations.
 STRONG, WEAK, NONE = "STRONG", "WEAK", "NONE"
 # The only kind of resource (Confluent 8.x).
 RESOURCE_TYPE = "topic"
@@ -32,14 +32,14 @@ ASSOCIATION_TYPES = ("key", "value")
 ONE_RESOURCE = (
     "All associations must have the same resourceName, resourceNamespace, resourceId, and resourceType."
 )
-# More associations than a subject has that a strong one owns.
+# More associations than a subject with a strong one can have.
 _FEW = len(ASSOCIATION_TYPES) + 1
-# In the place of a resource's namespace, and in paths of its name: any.
+# Stands for any namespace of a resource, and in paths for any name.
 ANY = "-"
 
 
 class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A stored association, its members in the order of ``Association`` (Confluent 8.x)."""
+    """A stored association with the members of ``Association`` in their order (Confluent 8.x)."""
 
     # Qualified.
     subject: str = ""
@@ -57,28 +57,28 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
     @property
     def strong(self) -> bool:
-        """True if it owns its subject; without a lifecycle it does not."""
+        """True if it owns its subject; an association without a lifecycle does not."""
         return self.lifecycle == STRONG
 
     @property
     def is_frozen(self) -> bool:
-        """True if it may not be changed; without the member it may (Confluent 8.3.1)."""
+        """True if it must not be changed; without the member it may (Confluent 8.3.1)."""
         return bool(self.frozen)
 
     @property
     def created(self) -> int:
-        """The time of creation, ms since 1970: what the GUID says, else the time of the newest record."""
+        """The time of creation in ms since the epoch: that of the GUID, else of the newest record."""
         said = association_guids.time_of(self.guid or "")
         return self.create_ts if said is None else min(said, self.create_ts)
 
     @property
     def key(self) -> AssociationKey:
-        """What its records are about."""
+        """The key of its records."""
         named = (self.resource_name, self.resource_namespace, self.resource_type, self.association_type)
         return AssociationKey(Subject.parse(self.subject), *(each or None for each in named))
 
     def entry(self) -> Entry:
-        """Return its record, in Confluent's bytes: ``frozen`` always, ``createTs`` never."""
+        """Return its record in Confluent's bytes: always with ``frozen``, never with ``createTs``."""
         key = self.key
         members = {
             "guid": self.guid,
@@ -100,7 +100,7 @@ _decode = msgspec.json.Decoder(Association).decode
 
 
 class Filter(NamedTuple):
-    """Criteria for associations; those that are ``None`` or empty admit all."""
+    """Criteria for associations; those that are ``None`` or empty match everything."""
 
     resource_type: str | None = None
     association_types: tuple[str, ...] = ()
@@ -108,11 +108,11 @@ class Filter(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """True if there is any criterion; an empty resource type is one, which nothing meets."""
+        """True if there is any criterion; an empty resource type is one, and matches nothing."""
         return self.resource_type is not None or bool(self.association_types or self.lifecycles)
 
     def admits(self, found: Association) -> bool:
-        """Check one association."""
+        """Return true if an association matches."""
         lifecycle = STRONG if found.strong else WEAK
         return self._admits_kind(found) and (not self.lifecycles or lifecycle in self.lifecycles)
 
@@ -123,14 +123,14 @@ class Filter(NamedTuple):
         )
 
     def chosen(self, found: Iterable[Association]) -> list[Association]:
-        """Return the admitted ones."""
+        """Return the associations that match."""
         return list(filter(self.admits, found))
 
     def of_subject(self, view: View, subject: Subject) -> list[Association] | None:
-        """Return the admitted associations of a subject; ``None`` if the subject itself is not admitted.
+        """Return the matching associations of a subject; ``None`` if the subject itself does not match.
 
-        ``NONE`` among the lifecycles admits subjects without an association of the wanted kind (Confluent
-        8.3.1).
+        With ``NONE`` among the lifecycles, subjects without an association of the wanted type match
+        (Confluent 8.3.1).
         """
         if not self.given:
             return []
@@ -144,7 +144,7 @@ Place = tuple[str, str, str, str, str]  # resource's name, namespace and type, t
 
 
 def place_of(found: Association) -> Place:
-    """Return what associations are sorted by: resource, type and subject (Confluent 8.x)."""
+    """Return the sort key of an association: resource, type and subject (Confluent 8.x)."""
     return (
         found.resource_name or "",
         found.resource_namespace or "",
@@ -165,9 +165,9 @@ def walk_of_subject(view: View, subject: Subject) -> Iterator[Association]:
 
 
 def some_of_subject(view: View, subject: Subject) -> list[Association]:
-    """Return associations of a subject: all, if one of them is strong, else a few of any number.
+    """Return associations of a subject: all if one of them is strong, else a few.
 
-    A strong one has no other beside it but the key's or value's of the same resource, so a few tell.
+    Besides a strong one there can only be that of the same resource's keys or values, so a few suffice.
     """
     return list(islice(walk_of_subject(view, subject), _FEW))
 
@@ -184,9 +184,9 @@ def of_resource_id(view: View, resource_id: str) -> list[Association]:
 
 
 def newest_of_resource(view: View, name: str, namespace: str) -> list[Association]:
-    """Return the associations of the resources so named: of each type the one that changed last.
+    """Return the associations of all resources with this name: of each type the one changed last.
 
-    Several resources share a name after a topic was deleted and created again.
+    Several resources share a name if a topic was deleted and created again.
     """
     newest: dict[str | None, Association] = {}
     for each in _led_to(view, layout.resource_name_prefix(name, namespace)):
@@ -199,24 +199,24 @@ def newest_of_resource(view: View, name: str, namespace: str) -> list[Associatio
 def list_of_subject(
     view: View, subject: Subject, wanted: Filter, after: Place | None = None
 ) -> Iterator[Association | None]:
-    """Walk the admitted associations of a subject, in order, from behind ``after`` on."""
+    """Walk the matching associations of a subject in order, starting after ``after``."""
     return _listed(lambda: walk_of_subject(view, subject), wanted, after)
 
 
 def list_of_resource_id(
     view: View, resource_id: str, wanted: Filter, after: Place | None = None
 ) -> Iterator[Association | None]:
-    """Walk the admitted associations of the resource with this id, in order."""
+    """Walk the matching associations of the resource with this id in order."""
     return _listed(lambda: _led_to(view, layout.resource_id_prefix(resource_id)), wanted, after)
 
 
 def list_named(
     view: View, name: str, namespace: str, wanted: Filter, after: Place | None = None
 ) -> Iterator[Association | None]:
-    """Walk the admitted associations of the resources so named, in order; ``-``: any name, or namespace.
+    """Walk the matching associations of the resources with this name in order; ``-``: any name or namespace.
 
-    Without a name the keys of all associations are looked at. Names that are alike in their first 84 bytes
-    come in any order, but always in the same.
+    Without a name, the keys of all associations are scanned. Names with the same first 84 bytes come in a
+    fixed but arbitrary order.
     """
     if name == ANY:
         prefix = layout.RESOURCE_NAME
@@ -264,12 +264,12 @@ def entity(found: Association, rules: AssociationRules) -> dict[str, Any]:
 
 
 def tail_of(found: list[Association], rules: AssociationRules) -> bytes:
-    """Return the member of ``ExtendedSchema`` for associations, a comma before it, if there are any."""
+    """Return the member of ``ExtendedSchema`` for associations after a comma; empty if there are none."""
     return b',"associations":' + dumps([entity(each, rules) for each in found]) if found else b""
 
 
 def info(found: Association, schema: bytes | None = None) -> dict[str, Any]:
-    """An association in the answer about its resource; ``schema``: the JSON of the ``Schema`` beside it."""
+    """Return an association as the answer about its resource has it; ``schema``: JSON of its ``Schema``."""
     members = {
         "subject": found.subject,
         "associationType": found.association_type,
@@ -287,7 +287,7 @@ def response(
     resource_type: str | None,
     infos: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """``AssociationResponse``: what is absent or empty is left out (Confluent 8.x)."""
+    """Return ``AssociationResponse`` without absent and empty members (Confluent 8.x)."""
     members = {
         "resourceName": name,
         "resourceNamespace": namespace,

@@ -1,6 +1,7 @@
-"""Reads by subject: what is there, and which error says that it is not.
+"""Reads by subject: versions, or the error that reports their absence.
 
-Subjects come as the text of the path or query, because an unqualified one is also sought in other contexts.
+Subjects come as the text of the path or query, because an unqualified one is also looked up in other
+contexts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def parse_version(text: str) -> int:
-    """Return a version segment of a path: ``latest`` and -1 give :data:`.model.LATEST`. Raises 42202."""
+    """Return the number in a path: ``latest`` and -1 are :data:`.model.LATEST`. Raises 42202."""
     trimmed = text.strip()
     if trimmed.lower() == "latest":
         return LATEST
@@ -32,7 +33,7 @@ def parse_version(text: str) -> int:
 
 
 def version_of(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Registered:
-    """One version, or the latest, which is never a soft-deleted one. Raises 40401, 40402."""
+    """Return one version, or the latest that is not soft-deleted. Raises 40401, 40402."""
     return finished(find_version(view, subject, number, deleted=deleted))
 
 
@@ -53,7 +54,7 @@ def _find(view: View, subject: Subject, number: int, *, deleted: bool) -> Search
 def version_anywhere(
     view: View, subject: Subject, number: int, *, deleted: bool = False
 ) -> Search[Registered]:
-    """Like :func:`find_version`; one absent in the default context is sought in the others, in order."""
+    """Search as :func:`find_version`; if absent in the default context, then in the others, in order."""
     if subject.context == DEFAULT_CONTEXT and not (
         yield from versions.find_any(view, subject, deleted=deleted)
     ):
@@ -70,7 +71,7 @@ def version_anywhere(
 def version_with_metadata(
     view: View, subject: Subject, wanted: Iterable[tuple[str, str]], *, deleted: bool = False
 ) -> Search[Registered]:
-    """Search for the highest version whose properties hold all wanted pairs. Raises 40401, 40403."""
+    """Search for the highest version whose properties contain all wanted pairs. Raises 40401, 40403."""
     pairs = list(wanted)
     seen = False
     for each in versions.walk(view, subject, deleted=deleted, newest_first=True):
@@ -93,9 +94,9 @@ def version_numbers(
     deleted_only: bool = False,
     deleted_as_negative: bool = False,
 ) -> list[int]:
-    """Return a subject's versions, as :func:`.lists.version_numbers` lists them. Raises 40401.
+    """Return a subject's versions as :func:`.lists.version_numbers` lists them. Raises 40401.
 
-    ``deleted_as_negative`` has no part in whether the subject counts as there.
+    ``deleted_as_negative`` does not affect whether the subject counts as existing.
     """
     finished(require(view, subject, deleted=deleted or deleted_only))
     how = {"deleted": deleted, "deleted_only": deleted_only, "deleted_as_negative": deleted_as_negative}
@@ -103,19 +104,19 @@ def version_numbers(
 
 
 def require(view: View, subject: Subject, *, deleted: bool = False) -> Search[None]:
-    """Search for a version of the subject in this visibility. Raises 40401 if there is none."""
+    """Search for any version of the subject with this visibility. Raises 40401 if there is none."""
     if not (yield from versions.find_any(view, subject, deleted=deleted)):
         raise errors.SUBJECT_NOT_FOUND(subject.qualified)
 
 
 def subjects(view: View, prefix: str, *, deleted: bool = False) -> list[str]:
-    """Return the qualified names of all subjects under a prefix, as :func:`.lists.subjects` lists them."""
+    """Return the qualified names of all subjects under a prefix, in the order of :func:`.lists.subjects`."""
     found = lists.subjects(view, prefix, deleted=deleted)
     return [each.qualified for each in found if each is not None]
 
 
 def ranges(view: View, table: bytes, prefix: str) -> list[tuple[bytes, Callable[[Subject], bool]]]:
-    """Where the rows of all subjects under a prefix lie in a table, and a test for what else lies there."""
+    """Return the key prefixes in a table that cover all subjects under a prefix, each with a filter."""
     if prefix == ":*:":
         return [(table, lambda _: True)]
     if prefix.startswith(":*:"):
@@ -140,7 +141,7 @@ def id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered]:
 
 
 def ids_of_guid(view: View, md5: bytes) -> Iterator[tuple[str, int] | None]:
-    """Walk every (context, id) of a content, in order."""
+    """Walk the (context, id) pairs of a schema content in order."""
     for context in versions.contexts(view):
         yield None
         if context is not None:

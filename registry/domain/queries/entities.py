@@ -1,4 +1,4 @@
-"""JSON bodies of the API, spliced from the ready pieces of version rows: nothing is parsed or printed again.
+"""JSON bodies of the API, assembled from the pieces of version rows without parsing or printing them again.
 
 Members come in Confluent's order; absent ones are left out.
 """
@@ -30,10 +30,10 @@ _rule_set = msgspec.json.Decoder(RuleSet).decode
 def schema_entity(
     row: VersionRow, *, times: bool = True, schema_tags: bytes = b"", tail: bytes = b""
 ) -> bytes:
-    """``Schema``: answers by subject and version, and lookups.
+    """Return ``Schema``, the answer by subject and version and to lookups.
 
-    ``times``: with ``ts`` and ``deleted``.
-    ``schema_tags``, ``tail``: further members, each with its leading comma, before ``ts`` and ``ruleSet``.
+    ``times``: include ``ts`` and ``deleted``.
+    ``schema_tags``, ``tail``: more members, each with its leading comma, before ``ts`` and ``ruleSet``.
     """
     schema_id, ts = b',"id":%d' % row.schema_id, row.tail[:-1] if times else b""
     front = (row.head, schema_id, row.kind, row.references, row.metadata, row.schema)
@@ -41,16 +41,16 @@ def schema_entity(
 
 
 def schema_string(row: VersionRow, *, tail: bytes = b"", named: bool = True) -> bytes:
-    """``SchemaString``: answers by id, and by guid where not ``named``.
+    """Return ``SchemaString``, the answer by id, or by guid if not ``named``.
 
-    ``tail``: further members, each with its leading comma, that stand before ``ts``.
+    ``tail``: more members before ``ts``, each with its leading comma.
     """
     start = row.head + row.kind if named else b"{" + row.kind[1:]
     return b"".join((start, row.schema, row.references, row.metadata, row.rules, tail, row.tail))
 
 
 def registered(row: VersionRow, version: int, *, times: bool = False) -> bytes:
-    """``RegisterSchemaResponse``: what a registration answers; ``times``: with ``ts`` and ``deleted``."""
+    """Return ``RegisterSchemaResponse``; ``times``: include ``ts`` and ``deleted``."""
     ts = row.tail[:-1] if times else b""
     start = b'{"id":%d,"version":%d' % (row.schema_id, version)
     return b"".join((start, row.kind, row.references, row.metadata, row.rules, row.schema, ts, b"}"))
@@ -62,7 +62,7 @@ def text(row: VersionRow) -> str:
 
 
 def schema_type(row: VersionRow) -> str:
-    """``AVRO``, ``JSON`` or ``PROTOBUF``, or what another writer put there."""
+    """Return ``AVRO``, ``JSON`` or ``PROTOBUF``, or whatever another writer stored."""
     return str(orjson.loads(row.kind[_TYPE:]))
 
 
@@ -82,12 +82,12 @@ def rule_set(row: VersionRow) -> RuleSet | None:
 
 
 def with_text(row: VersionRow, schema: str) -> VersionRow:
-    """Return the row with another form of its schema; everything else, the guid too, stays."""
+    """Return the row with another text; everything else stays, including the guid."""
     return row._replace(schema=b',"schema":' + orjson.dumps(schema))
 
 
 def with_qualified_references(row: VersionRow, context: str) -> VersionRow:
-    """The row with its references' subjects qualified by ``context`` (``referenceFormat=qualified``)."""
+    """Return the row with references qualified by ``context`` (``referenceFormat=qualified``)."""
     if context == DEFAULT_CONTEXT or not row.references:
         return row
     listed = [
@@ -98,24 +98,24 @@ def with_qualified_references(row: VersionRow, context: str) -> VersionRow:
 
 
 def config_entity(config: Config) -> bytes:
-    """``Config``: the answer of GET and DELETE, with the level as ``compatibilityLevel``."""
+    """Return ``Config``, the answer of GET and DELETE, with the level as ``compatibilityLevel``."""
     return msgspec.json.encode(config)
 
 
 def config_update(config: Config) -> bytes:
-    """``ConfigUpdateRequest``: the answer of PUT, with the level as ``compatibility``."""
+    """Return ``ConfigUpdateRequest``, the answer of PUT, with the level as ``compatibility``."""
     members: dict[str, Any] = msgspec.to_builtins(config)
     renamed = {"compatibilityLevel": "compatibility"}
     return orjson.dumps({renamed.get(name, name): value for name, value in members.items()})
 
 
 def mode_entity(mode: str | None) -> bytes:
-    """``Mode``; an absent mode is left out."""
+    """Return ``Mode``; an absent mode is left out."""
     return b"{}" if mode is None else orjson.dumps({"mode": mode})
 
 
 def shown(value: Metadata | RuleSet | None) -> str:
-    """Metadata or rules in a message."""
+    """Return metadata or rules as Confluent's messages print them."""
     return "null" if value is None else msgspec.json.encode(value).decode()
 
 
@@ -129,7 +129,7 @@ def registered_anew(
     meta: Metadata | None,
     rules: RuleSet | None,
 ) -> bytes:
-    """``RegisterSchemaResponse`` of a version that has no row yet; so without ``ts`` and ``deleted``."""
+    """Return ``RegisterSchemaResponse`` of a version without a row yet, so without ``ts`` and ``deleted``."""
     front = b'{"id":%d,"version":%d,"guid":"%s"' % (schema_id, version, guid_text(md5).encode())
     parts = [front, b',"schemaType":', orjson.dumps(schema_type)]
     if listed:

@@ -1,7 +1,7 @@
-"""Ids that stand for more than one content in a context.
+"""Ids that stand for more than one schema content in a context.
 
-Other writers can bind an id twice. That concerns two owners, so the fold leaves both versions as they are,
-and reads by id see the one that was recorded first; who wants to know asks here.
+Other writers can assign an id twice. The fold keeps both versions, because they may have different owners,
+and reads by id return the one recorded first. This module lists such ids.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .versions import Registered, at
 
 
 def clashes(view: View) -> Iterator[tuple[Registered, Registered] | None]:
-    """Walk the versions that have an id of another content, each with the version that answers for that id.
+    """Walk the versions whose id has other content, each with the version that answers for that id.
 
-    By context and id. Looks at the id of every version.
+    Ordered by context and id. Looks at the id of every version.
     """
     begun, waiting, answering = b"", b"", None
     for key, _ in scan(view, layout.ID):
         prefix = key[: key.index(b"\0") + 1 + 4]
         if prefix != begun:
-            begun, waiting, answering = prefix, key, None  # most ids have one row: its version is not read
+            begun, waiting, answering = prefix, key, None  # most ids have one row
             yield None
             continue
         if waiting:

@@ -1,7 +1,7 @@
-"""Lists of the API as walks: from behind any item on, in the order in which clients see them.
+"""The API's lists as walks that can start after any item, in the order in which clients see them.
 
-A walk (see :mod:`.sorting`) keeps no position in the view, only keys. So the view may be another one whenever
-it is resumed, and what does not change meanwhile is listed exactly once.
+A walk (see :mod:`.sorting`) keeps no position in the view, only keys. So it may be resumed on another view,
+and items that do not change in between are listed exactly once.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def subjects(
     deleted: bool = False,
     deleted_only: bool = False,
 ) -> Iterator[Subject | None]:
-    """Walk the subjects under a prefix; one counts as deleted when all its versions are.
+    """Walk the subjects under a prefix; a subject counts as deleted if all its versions are.
 
-    ``skip``: items that may be passed without being listed.
+    ``skip``: how many items need not be listed.
     """
 
     def items(counts: Counts) -> int:
@@ -53,14 +53,14 @@ def subjects(
 
 
 def _leaps(view: View, skip: Skip | None, items: Callable[[Counts], int], *, deleted: bool) -> Leaps | None:
-    """Return how to pass blocks; None where their counts do not tell what a list shows of them."""
-    # Blocks count soft-deleted versions that a clear has made forgotten.
+    """Return how to skip blocks; None if their counts do not match what a list shows."""
+    # Blocks also count soft-deleted versions that a clear has made the registry forget.
     forgotten = deleted and next(scan(view, layout.CLEAR), None) is not None
     return None if skip is None or forgotten else Leaps(skip, items)
 
 
 def _live(view: View, found: Found) -> Generator[None, None, bool | None]:
-    """Return true if a version of the subject is not soft-deleted; None if all are forgotten."""
+    """Return true if some version of the subject is not soft-deleted; None if all are forgotten."""
     subject, first = found
     if not version_row.is_deleted(first):
         return True
@@ -83,7 +83,7 @@ class Listed(NamedTuple):
 
 
 class Schemas(NamedTuple):
-    """What the list of schemas is asked for; ``latest_only`` applies before ``rule_type`` does."""
+    """The filter of the list of schemas; ``latest_only`` applies before ``rule_type``."""
 
     prefix: str
     deleted: bool = False
@@ -95,7 +95,7 @@ class Schemas(NamedTuple):
     def walk(
         self, view: View, after: tuple[Subject, int] | None = None, skip: Skip | None = None
     ) -> Iterator[Listed | None]:
-        """Walk the versions by subject and version; ``skip``: items that may be passed unlisted."""
+        """Walk the versions by subject and version; ``skip``: how many items need not be listed."""
         aliases: dict[Subject, list[str]] = {}
         if self.with_aliases:
             for pair in _aliases_under(view, self.prefix):
@@ -163,7 +163,7 @@ def _has_rule(registered: Registered, rule_type: str) -> bool:
 
 
 def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None]:
-    """Walk the aliases under a prefix with the subjects that they lead to."""
+    """Walk the aliases under a prefix with their target subjects."""
     prefix = Prefix.parse(text)
     start = layout.CONFIG
     if prefix.whole:
@@ -177,7 +177,7 @@ def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None
 def _with_targets(
     walk: Iterator[Found | None], targets: Iterable[Subject], after: Subject | None
 ) -> Iterator[Subject | None]:
-    """Merge further subjects into a walk over subjects; those that come twice are there once."""
+    """Merge more subjects into a walk over subjects, without duplicates."""
     rank = subject_order.rank
     begin = None if after is None else rank(after)
     coming = (each if begin is None or rank(each) > begin else None for each in targets)
@@ -212,9 +212,9 @@ def version_numbers(
     deleted_only: bool = False,
     deleted_as_negative: bool = False,
 ) -> Iterator[int | None]:
-    """Walk a subject's versions, ascending; soft-deleted ones negative with ``deleted_as_negative``.
+    """Walk a subject's versions, ascending; with ``deleted_as_negative``, soft-deleted ones are negative.
 
-    That wins over the other two.
+    That option overrides the other two.
     """
     seen = deleted or deleted_only or deleted_as_negative
     for each in _versions(view, subject, after, deleted=seen, latest_only=False):
@@ -225,7 +225,7 @@ def version_numbers(
 
 
 class PlacedVersion(NamedTuple):
-    """A version that holds an id, and its place among those that do."""
+    """A version with an id, and its position among all versions with that id."""
 
     place: bytes
     found: Registered
@@ -234,9 +234,9 @@ class PlacedVersion(NamedTuple):
 def versions_of_id(
     view: View, context: str, schema_id: int, after: bytes = b"", *, deleted: bool = False
 ) -> Iterator[PlacedVersion | None]:
-    """Walk the subjects of an id, each with its version recorded last, in the order of those records.
+    """Walk the subjects of an id in the order of their newest records, each with its version recorded last.
 
-    ``after`` is the place behind which to begin.
+    ``after``: the position after which to start.
     """
     prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
     for key, _ in scan(view, prefix, prefix + after + b"\0" if after else None):
@@ -247,13 +247,13 @@ def versions_of_id(
 
 
 def subjects_of_id(view: View, context: str, schema_id: int) -> Iterator[str | None]:
-    """Walk the names of an id's subjects, sorted."""
+    """Walk the sorted names of an id's subjects."""
     found = versions_of_id(view, context, schema_id)
     return held_and_sorted(each.found.subject.qualified if each else None for each in found)
 
 
 def _is_last(view: View, found: Registered, schema_id: int) -> Generator[None, None, bool]:
-    """Return true if no version of the subject has the id by a later record."""
+    """Return true if no later record gave the id to a version of the same subject."""
     subject, version, row = found
     for key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
         if layout.unnumber(key[-4:]) != version:
@@ -272,7 +272,7 @@ def referrer_ids(
     *,
     deleted: bool = False,
 ) -> Iterator[tuple[str, int] | None]:
-    """Walk the context and id of each schema that refers to a version, by context and id."""
+    """Walk the context and id of each schema that refers to a version, ordered by context and id."""
     prefix = layout.referrer_prefix(subject, version)
 
     def using() -> Iterator[tuple[str, int] | None]:

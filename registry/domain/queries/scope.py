@@ -1,4 +1,4 @@
-"""Config and mode: what is stored for a scope, and what holds for a subject.
+"""Config and mode: what is stored for a scope, and what applies to a subject.
 
 A scope is a subject, a context (``Subject(".ctx", "")``), the default context, which is also the top level
 (``TOP``), or the default of all contexts (``EVERYWHERE``).
@@ -17,13 +17,13 @@ from registry.domain.rows.view import View
 from .association_rules import RELEASED, AssociationRules
 
 READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE"})
-# Modes in which a registration brings its own id, and nothing is validated or compared.
+# In these modes a registration brings its own id, and nothing is validated or compared.
 TAKES_IDS = frozenset({"IMPORT", "FORWARD"})
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the server's settings say where nothing is stored."""
+    """The server's settings that apply where nothing is stored."""
 
     compatibility: str = "BACKWARD"
     validate_fields: bool = False
@@ -34,7 +34,7 @@ class Defaults:
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A config; absent members are ``None``. Names and order are those of the log and of ``GET /config``."""
+    """A config; absent members are ``None``. Names and order are those of the log and ``GET /config``."""
 
     alias: str | None = None
     alias_for_deks: str | None = None
@@ -52,7 +52,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def adds(self) -> bool:
-        """Whether registrations under it may get metadata or rules that the client did not send."""
+        """True if registrations may get metadata or rules that the client did not send."""
         return not (
             self.default_metadata is None
             and self.override_metadata is None
@@ -83,12 +83,12 @@ def _config_at(view: View, key: bytes) -> Config | None:
 
 
 def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
-    """Return the config that holds for a subject, always with a level (Confluent 8.x).
+    """Return the config that applies to a subject, always with a level (Confluent 8.x).
 
-    A config of its own counts as a whole but for six members, which fall back to the top level's, whatever
-    the subject's context; its missing level is the server's default, not the top level's. Without one: the
-    context's as a whole, else that of all contexts, else the server's default. The top level stands for the
-    default context only.
+    A subject's own config applies as a whole, but six absent members fall back to those of the top level,
+    whatever the subject's context; a missing level falls back to the server's default, not to the top
+    level's. Without an own config, that of the context applies as a whole, else that of all contexts, else
+    the server's default. The top level stands only for the default context.
     """
     own = stored_config(view, subject)
     if own is not None:
@@ -118,7 +118,7 @@ def _with_level(config: Config, defaults: Defaults) -> Config:
 
 
 def exact_config(view: View, scope: Subject, defaults: Defaults) -> Config | None:
-    """The config of exactly this scope as ``GET /config`` shows it, with a level; some always have one."""
+    """Return the config of exactly this scope as ``GET /config`` shows it; some scopes always have one."""
     stored = stored_config(view, scope)
     if stored is None and _always_has_one(scope):
         stored = Config()
@@ -132,7 +132,7 @@ def stored_mode(view: View, scope: Subject) -> str | None:
 
 
 def mode_in_scope(view: View, subject: Subject) -> str:
-    """The mode that holds for a subject: its own, its context's, that of all contexts, else ``READWRITE``."""
+    """Return a subject's mode: its own, its context's, that of all contexts, else ``READWRITE``."""
     own = layout.scope_key(layout.MODE, subject)
     for key in (own, _context_key(layout.MODE, subject, _TOP_MODE), _EVERYWHERE_MODE):
         value = view.get(key)
@@ -148,23 +148,23 @@ def _context_key(table: bytes, subject: Subject, top: bytes) -> bytes:
 
 
 def validates_fields(config: Config, defaults: Defaults) -> bool:
-    """Return true if reserved fields are checked under a config in scope."""
+    """Return true if the config asks for a check of reserved fields."""
     return defaults.validate_fields if config.validate_fields is None else config.validate_fields
 
 
 def validates_new_schemas(config: Config, defaults: Defaults) -> bool:
-    """Return true if new schemas are parsed strictly under a config in scope."""
+    """Return true if the config asks for strict parsing of new schemas."""
     stored = config.validate_new_schemas
     return defaults.validate_new_schemas if stored is None else stored
 
 
 def context_label(subject: Subject) -> str:
-    """A subject's context as Confluent's messages print it: empty for the default one (two blanks result)."""
+    """Return the context as Confluent's messages print it: empty for the default one (leaves two blanks)."""
     return "" if subject.context == DEFAULT_CONTEXT else f":{subject.context}:"
 
 
 def aliased(view: View, subject: Subject) -> Subject:
-    """The subject that the own config of ``subject`` names as its alias, else itself; one step only."""
+    """Return the alias in the subject's own config, else the subject; follows only one alias."""
     config = stored_config(view, subject)
     if config is None or not config.alias or subject.is_context:
         return subject
@@ -178,5 +178,5 @@ def exact_mode(view: View, scope: Subject) -> str | None:
 
 
 def _always_has_one(scope: Subject) -> bool:
-    """Return true if a scope shows the server's defaults where nothing is stored (Confluent 8.3.1)."""
+    """Return true if the scope shows the server's defaults when nothing is stored (Confluent 8.3.1)."""
     return scope == TOP or scope.context == ALL_CONTEXTS

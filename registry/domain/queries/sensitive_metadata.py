@@ -1,8 +1,8 @@
-"""Sensitive metadata: encrypted in records and rows, plain where commands are decided and answers made.
+"""Sensitive metadata: encrypted in records and rows, in clear text where commands are decided and answered.
 
-The log's record of a version with sensitive properties holds their encrypted values, the property
-``__enc__`` and the ``md5`` of the plain form (Confluent's ``metadata.encoder.secret``). Rows are the fold of
-that and hold no more; whoever has the keys reads them through a :class:`PlainView`.
+The record of a version with sensitive properties holds their encrypted values, the property ``__enc__`` and
+the ``md5`` of the clear form (Confluent's ``metadata.encoder.secret``). Rows hold the same, since they are
+the fold of records. Code that has the keys reads them through a :class:`PlainView`.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ NOT_CONFIGURED = (
 
 
 class Cipher(Protocol):
-    """Encrypts and decrypts the values of properties, as text in Base64."""
+    """A cipher for the values of properties, with Base64 texts."""
 
     def encrypt(self, plain: str) -> str:
-        """Return another text each time. Raises :class:`.errors.RegistryError`."""
+        """Return the encrypted text, a different one each time. Raises :class:`.errors.RegistryError`."""
         ...
 
     def decrypt(self, text: str) -> str | None:
-        """Return the plain value; ``None`` if the key is unknown or the text was damaged."""
+        """Return the clear text; ``None`` if the key is unknown or the text is damaged."""
         ...
 
 
 class PlainView:
-    """A view whose version rows show sensitive properties in clear, as far as the keys are known.
+    """A view whose version rows show sensitive properties in clear text if their keys are known.
 
-    Rows that cannot be decrypted stay as they are, with the property ``__enc__``.
+    Rows that cannot be decrypted stay as they are, including the property ``__enc__``.
     """
 
     __slots__ = ("_cipher", "_view")
@@ -89,12 +89,12 @@ class PlainView:
 
 
 def plain_view(view: View, cipher: Cipher | None) -> View:
-    """Return the view as whoever has the keys sees it."""
+    """Return a view that decrypts sensitive properties; the same view if there is no cipher."""
     return view if cipher is None else PlainView(view, cipher)
 
 
 def plain_row(value: bytes, cipher: Cipher) -> bytes:
-    """Return a version row with its sensitive properties in clear; as it is if one cannot be decrypted."""
+    """Return a version row with sensitive properties in clear text; unchanged if it cannot be decrypted."""
     row = VersionRow.unpack(value)
     if not version_row.is_encoded(row.metadata, md5_stored=row.md5_stored):
         return value
@@ -111,16 +111,16 @@ def plain_row(value: bytes, cipher: Cipher) -> bytes:
 
 
 def has_encoded(view: View) -> bool:
-    """Return true if any version's metadata is encrypted."""
+    """Return true if any version has encrypted metadata."""
     row = view.seek(ENCODED)
     return row is not None and row[0].startswith(ENCODED)
 
 
 def recorded(entries: Iterable[Entry], view: View, cipher: Cipher | None) -> list[Entry]:
-    """Return the records as they go into the log: sensitive properties encrypted.
+    """Return the records for the log, with sensitive properties encrypted.
 
-    ``view``: the rows of the log. Without a cipher sensitive properties are refused (42205) if other versions
-    have encrypted ones. Raises also 42201 for a property that is reserved, and what the cipher raises.
+    ``view``: the rows of the log. Without a cipher, sensitive properties are refused (42205) if other
+    versions have encrypted ones. Also raises 42201 for a reserved property, and the errors of the cipher.
     """
     return [
         each._replace(value=_recorded(each.value, view, cipher))
@@ -137,7 +137,7 @@ def _recorded(value: bytes, view: View, cipher: Cipher | None) -> bytes:
     meta: dict[str, Any] = fields.get("metadata") or {}
     properties, sensitive = meta.get("properties") or {}, meta.get("sensitive") or ()
     if ENCODED_PROPERTY in properties and "md5" in fields:
-        return value  # a row that could not be decrypted, said again
+        return value  # repeats a row that could not be decrypted
     if cipher is None:
         _check_clear(fields, view)
         return value
@@ -153,7 +153,7 @@ def _recorded(value: bytes, view: View, cipher: Cipher | None) -> bytes:
 
 
 def _check_clear(fields: dict[str, Any], view: View) -> None:
-    """Refuse new sensitive properties in clear beside encrypted ones; deletions may repeat them."""
+    """Refuse new sensitive properties in clear text if others are encrypted; deletions may repeat them."""
     meta = fields.get("metadata") or {}
     properties = meta.get("properties") or {}
     secret = ENCODED_PROPERTY in properties or (properties and meta.get("sensitive"))

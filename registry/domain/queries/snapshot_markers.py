@@ -1,6 +1,6 @@
-"""The marker of a snapshot: a record of the log at whose place a snapshot was asked for.
+"""The marker of a snapshot: the record in the log that requests one.
 
-The snapshot is the fold of all records up to the marker, itself included. Only the newest marker has a row.
+The snapshot is the fold of all records up to and including its marker. Only the newest marker has a row.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from registry.domain.rows.view import View
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """A marker, as its row holds it."""
+    """A marker as its row holds it."""
 
-    # Random hexadecimal digits, which tell requests apart.
+    # Random hexadecimal digits that identify the request.
     request: str
-    # The record's own.
+    # The offset of the record.
     offset: int = -1
-    # When it was appended, ms since the epoch.
+    # When it was appended, in ms since the epoch.
     ts: int = 0
 
     @property
     def end(self) -> int:
-        """The offset of the snapshot: of the next record to apply."""
+        """The offset of the snapshot, which is that of the next record to apply."""
         return self.offset + 1
 
 
@@ -33,7 +33,7 @@ _ROW = layout.cluster_key(SNAPSHOT)
 
 
 def newest_marker(view: View) -> Marker | None:
-    """Return the newest marker that was applied; ``None`` too when it holds something else than ours do."""
+    """Return the newest applied marker; ``None`` if there is none or it is not in this registry's form."""
     row = view.get(_ROW)
     try:
         return None if row is None else _decode(row)
@@ -42,5 +42,5 @@ def newest_marker(view: View) -> Marker | None:
 
 
 def marker_record(request: str) -> Entry:
-    """Return the record that asks for a snapshot."""
+    """Return the record that requests a snapshot."""
     return Entry(SNAPSHOT_KEY, msgspec.json.encode({"request": request}))

@@ -1,8 +1,8 @@
-"""Sort what a walk finds, in bounded memory.
+"""Sorting of walks in bounded memory.
 
-A *walk* is an iterator that yields an item, or ``None`` for something it looked at and left out, so that its
-consumer can pause it between any two rows. A *search* is a generator that yields ``None`` for each row
-that it looks at, for the same reason, and returns what it found.
+A *walk* is an iterator that yields items, and ``None`` for rows that it looked at and skipped, so that its
+consumer can pause it between any two rows. A *search* is a generator that yields ``None`` for each row that
+it looks at, for the same reason, and returns the result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _K = TypeVar("_K", bound=Any)
 
 Search = Generator[None, None, _T]
 
-# Items held at once: more than any page of a sorted list has, so that a page takes one pass.
+# Items held at once. Larger than any page of a sorted list, so that a page takes one pass.
 BATCH = 2_000
 
 
@@ -26,9 +26,9 @@ def ordered(
     after: _K | None = None,
     batch: int = BATCH,
 ) -> Iterator[_T | None]:
-    """Yield what ``walk()`` yields in the order of ``key``, from the first key greater than ``after`` on.
+    """Yield the items of ``walk()`` in the order of ``key``, starting with the first key above ``after``.
 
-    Of items with the same key the last one counts. Walks once for each ``batch`` items that are taken.
+    The last of several items with the same key counts. Walks once for each ``batch`` of items taken.
     """
     full = True
     while full:
@@ -55,7 +55,7 @@ def ordered(
 
 
 def _least(kept: dict[_K, _T], count: int) -> list[tuple[_K, _T]]:
-    """Return the pairs with the least keys, in order."""
+    """Return the pairs with the smallest keys, in order."""
     return [(place, kept[place]) for place in sorted(kept)[:count]]
 
 
@@ -84,7 +84,7 @@ def first(walk: Iterator[_T | None]) -> Search[_T | None]:
 
 
 def finished(search: Search[_T]) -> _T:
-    """Return what a search finds, without a pause."""
+    """Return the result of a search without pausing."""
     while True:
         try:
             next(search)

@@ -1,11 +1,11 @@
-"""Subjects in the order of their qualified names, from any subject on.
+"""Subjects in the order of their qualified names, starting after any subject.
 
-Version rows lie in the order of context and name. Lists are in the order of qualified names, which differs in
-three ways: the default context's names stand bare among those that begin with ``:.``; a context ends with a
-colon, so that ``.a-b`` comes before ``.a``; and names of more than :data:`.layout.PART_MAX` bytes are cut in
-keys. A subject's neighbour is found by a few seeks, so a list can begin anywhere.
+Version rows are ordered by context and name, lists by qualified name. The two orders differ in three ways:
+names of the default context stand bare among those that begin with ``:.``; a context ends with a colon, so
+that ``.a-b`` comes before ``.a``; and names longer than :data:`.layout.PART_MAX` bytes are cut in keys. The
+next subject takes a few seeks, so a list can start anywhere.
 
-Contexts whose names are that long come where their first bytes place them.
+Contexts with names that long are ordered by their first bytes.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from . import versions
 from .sorting import ordered
 
 _DEFAULT = DEFAULT_CONTEXT.encode()
-_QUALIFIED = b":."  # bare names before it, qualified names that begin with it, and bare names from _BEYOND on
+_QUALIFIED = b":."  # sorts after some bare names, before those from _BEYOND on
 _BEYOND = b":/"
-_COLON = ord(":")  # ends a context in a qualified name; no context holds one
+_COLON = ord(":")  # ends a context in a qualified name; no context contains one
 
 # A subject and the value of its first version row.
 Found = tuple[Subject, bytes]
 
 
 class Prefix(NamedTuple):
-    """The subjects that a ``subjectPrefix`` admits."""
+    """The subjects that a ``subjectPrefix`` matches."""
 
     context: str
-    whole: bool  # ``context`` is all of the context's name, not its beginning
+    whole: bool  # true if ``context`` is the context's whole name, not just the beginning of it
     name: str
 
     @classmethod
     def parse(cls, text: str) -> Prefix:
-        """Read a prefix (Confluent 8.x).
+        """Parse a prefix (Confluent 8.x).
 
-        ``:*:`` everything; ``:*:foo`` in every context; ``:.ctx:foo`` in one; ``:.c`` in the contexts that
-        begin so; anything else in the default context.
+        ``:*:`` matches everything, ``:*:foo`` all contexts, ``:.ctx:foo`` one context, ``:.c`` the contexts
+        that begin like that, and anything else matches in the default context.
         """
         if text.startswith(":*:"):
             return cls("", False, text[3:])
@@ -52,12 +52,12 @@ class Prefix(NamedTuple):
 
     @property
     def shown_by_keys(self) -> bool:
-        """True if no key that begins like those of the prefix is of a subject that it does not admit."""
+        """True if keys alone show which subjects match."""
         context = layout.part_prefix(self.context) if not self.whole else b""
         return max(len(context), len(layout.part_prefix(self.name))) < layout.PART_CUT
 
     def admits(self, subject: Subject) -> bool:
-        """Return true if the subject is under the prefix."""
+        """Return true if the subject matches the prefix."""
         context = subject.context
         return subject.name.startswith(self.name) and (
             context == self.context if self.whole else context.startswith(self.context)
@@ -69,7 +69,7 @@ def _whole(subject: Subject) -> tuple[str, bool, str]:
 
 
 class _Span(NamedTuple):
-    """The names of one context from ``start`` on and before ``end``, as raw parts of keys."""
+    """The names of one context from ``start`` up to, but not including, ``end``, as raw parts of keys."""
 
     context: bytes
     start: bytes = b""
@@ -77,7 +77,7 @@ class _Span(NamedTuple):
 
 
 def rank(subject: Subject) -> bytes:
-    """Return what subjects are sorted by here: the qualified name, with the context as keys hold it."""
+    """Return the sort key of a subject: the qualified name, with the context as in keys."""
     context, name = _raw(subject.context), subject.name.encode()
     if context == _DEFAULT and not name.startswith(_QUALIFIED):
         return name
@@ -87,9 +87,9 @@ def rank(subject: Subject) -> bytes:
 def subjects(
     view: View, prefix: Prefix, after: Subject | None = None, leaps: Leaps | None = None
 ) -> Iterator[Found | None]:
-    """Yield the subjects under a prefix that have version rows, from behind ``after`` on.
+    """Yield the subjects under a prefix that have version rows, starting after ``after``.
 
-    With ``leaps`` whole blocks are passed, where all that keys show of a block lies under the prefix.
+    With ``leaps``, blocks are skipped as a whole if they lie under the prefix as far as keys show.
     """
     if leaps is not None and not prefix.shown_by_keys:
         leaps = None
@@ -116,7 +116,7 @@ def _spans(view: View, prefix: Prefix, after: Subject | None) -> Iterator[_Span]
 
 
 def _contexts(view: View, beginning: bytes, after: Subject | None) -> Iterator[_Span]:
-    """Yield the spans of all contexts that begin so, the default one's being its names like ``:.x``."""
+    """Yield the spans of all contexts with this prefix; the default one's are its names like ``:.x``."""
     context = _first_from(view, beginning, beginning) if after is None else _raw(after.context)
     while context is not None:
         yield _Span(_DEFAULT, _QUALIFIED, _BEYOND) if context == _DEFAULT else _Span(context)
@@ -124,10 +124,12 @@ def _contexts(view: View, beginning: bytes, after: Subject | None) -> Iterator[_
 
 
 def _next(view: View, context: bytes, beginning: bytes) -> bytes | None:
-    """Return the context behind ``context``, both ended by a colon, of those that begin so."""
+    """Return the next context with this prefix after ``context``; both end with a colon."""
     found = _first_from(view, context + b":", beginning)
     for length in range(len(context) - 1, max(len(beginning), 1) - 1, -1):
-        # What ``context`` goes on with sorts before a colon: its own beginning, as a context, comes later.
+        # The prefix of this length, as a context, sorts after ``context``: its colon is greater than this
+        # character.
+        # later.
         if context[length] < _COLON and _exists(view, context[:length]):
             shorter = context[:length]
             earlier = found is not None and found.startswith(shorter) and found[length] < _COLON
@@ -136,7 +138,7 @@ def _next(view: View, context: bytes, beginning: bytes) -> bytes | None:
 
 
 def _first_from(view: View, start: bytes, beginning: bytes) -> bytes | None:
-    """Return the first context from ``start`` on; of those that begin alike, the one that sorts first."""
+    """Return the first context at or after ``start``; among common prefixes, the one that sorts first."""
     found = _context_at(view, start)
     if found is None or not found.startswith(beginning):
         return None
@@ -205,7 +207,7 @@ def _in_span(
 
 
 class _Leap:
-    """Looks for blocks to pass, at the key ``at`` and behind it."""
+    """A search for blocks to skip, at or after the key ``at``."""
 
     def __init__(self, leaps: Leaps, end: bytes) -> None:
         self.at = b""
@@ -213,9 +215,9 @@ class _Leap:
         self._end = end
 
     def over(self, view: View, start: bytes, key: bytes) -> bytes | None:
-        """Return the end of the block that was passed; ``None`` if none was.
+        """Return the end of a skipped block; ``None`` if none was skipped.
 
-        From ``start`` on nothing was listed yet, and the first row there is that of ``key``.
+        Nothing was listed from ``start`` on so far, and the first row there has the key ``key``.
         """
         block = view.block(key)
         if block is None:
@@ -228,13 +230,13 @@ class _Leap:
 
 
 def _has_cut(view: View, group: bytes) -> bool:
-    """Return true if some names with this beginning are cut, so that keys do not tell their order."""
+    """Return true if some names with this beginning are cut, so that keys do not show their order."""
     row = view.seek(group + layout.CUT_MARK)
     return row is not None and row[0].startswith(group + layout.CUT_MARK)
 
 
 def _group(view: View, group: bytes, after: str | None) -> Iterator[Found | None]:
-    """Yield the subjects whose names go on behind a beginning of as many bytes as cut ones keep."""
+    """Yield the subjects that share a beginning as long as cut names keep."""
 
     def members() -> Iterator[Found | None]:
         row = view.seek(group + b"\x01")

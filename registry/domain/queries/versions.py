@@ -1,6 +1,6 @@
-"""Registered versions: found by subject, by id and by content.
+"""Registered versions, found by subject, by id and by content.
 
-A soft-deleted version that a later ``CLEAR_SUBJECT`` forgot is absent everywhere in this module.
+Soft-deleted versions that a later ``CLEAR_SUBJECT`` covers are forgotten: absent everywhere in this module.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from registry.domain.rows.view import View, scan, scan_back
 
 from .sorting import Search, finished, first
 
-# How many rows of one content are looked at, so that text shared by many subjects stays cheap.
+# Limit on the rows examined per content, so that text shared by many subjects stays cheap.
 SHARED_ROWS_MAX = 64
 
 
 class Registered(NamedTuple):
-    """A registered version and where it stands."""
+    """A registered version with its subject and number."""
 
     subject: Subject
     version: int
@@ -31,19 +31,19 @@ class Registered(NamedTuple):
 
 
 def cleared(view: View, subject: Subject, row: VersionRow) -> bool:
-    """Whether a soft-deleted version is older than the last clear of its subject, context or everything."""
+    """Return true if a later clear of the subject, the context or everything covers a deleted version."""
     return row.deleted and _cleared_at(view, subject) > row.offset
 
 
 def _cleared_at(view: View, subject: Subject) -> int:
-    """Return the offset of the last clear that concerns a subject; -1 where there was none."""
+    """Return the offset of the last clear that covers a subject; -1 if there is none."""
     scopes = (subject, Subject(subject.context, ""), Subject(DEFAULT_CONTEXT, ""))
     clears = (view.get(layout.scope_key(layout.CLEAR, scope)) for scope in scopes)
     return max((int.from_bytes(clear, "big") for clear in clears if clear is not None), default=-1)
 
 
 def get(view: View, subject: Subject, version: int) -> VersionRow | None:
-    """One version, soft-deleted or not."""
+    """Return a version, soft-deleted or not."""
     value = view.get(layout.version_key(subject, version))
     if value is None:
         return None
@@ -59,9 +59,9 @@ def versions(
     newest_first: bool = False,
     leave_out: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Registered]:
-    """Return the versions of a subject, ascending or newest first; soft-deleted ones only where ``deleted``.
+    """Yield the versions of a subject, ascending or newest first; soft-deleted ones only if ``deleted``.
 
-    ``leave_out`` is asked about the values of rows, before they are unpacked.
+    ``leave_out`` is called with the values of rows before they are unpacked.
     """
     found = walk(view, subject, deleted=deleted, newest_first=newest_first, leave_out=leave_out)
     return (each for each in found if each is not None)
@@ -75,7 +75,7 @@ def walk(
     newest_first: bool = False,
     leave_out: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Registered | None]:
-    """Walk the versions that :func:`versions` gives."""
+    """Walk the versions that :func:`versions` yields."""
     prefix = layout.scope_key(layout.VERSION, subject)
     seen = scan_back(view, prefix) if newest_first else scan(view, prefix)
     cleared_at: int | None = None
@@ -99,7 +99,7 @@ def latest(view: View, subject: Subject) -> Registered | None:
 
 
 def named(view: View, subject: Subject, number: int) -> Registered | None:
-    """The version that a number names: exactly that one, or the latest, which is never soft-deleted."""
+    """Return the version with this number, or the latest, which is never soft-deleted."""
     return finished(find_named(view, subject, number))
 
 
@@ -112,23 +112,23 @@ def find_named(view: View, subject: Subject, number: int) -> Search[Registered |
 
 
 def newest(view: View, subject: Subject) -> Registered | None:
-    """Return the highest version, soft-deleted or not: the next one is one above it."""
+    """Return the highest version, soft-deleted or not; the next one gets the number above it."""
     return next(versions(view, subject, deleted=True, newest_first=True), None)
 
 
 def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
-    """Return true if the subject has any version in this visibility."""
+    """Return true if the subject has any version with this visibility."""
     return finished(find_any(view, subject, deleted=deleted))
 
 
 def find_any(view: View, subject: Subject, *, deleted: bool = False) -> Search[bool]:
-    """Search for a version of the subject in this visibility."""
+    """Search for any version of the subject with this visibility."""
     found = yield from first(walk(view, subject, deleted=deleted, newest_first=True))
     return found is not None
 
 
 def at(view: View, key: bytes) -> Registered | None:
-    """Return the version whose row has this key, with its subject; None where it is absent."""
+    """Return the version in the row with this key, or None."""
     value = view.get(key)
     return None if value is None else _registered(view, key, value)
 
@@ -142,7 +142,7 @@ def _registered(view: View, key: bytes, value: bytes) -> Registered | None:
 
 
 def subject_at(key: bytes, value: bytes) -> Subject:
-    """Return the subject of a version row; a name too long for a key is read from the row."""
+    """Return the subject of a version row; a name too long for the key comes from the row."""
     context, _, rest = key[1:-4].partition(b"\0")
     context_text, name_text = layout.unpart(context), layout.unpart(rest[:-1])
     if context_text is None or name_text is None:
@@ -164,15 +164,15 @@ def of_id(view: View, context: str, schema_id: int) -> Iterator[Registered]:
 
 
 def by_id(view: View, context: str, schema_id: int) -> Registered | None:
-    """Return the version that answers for an id of a context: the one of the lowest offset."""
+    """Return the version that answers for an id in a context: the one recorded first."""
     return next(of_id(view, context, schema_id), None)
 
 
 def by_id_in_scope(view: View, schema_id: int, scope: str) -> Search[Registered | None]:
-    """Search for the version that answers for an id under the query parameter ``subject`` (Confluent 8.x).
+    """Search for the version that answers for an id, given the query parameter ``subject`` (Confluent 8.x).
 
-    Nothing: the default context. ``:.ctx:``: that context. ``:.ctx:name``: that pair only. ``name``: the pair
-    in the default context, then in each other one, then the id in the default context whatever its subject.
+    Empty: the default context. ``:.ctx:``: that context. ``:.ctx:name``: only that pair. ``name``: the name
+    in the default context, then in all others, then the id in the default context under any subject.
     """
     subject = Subject.parse(scope)
     if subject.is_context:
@@ -203,7 +203,7 @@ def find_id_in(view: View, subject: Subject, schema_id: int) -> Search[Registere
 
 
 def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
-    # Other writers can bind an id to two contents: then the first row's content need not be the subject's.
+    # Other writers can give an id to two contents, so the first row's content need not be the subject's.
     prefix = layout.id_prefix(subject.context, schema_id)
     packed, name = layout.part(subject.context), layout.part(subject.name)
     keys = islice((key for key, _ in scan(view, prefix)), SHARED_ROWS_MAX)
@@ -213,14 +213,14 @@ def _clashing(view: View, subject: Subject, schema_id: int) -> list[Registered]:
 
 
 def id_in_use(view: View, context: str, schema_id: int) -> bool:
-    """Return true if any version, soft-deleted and forgotten ones included, has this id."""
+    """Return true if any version has this id, including soft-deleted and forgotten ones."""
     prefix = layout.id_prefix(context, schema_id)
     row = view.seek(prefix)
     return row is not None and row[0].startswith(prefix)
 
 
 def id_max(view: View, context: str) -> int:
-    """Return the highest id any version of the context has; 0 where it has none."""
+    """Return the highest id of any version in the context; 0 if there is none."""
     prefix = layout.context_key(layout.ID, context)
     row = view.seek_back(layout.after(prefix))
     if row is None or not row[0].startswith(prefix):
