@@ -1,4 +1,4 @@
-"""The schema formats that the registry knows, by the name that the API calls ``schemaType``."""
+"""The schema formats of the registry, by the name that the API calls ``schemaType``."""
 
 from __future__ import annotations
 

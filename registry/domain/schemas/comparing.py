@@ -1,4 +1,4 @@
-"""What all formats do alike when two of their schemas are compared."""
+"""Comparison of two schemas, as far as all formats have it in common."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidS
 
 S = TypeVar("S", bound=Schema)
 
-# Which of two schemas is being registered.
+# Tells which of the two schemas is being registered.
 Side = Literal["new", "old"]
 
 
 class Comparing(ABC, Generic[S]):
-    """The part of a :class:`.contract.Format` that compares its schemas, which are ``S``."""
+    """The part of a :class:`.contract.Format` that compares its schemas, which are of type ``S``."""
 
     __slots__ = ()
     weight = 1
 
     def outline(self, text: str) -> Fingerprints | None:
-        """See :class:`.contract.Format`; a format need not have any."""
+        """See :class:`.contract.Format`. Formats without an outline inherit this."""
         return None
 
     @abstractmethod
     def own(self, schema: Schema) -> S | None:
-        """Return the schema itself, where it is one of this format."""
+        """Return the schema if it is one of this format, else None."""
 
     @abstractmethod
     def compared(

@@ -1,4 +1,4 @@
-"""What the registry needs of a schema format. AVRO implements it; others join through the same types."""
+"""The contract between the registry and its schema formats."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, Protocol
 
-# Steps of comparing for one request: a few seconds.
+# Comparison steps for one request: a few seconds.
 STEPS_MAX: Final = 500_000
 
 
 STRICT: Final = "STRICT"
-# Policies of compatibility (Confluent 8.x, ``compatibilityPolicy``): ``LENIENT`` lets JSON schemas change
-# what their open content models let through, such as an optional property that is added.
+# Compatibility policies (Confluent 8.x, ``compatibilityPolicy``). ``LENIENT`` permits changes to JSON schemas
+# that their open content models let through, such as adding an optional property.
 LENIENT: Final = "LENIENT"
 
 
 class InvalidSchema(ValueError):
-    """A text that is no schema of its format. ``str(error)`` is the parser's sentence, fit for a client."""
+    """Raised for a text that is no schema of its format; ``str(error)`` is fit for clients."""
 
 
 class Unreadable(InvalidSchema):
-    """A text that is not written in its format's language at all, or whose references do not exist.
+    """Raised for a text that is not in its format's language at all, or with unknown references.
 
-    Confluent words its refusal otherwise than that of a schema that can be read and makes no sense.
+    Confluent words this refusal differently from that of a readable but invalid schema.
     """
 
 
 class Exhausted(Exception):
-    """A comparison would take more steps than its :class:`Budget` holds."""
+    """Raised if a comparison would take more steps than its :class:`Budget` has."""
 
 
 class Budget:
-    """The steps that comparisons may take together, because the domain has no clock.
+    """The number of steps that comparisons may take together; the domain has no clock.
 
     A step is a small piece of work, a microsecond or a few: a pair of types, a property, a branch tried.
     """
@@ -44,11 +44,11 @@ class Budget:
         self.left = steps
 
     def spend_on_text(self, characters: int, *, lines: bool) -> None:
-        """Take out what it costs to tell at length of a schema so long; ``lines``: and to print it."""
+        """Spend the cost of explaining changes to a text this long, and of printing it if ``lines``."""
         self.spend(characters // (20 if lines else 100))
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps out. Raises :class:`Exhausted` where too few are left."""
+        """Spend steps. Raises :class:`Exhausted` if too few are left."""
         self.left -= steps
         if self.left < 0:
             raise Exhausted
@@ -56,7 +56,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A referenced schema: the name it is referred to by, and its canonical text."""
+    """A referenced schema: the name by which it is referred to, and its canonical text."""
 
     name: str
     text: str
@@ -78,59 +78,59 @@ class Difference:
 class Part(NamedTuple):
     """The part of a schema that a change is about."""
 
-    # How it is written, cut where it is long.
+    # The text of the part, cut if it is long.
     text: str
-    # Where it stands in the schema's text printed in lines, from 1; 0 where that is not known.
+    # Its line in the pretty-printed schema, from 1; 0 if unknown.
     line: int = 0
-    # That line.
+    # The text of that line.
     shown: str = ""
 
 
 class Change(NamedTuple):
-    """One change between two schemas, told so that whoever made it knows what to do."""
+    """One change between two schemas, with advice for the author of the change."""
 
     type: str
     path: str
-    # Whether data stays readable all the same.
+    # True if data stays readable.
     compatible: bool
-    # The text of the :class:`Difference`; empty where it is compatible.
+    # The text of the :class:`Difference`; empty if the change is compatible.
     message: str
-    # In the schema that is registered; ``None``: it is not there.
+    # In the registered schema; ``None`` if it is absent there.
     old: Part | None
-    # In the schema that is to be.
+    # In the new schema.
     new: Part | None
-    # One sentence that says what would pass; empty where nothing need be done.
+    # One sentence that suggests a compatible change; empty if none is needed.
     fix: str
 
 
 class Entity(NamedTuple):
-    """A part of a schema that can carry tags."""
+    """A part of a schema that can have tags."""
 
-    # As the format spells it (Confluent 8.x, ``entityPath``).
+    # The path as the format spells it (Confluent 8.x, ``entityPath``).
     path: str
     # ``sr_record`` or ``sr_field``.
     kind: str
 
 
-# An entity and tags of it.
+# An entity and its tags.
 Tagged = tuple[Entity, tuple[str, ...]]
 
 
 class Fingerprints(NamedTuple):
-    """Digests of what :meth:`Schema.equivalent` compares, so that schemas need not be compared one by one."""
+    """Digests of what :meth:`Schema.equivalent` compares, so that schemas are not compared one by one."""
 
-    # Equal for schemas that are equivalent and use the same dependencies.
+    # Equal for equivalent schemas that use the same dependencies.
     own: bytes
-    # Equal also for one that defines itself what the other one finds in its dependencies.
+    # Equal also for a schema that defines itself what the other one finds in its dependencies.
     outer: bytes
 
 
-# Characters of a text at which a glance is taken: a few milliseconds.
+# Longest text for which an outline is made: a few milliseconds.
 GLANCE_MAX: Final = 64 * 1024
 
 
 def digest(texts: Iterable[str]) -> bytes:
-    """Return 16 bytes that stand for a list of texts."""
+    """Return 16 bytes that identify a list of texts."""
     found = blake2b(digest_size=16)
     for text in texts:
         raw = text.encode("utf-8", "surrogatepass")
@@ -140,7 +140,7 @@ def digest(texts: Iterable[str]) -> bytes:
 
 
 class Schema(Protocol):
-    """A parsed schema. Immutable; safe to keep and to share."""
+    """A parsed schema. Immutable, safe to keep and to share."""
 
     @property
     def canonical(self) -> str:
@@ -148,36 +148,36 @@ class Schema(Protocol):
 
     @property
     def normalized(self) -> str:
-        """The text that is stored when normalisation is asked for. Raises :class:`InvalidSchema`."""
+        """The text that is stored if normalization is requested. Raises :class:`InvalidSchema`."""
 
     def equivalent(self, other: Schema) -> bool:
-        """Whether both say the same, attributes in any order (Confluent 8.x: lookup's tolerant match)."""
+        """Return true if both are the same apart from attribute order (Confluent 8.x: tolerant lookup)."""
 
     def fingerprints(self) -> Fingerprints:
-        """Digests that are equal for schemas that are equivalent."""
+        """Return digests that are equal for equivalent schemas."""
 
     def formatted(self, format: str) -> str:
-        """Return the text in a ``format`` of the API, in any letter case; an unknown one gives the canonical.
+        """Return the text in a ``format`` of the API; an unknown format returns the canonical text.
 
         Raises :class:`InvalidSchema`.
         """
 
     def field_names(self) -> frozenset[str]:
-        """Names of the top-level fields; empty where the schema has no fields."""
+        """Return the names of the top-level fields; empty if the schema has no fields."""
 
     def check(self) -> None:
-        """Raise :class:`InvalidSchema` where the text can be read and makes no sense as a schema."""
+        """Raise :class:`InvalidSchema` if the text can be read but is not a valid schema."""
 
     def check_fields(self) -> None:
-        """What ``validateFields`` demands besides. Raises :class:`InvalidSchema`."""
+        """Check the additional rules of ``validateFields``. Raises :class:`InvalidSchema`."""
 
     def tags(self) -> Sequence[Tagged]:
-        """What carries tags in the text, in its order."""
+        """Return the tagged entities in the order of the text."""
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """Return the text with other tags. Raises :class:`InvalidSchema` for what is not there.
+        """Return the text with other tags. Raises :class:`InvalidSchema` for entities that do not exist.
 
-        ``also``: to add where it is there.
+        ``also``: added to those entities that exist.
         """
 
 
@@ -190,20 +190,20 @@ class Format(Protocol):
 
     @property
     def weight(self) -> int:
-        """How much reading a character costs at the worst, in what it costs for Avro."""
+        """Cost of reading a character in the worst case, relative to Avro."""
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> Schema:
         """Parse ``text``, which may name types of ``dependencies`` (transitive closure, dependencies first).
 
-        ``new``: the schema is about to be registered, so names, namespaces and defaults are held to the
-        rules. What is stored, imported or looked up is read more leniently. Raises :class:`InvalidSchema`.
+        ``new``: the schema is about to be registered, so names, namespaces and defaults must follow the
+        rules. Stored, imported and looked-up schemas are read more leniently. Raises :class:`InvalidSchema`.
         """
 
     def outline(self, text: str) -> Fingerprints | None:
-        """Return digests of part of what ``text`` says, found without parsing it.
+        """Return digests of a part of the schema that can be found without parsing its text.
 
-        They are equal wherever fingerprints are: ``own`` for schemas that have no dependencies, ``outer`` for
-        all. None: only the parser can tell.
+        They are equal if fingerprints are equal: ``own`` for schemas without dependencies, ``outer`` for all.
+        None: only the parser can tell.
         """
 
     def differences(
@@ -215,11 +215,11 @@ class Format(Protocol):
         *,
         policy: str = STRICT,
     ) -> list[Difference]:
-        """Why ``reader`` cannot read data of ``writer``; empty when it can.
+        """Return the reasons why ``reader`` cannot read data of ``writer``; empty if it can.
 
-        ``reader_is`` says which of the two is being registered; the messages call them new and old.
-        ``policy``: the ``compatibilityPolicy`` in force; a format that knows no other takes it as ``STRICT``.
-        Raises :class:`InvalidSchema` for a schema that was read leniently and makes no sense, and
+        ``reader_is`` tells which of the two is being registered; the messages call them new and old.
+        ``policy``: the ``compatibilityPolicy`` in force; a format that has only one treats it as ``STRICT``.
+        Raises :class:`InvalidSchema` for a leniently read schema that turns out invalid, and
         :class:`Exhausted`.
         """
 
@@ -233,7 +233,7 @@ class Format(Protocol):
         policy: str = STRICT,
         lines: bool = False,
     ) -> list[Change]:
-        """All changes, told at length; those that are not compatible are :meth:`differences`, in its order.
+        """Return all changes with explanations; the incompatible ones are :meth:`differences` in their order.
 
-        ``lines``: with the lines in which the parts stand. Raises what :meth:`differences` raises.
+        ``lines``: include the lines of the parts. Raises the errors of :meth:`differences`.
         """

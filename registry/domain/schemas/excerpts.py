@@ -1,4 +1,4 @@
-"""JSON values shown to people: short texts of parts, and whole texts in lines, with where a part stands."""
+"""JSON values for people: excerpts, pretty-printed texts, and the lines of their parts."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from .contract import Part
 from .json_scanner import Json
 from .json_text import printed, quoted
 
-# Of a part that a change is about.
+# The longest excerpt.
 CHARACTERS_MAX: Final = 300
 LINE_MAX: Final = 160
-# Of a schema; one with more is not printed in lines.
+# The largest schema that is pretty-printed.
 VALUES_MAX: Final = 200_000
 
 _STEP: Final = "  "
-# Levels that are indented more than those around them: a line need not be longer than a text is.
+# The deepest level that is indented further than its parent, so that indentation does not dominate lines.
 _STEPS_MAX: Final = 50
 
 
 class Spot(NamedTuple):
-    """A part of a JSON value, by what holds it; ``None`` stands for the value as a whole."""
+    """A part of a JSON value by its holder; ``None`` stands for the whole value."""
 
     holder: Json
     key: str | int | None = None
 
     @property
     def value(self) -> Json:
-        """The part itself."""
+        """The part."""
         return self.holder if self.key is None else self.holder[self.key]
 
 
 def cut(text: str, most: int = CHARACTERS_MAX) -> str:
-    """Return the text, or its beginning."""
+    """Return the text, cut at ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def excerpt(value: Json) -> str:
-    """Return the value as compact JSON, cut; of a long one no more is printed than that needs."""
+    """Return the value as compact JSON, cut; no more of a long value is printed than needed."""
     parts: list[str] = []
     size = 0
     for piece in _pieces(value):
@@ -85,7 +85,7 @@ def _elements(value: list[Json]) -> Iterator[tuple[str, Json]]:
 
 
 class Lines:
-    """A value printed in lines, two blanks a level, as ``json.tool`` would; empty where it is too large."""
+    """A value printed in lines, two blanks a level, as by ``json.tool``; empty if it is too large."""
 
     def __init__(self, value: Json) -> None:
         self.lines: list[str] = []
@@ -95,12 +95,12 @@ class Lines:
             self._at.clear()
 
     def part(self, spot: Spot) -> Part:
-        """Return the part at ``spot`` with its line, where it stands in this text."""
+        """Return the part at ``spot`` with its line, if it is in this text."""
         line = self._at.get((id(spot.holder), spot.key), 0)
         shown = self.lines[line - 1].strip() if line else ""
         text = excerpt(spot.value)
         if shown.endswith(("{", "[")):
-            shown = shown[:-1] + text  # one line that says something
+            shown = shown[:-1] + text  # a line that holds something
         return Part(text, line, cut(shown, LINE_MAX))
 
     def _print(self, value: Json) -> bool:

@@ -1,4 +1,4 @@
-"""What would pass, in one sentence for each kind of change; each format has a table."""
+"""Suggestions for compatible changes: one sentence for each kind of change, in a table per format."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SHOWN_MAX: Final = 60
 
 
 class Fix(NamedTuple):
-    """What may be done about a change, in the schema that is to be: only that can still be written otherwise.
+    """A suggestion for an incompatible change, for the new schema, since only that one can still be altered.
 
-    Texts may name ``{name}``, what the change is about, ``{old}`` and ``{new}``, how it is written.
+    Texts may contain ``{name}``, the changed part, and ``{old}`` and ``{new}``, its texts.
     """
 
-    # Where the new schema has to read what the old one wrote.
+    # If the new schema must read what the old one wrote.
     backward: str
-    # Where the old schema has to read what the new one writes.
+    # If the old schema must read what the new one writes.
     forward: str
 
 
@@ -31,7 +31,7 @@ def told(
     old: Part | None,
     new: Part | None,
 ) -> str:
-    """Return the sentence for a change that is not compatible."""
+    """Return the sentence for an incompatible change."""
     fix = fixes[change]
     text = fix.backward if reader_is == "new" else fix.forward
     return text.format(name=name, old=_shown(old), new=_shown(new))

@@ -1,4 +1,4 @@
-"""JSON read token by token, for texts that nest deeper or hold other numbers than the fast parsers take."""
+"""A JSON scanner for texts that nest deeper, or hold other numbers, than fast parsers accept."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TOKEN: Final = re.compile(
     r"|(?P<number>-?(?:0|[1-9][0-9]*)(?P<part>\.[0-9]+)?(?P<power>[eE][+-]?[0-9]+)?)"
     r"|(?P<word>true|false|null|NaN|[+-]?Infinity|[+-]?INF)|(?P<mark>[\[\]{}:,])"
 )
-# What the words of JSON stand for.
+# The values of JSON's words.
 WORDS: Final[Mapping[str, Json]] = {"true": True, "false": False, "null": None}
 
 
 def too_deep(depth_max: int) -> InvalidSchema:
-    """Return the refusal of a text that nests more than ``depth_max`` arrays and objects."""
+    """Return the error for a text that nests more than ``depth_max`` arrays and objects."""
     return InvalidSchema(f"Document nesting depth exceeds the maximum allowed ({depth_max})")
 
 
 class Scanner:
-    """One pass over the text; open arrays and objects are on a list, so depth is counted, not suffered."""
+    """One pass over the text. Open containers are on a list, so nesting cannot exhaust the stack."""
 
     __slots__ = ("_depth_max", "_read_number", "_skip", "_words", "at", "text")
 
@@ -44,9 +44,9 @@ class Scanner:
         words: Mapping[str, Json] = WORDS,
         comments: bool = False,
     ) -> None:
-        """``number`` makes a value of a token with the groups ``number``, ``part`` and ``power``.
+        """``number`` converts a token with the groups ``number``, ``part`` and ``power`` to a value.
 
-        ``words``: those of JSON, and the names of what is no number, where they are accepted.
+        ``words``: those of JSON, and names for NaN and infinity where these are accepted.
         """
         self.text = text
         self.at = 0
@@ -56,7 +56,7 @@ class Scanner:
         self._skip = _BLANKS_AND_COMMENTS if comments else _BLANKS
 
     def document(self) -> Json:
-        """The value at the start of the text; what follows it stays unread. Raises :class:`InvalidSchema`."""
+        """Return the value at the start of the text, ignoring the rest. Raises :class:`InvalidSchema`."""
         token = self._next()
         if token is None:
             raise InvalidSchema("Cannot parse <null> schema")
@@ -128,7 +128,7 @@ class Scanner:
             elements.append(self._value(token, open_values))
 
     def _separated(self, follows: bool, end: str) -> re.Match[str] | None:
-        """The first token of the next element, behind its comma; None at the end of the array or object."""
+        """Return the first token of the next element, after its comma; None at the end of the container."""
         token = self._require()
         if token["mark"] == end:
             return None

@@ -1,4 +1,4 @@
-"""JSON values to text as Jackson prints them: compact, non-ASCII literally, numbers as Java's."""
+"""JSON text as Jackson prints it: compact, non-ASCII characters unescaped, numbers as in Java."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 
 from .json_scanner import Json
 
-# Characters of a schema that a message repeats.
+# Longest quotation of a schema in a message.
 MAX_SHOWN: Final = 10_240
 
-# What is still to be printed of the open arrays and objects, each with its closing mark.
+# The rest of each open array and object, with its closing mark.
 _Stack: TypeAlias = list[tuple[Iterator[tuple[str, Json]], str]]
 
 _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
@@ -28,13 +28,13 @@ _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
 
 
 def quoted(text: str) -> str:
-    r"""Return a JSON string. Control characters without a short form are ``\u001F``, in upper case."""
+    r"""Return a JSON string. Control characters without a short form become ``\u001F``, in upper case."""
     done: str = encode_basestring(text)
     return done if "\\u00" not in done else f'"{text.translate(_CONTROLS)}"'
 
 
 def double(value: float) -> str:
-    """``Double.toString`` of Java 19 and later: the shortest digits; what is no number is quoted."""
+    """Return ``Double.toString`` of Java 19 and later: the shortest digits; NaN and infinity quoted."""
     if not math.isfinite(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     sign = "-" if repr(value)[0] == "-" else ""
@@ -49,14 +49,14 @@ def double(value: float) -> str:
 
 
 def _digits(value: float) -> tuple[str, int]:
-    """The shortest digits of a positive number, without zeros around them, and the point's place in them."""
+    """Return a positive number's shortest digits, stripped of zeros, and the position of the point."""
     text = repr(value)
     mantissa, _, power = text.partition("e")
     whole, _, part = mantissa.partition(".")
     digits = (whole + part).lstrip("0")
     point = len(whole) + int(power or 0) - (len(whole + part) - len(digits))
     digits = digits.rstrip("0")
-    # Java wants two digits where one would do, the nearest two: 4.9E-324, which Python calls 5e-324.
+    # Java prints two digits if one would do, the nearest two: 4.9E-324, which is 5e-324 in Python.
     nearest = f"{value:.1e}"
     if len(digits) == 1 and float(nearest) == value:
         return nearest[:3].replace(".", "").rstrip("0"), int(nearest[4:]) + 1
@@ -77,14 +77,14 @@ def _scalar(value: Json) -> str | None:
     if type(value) is float:
         return double(value)
     if type(value) is Decimal:
-        return str(value)  # as Java's BigDecimal has it: 1.50, 1E+2
+        return str(value)  # as Java's BigDecimal prints it: 1.50, 1E+2
     if not value:
         return "{}" if type(value) is dict else "[]"
     return None
 
 
 def printed(value: Json) -> str:
-    """Any JSON value, members in the order they have."""
+    """Return any JSON value as text, members in their order."""
     simple = _scalar(value)
     if simple is not None:
         return simple
@@ -107,7 +107,7 @@ def printed(value: Json) -> str:
 
 
 def clipped(text: str) -> str:
-    """Return ``text`` as a message may show it."""
+    """Return ``text`` shortened for a message."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 

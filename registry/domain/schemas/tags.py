@@ -1,4 +1,4 @@
-"""Tags that stand in a schema itself (Confluent 8.x: inline tags): what carries them, and how they change."""
+"""Inline tags, which are part of a schema (Confluent 8.x): the tagged entities, and changes to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from .contract import Entity, InvalidSchema, Tagged
 
-# The property or keyword that holds them in Avro and JSON schemas.
+# The property or keyword that holds tags in Avro and JSON schemas.
 NAME: Final = "confluent:tags"
 RECORD: Final = "sr_record"
 FIELD: Final = "sr_field"
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class Change(NamedTuple):
-    """What is asked for one entity."""
+    """The requested change to the tags of one entity."""
 
     add: Sequence[str]
     remove: Sequence[str]
-    # Whether it has to be there.
+    # True if the entity must exist.
     must: bool
 
 
@@ -28,9 +28,9 @@ Changes: TypeAlias = Mapping[Entity, Change]
 
 
 def changes(add: Iterable[Tagged], remove: Iterable[Tagged], also: Iterable[Tagged]) -> Changes:
-    """What is asked for each entity; ``also``: added where there is such an entity.
+    """Return the change for each entity; ``also``: tags added only to entities that exist.
 
-    A dot before a path means nothing.
+    A leading dot of a path is ignored.
     """
     gained, lost, kept = _united(add), _united(remove), _united(also)
     return {
@@ -49,12 +49,12 @@ def _united(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
 
 
 def changed(tags: Iterable[str], change: Change) -> list[str]:
-    """Return the tags of an entity after a change: new ones at the end, each once."""
+    """Return an entity's tags after a change: new ones at the end, without duplicates."""
     return [each for each in dict.fromkeys([*tags, *change.add]) if each not in change.remove]
 
 
 def told(entities: Iterable[tuple[Entity, T]], read: Callable[[T], object]) -> list[Tagged]:
-    """What carries tags; ``read`` gives what an entity's property holds."""
+    """Return the tagged entities; ``read`` returns the value of an entity's tag property."""
     found = ((entity, listed(read(each))) for entity, each in entities)
     return [(entity, tuple(said)) for entity, said in found if said]
 
@@ -65,9 +65,9 @@ def give(
     read: Callable[[T], object],
     write: Callable[[T, list[str]], None],
 ) -> None:
-    """Give entities other tags; ``write`` takes those of one, perhaps none.
+    """Change the tags of entities; ``write`` stores those of one entity, possibly none.
 
-    Raises :class:`InvalidSchema` for a path that leads nowhere.
+    Raises :class:`InvalidSchema` for a path that does not exist.
     """
     there = dict(entities)
     for entity, each in wanted.items():
@@ -78,11 +78,11 @@ def give(
 
 
 def check_optional(entity: Entity, change: Change) -> None:
-    """Refuse a path that leads nowhere, unless it need not lead anywhere. Raises :class:`InvalidSchema`."""
+    """Refuse a path that does not exist, unless it is optional. Raises :class:`InvalidSchema`."""
     if change.must:
         raise InvalidSchema(f"No matching path '{entity.path}' found in the schema")
 
 
 def listed(value: object) -> list[str]:
-    """Return the tags that a property holds; none where it is no list."""
+    """Return the tags in a property's value; empty if it is not a list."""
     return [each for each in value if type(each) is str] if isinstance(value, list) else []

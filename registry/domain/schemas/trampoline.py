@@ -1,4 +1,4 @@
-"""Recursion without the interpreter's stack: schemas may nest as deep as their text allows."""
+"""Recursion without the interpreter's stack, for schemas that nest as deep as their text permits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-# A function that would recurse, as a generator: it yields the walk it needs and is sent its result.
+# A recursive function as a generator: it yields each recursive call and is sent its result.
 Walk = Generator[Any, Any, T]
 
 
 def run(walk: Walk[T]) -> T:
-    """Run a walk to its end and return its result; nesting costs heap, never stack."""
+    """Run a walk to its end and return its result; nesting takes heap, not stack."""
     stack: list[Walk[Any]] = [walk]
     value: Any = None
     while stack:

@@ -1,7 +1,6 @@
-"""The model as text: what Java's ``Schema.toString`` prints.
+"""The canonical text of a schema, as Java's ``Schema.toString`` prints it.
 
-Names are written once in full and by reference afterwards; a namespace only where it differs from the
-enclosing one.
+A type is written in full once and by name afterwards; a namespace only if it differs from the enclosing one.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .names import qualified
 
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:
-    """Return the text of ``node``; types whose full names are ``known`` are only referred to."""
+    """Return the text of ``node``; types whose full names are ``known`` appear by name only."""
     out: list[str] = []
     named = set(known)
     text = _leaf(node, None, named)
@@ -41,7 +40,7 @@ def canonical_text(node: Node, known: Iterable[str]) -> str:
 
 
 def _leaf(node: Node, space: str | None, known: set[str]) -> str | None:
-    """Return the text of a node that holds no definitions, else None."""
+    """Return the text of a node without definitions inside, else None."""
     if type(node) is Primitive:
         return node.text or f'{{"type":"{node.kind}"{_props(node.props)}}}'
     if type(node) is Union:
@@ -120,7 +119,7 @@ def _write_record(node: Record, space: str | None, known: set[str], out: list[st
 
 
 def _rest(field: Field) -> str:
-    """What follows the type of a field."""
+    """Return the part of a field's text after its type."""
     text = "" if field.doc is None else f',"doc":{quoted(field.doc)}'
     if field.default is not MISSING:
         text += ',"default":null' if field.default is None else f',"default":{printed(field.default)}'
@@ -128,7 +127,7 @@ def _rest(field: Field) -> str:
 
 
 def _more(field: Field) -> str:
-    """What few fields have."""
+    """Return the rarer attributes of a field."""
     text = ""
     if field.order != "ascending":
         text = f',"order":"{field.order}"'

@@ -1,7 +1,7 @@
-"""Whether a reader's schema can read what a writer's schema wrote, and why not, as Java Avro 1.12 finds it.
+"""Compatibility of a reader's schema with a writer's schema, with the reasons that Java Avro 1.12 finds.
 
-The order and the paths of the differences are Java's too. A path is relative to where the comparison began:
-inside the branches of a union it begins anew, because Java tries each branch for itself.
+Order and paths of the differences are also Java's. A path is relative to the start of the comparison, and
+starts again inside each branch of a union, because Java compares branches separately.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from registry.domain.schemas.trampoline import Walk, run
 from .canonical import canonical_text
 from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primitive, Record, Union
 
-# Types that share types can differ in exponentially many places; the verdict does not need them all.
+# Shared types can differ in exponentially many places; the result does not need them all.
 MAX_DIFFERENCES: Final = 1000
 
-# Pairs of named types that are compared in full, as in Java; beyond, types are first told apart by name.
+# Limit on pairs of named types compared in full, as in Java; further types are first compared by name.
 THOROUGH_PAIRS: Final = 10_000
 
-# Pairs of named types after which the comparison gives up; Java would go on for hours.
+# Limit on pairs of named types before the comparison gives up; Java would go on for hours.
 MAX_PAIRS: Final = 50_000
 
 _PROMOTIONS: Final = {
@@ -53,11 +53,11 @@ _DESCRIPTIONS: Final = {
 
 
 class _Place(NamedTuple):
-    """A position in the reader's schema, as the step that led to it."""
+    """A path in the reader's schema, as a linked list of steps."""
 
     before: _Place | None
     step: str
-    # The reader's and the writer's field, where the step leads to their types.
+    # The reader's and the writer's field, if this step leads to their types.
     fields: tuple[Field, Field] | None = None
 
     def path(self) -> str:
@@ -69,7 +69,7 @@ class _Place(NamedTuple):
         return "/" + "/".join(reversed(steps))
 
     def nearest_fields(self) -> tuple[Field, Field] | None:
-        """Return the fields that the position lies in; ``None`` outside of all."""
+        """Return the innermost fields on the path; ``None`` outside of all fields."""
         place: _Place | None = self
         while place is not None and place.fields is None:
             place = place.before
@@ -80,7 +80,7 @@ _ROOT: Final = _Place(None, "")
 
 
 class Found(NamedTuple):
-    """One reason, and what it was found between."""
+    """One reason, and the parts that it was found between."""
 
     type: str
     place: _Place
@@ -90,13 +90,13 @@ class Found(NamedTuple):
 
 
 class NoVerdictError(Exception):
-    """The comparison cannot be finished: a field of the reader stands for two, or it takes too long."""
+    """Raised if the comparison cannot finish: it takes too long, or a reader's field matches two."""
 
 
 def differences(
     reader: Node, writer: Node, reader_is: Literal["new", "old"], budget: Budget | None = None
 ) -> list[Difference]:
-    """Every reason why ``reader`` cannot read data of ``writer``, in Java's order, with Confluent's texts.
+    """Return every reason why ``reader`` cannot read data of ``writer``, as Java's Avro and Confluent do.
 
     Raises :class:`~.contract.Exhausted`.
     """
@@ -108,12 +108,12 @@ def differences(
 
 
 def compare(reader: Node, writer: Node, budget: Budget) -> list[Found]:
-    """The same as they were found. Raises :class:`NoVerdictError`, and :class:`~.contract.Exhausted`."""
+    """Return the reasons as found. Raises :class:`NoVerdictError` and :class:`~.contract.Exhausted`."""
     return run(_Comparison(budget).compare(reader, writer, _ROOT))
 
 
 def no_verdict(error: NoVerdictError) -> Difference:
-    """Return the refusal of what cannot be compared."""
+    """Return the difference that stands for a comparison without a result."""
     return Difference("UNEXPECTED_EXCEPTION", "", f"Unexpected exception during compatibility check: {error}")
 
 
@@ -133,7 +133,7 @@ def _promoted(reader: Node, writer: Node) -> bool:
 
 
 class _Comparison:
-    """One comparison of two schemas. It keeps its verdicts: recursion ends, shared types are judged once."""
+    """One comparison of two schemas. It keeps results: recursion ends, and shared types are compared once."""
 
     __slots__ = ("_branches", "_budget", "_fields", "_verdicts")
 
@@ -147,13 +147,14 @@ class _Comparison:
         if type(reader) is Primitive and type(writer) is Primitive:
             return [] if _promoted(reader, writer) else [_mismatch(reader, writer, place)]
         self._budget.spend()
-        # Only the reader's named types can come back; what has no name is reached once from each place.
+        # Only named types of the reader can recur; an unnamed one is reached once from each place.
         if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
             judged: list[Found] = yield self._judge(reader, writer, place)
             return judged
         key = (id(reader), id(writer))
         if key in self._verdicts:
-            # A pair without a verdict is being compared further out: compatible until shown otherwise.
+            # A pair without a result is being compared further up; it counts as compatible until a difference
+            # is found.
             return self._verdicts[key] or []
         if len(self._verdicts) >= MAX_PAIRS:
             raise NoVerdictError(f"more than {MAX_PAIRS} pairs of types to compare")
@@ -209,7 +210,7 @@ class _Comparison:
         return len(self._verdicts) > THOROUGH_PAIRS
 
     def _candidates(self, reader: Union, writer: Node) -> list[Node]:
-        """Return the branches that may read ``writer`` by what they are called."""
+        """Return the branches that may read ``writer``, judging by their names."""
         branches = self._branches.get(id(reader))
         if branches is None:
             branches = self._branches[id(reader)] = {}
@@ -244,7 +245,7 @@ class _Comparison:
         return found
 
     def _written(self, field: Field, index: int, writer: Record) -> Field | None:
-        """Return the writer's field that ``field`` reads, by its name or one of its aliases."""
+        """Return the writer's field that ``field`` reads, found by name or alias."""
         fields = self._fields.get(id(writer))
         if fields is None:
             fields = self._fields[id(writer)] = {item.name: item for item in writer.fields}
@@ -263,7 +264,7 @@ class _Comparison:
 
 
 def _readable_names(branch: Node) -> list[str]:
-    """What names a writer's type may have: simple ones after a dot, full ones as they are, none at all."""
+    """Return the names that a readable type may have: simple after a dot, full, or none at all."""
     if type(branch) is Record or type(branch) is Enum or type(branch) is Fixed:
         return [f".{branch.name.simple}", *(alias.full for alias in branch.aliases)]
     return [""]
@@ -284,7 +285,7 @@ def _lacking(reader: Node, writer: Node, place: _Place) -> Found:
 
 
 def _names(reader: Named, writer: Named, place: _Place) -> list[Found]:
-    """Names are compared without their namespaces; a reader's alias has to be the writer's full name."""
+    """Compare names without their namespaces; a reader's alias must be the writer's full name."""
     if reader.name.simple == writer.name.simple:
         return []
     for alias in reader.aliases:

@@ -1,4 +1,4 @@
-"""Whether a field's default is a value of its type (Java Avro 1.12: a union's may match any branch)."""
+"""Checks that defaults are values of their types (Java Avro 1.12: for unions, of any branch)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from registry.domain.schemas.trampoline import Walk, run
 from .canonical import canonical_text
 from .model import MISSING, Array, Json, Map, Node, Record, Union, Unresolved
 
-# Comparisons of values with types for the nested defaults of one text; a text that needs more is refused.
+# Limit on comparisons of values with types in one text; a text that needs more is refused.
 MAX_STEPS: Final = 1_000_000
 
 _RANGES: Final = {"int": 2**31, "long": 2**63}
@@ -20,7 +20,7 @@ _FLOATING: Final = frozenset({"float", "double"})
 
 
 class DefaultChecks:
-    """The checks of the defaults in one text, which share a limit."""
+    """The checks of all defaults in one text, which share a limit."""
 
     __slots__ = ("_steps",)
 
@@ -30,8 +30,8 @@ class DefaultChecks:
     def check(self, field: str, node: Node, value: Json, done: AbstractSet[int] | None = None) -> None:
         """Raise :class:`InvalidSchema` unless ``value`` may be the default of a field of type ``node``.
 
-        ``done``, where given, holds the identities of the records whose fields are known: Java refuses an
-        object for a record that it is still putting together.
+        ``done``: the identities of the records whose fields are known. Java refuses an object as the default
+        for a record that it is still building.
         """
         valid = _plain(node, value)
         if valid is None:
@@ -41,14 +41,14 @@ class DefaultChecks:
             raise InvalidSchema(f"Invalid default for field {field}: {shown}")
 
     def count(self, steps: int) -> None:
-        """Take ``steps`` from what is allowed."""
+        """Use up ``steps`` of the limit."""
         self._steps += steps
         if self._steps > MAX_STEPS:
             raise InvalidSchema("Invalid default: too large to be checked against its type")
 
 
 def _plain(node: Node, value: Json) -> bool | None:
-    """Return the verdict where no array or object has to be entered, else None."""
+    """Return the result if no array or object has to be searched, else None."""
     kind = node.kind
     if kind == "union":
         assert type(node) is Union
@@ -79,7 +79,7 @@ def _plain_union(node: Union, value: Json) -> bool | None:
 
 
 class _Check:
-    """The check of one default. It keeps its verdicts: unions can offer many ways to the same question."""
+    """The check of one default. It keeps results, because unions can lead to the same pair in many ways."""
 
     __slots__ = ("_checks", "_done", "_verdicts")
 
@@ -89,7 +89,7 @@ class _Check:
         self._verdicts: dict[tuple[int, int], bool] = {}
 
     def fits(self, node: Node, value: Json) -> Walk[bool]:
-        """As :func:`_plain`, arrays and objects entered."""
+        """Return true if the value fits, searching arrays and objects."""
         key = (id(node), id(value))
         if key not in self._verdicts:
             self._verdicts[key] = yield self._judge(node, value)
@@ -111,7 +111,7 @@ class _Check:
         if self._done is not None and id(node) not in self._done:
             raise InvalidSchema("Schema fields not set yet")
         self._checks.count(len(node.fields))
-        # A field that the value leaves out takes its own default, checked when that record was defined.
+        # A field that the value leaves out has its own default, which was checked with that record.
         if any(field.name not in value and field.default is MISSING for field in node.fields):
             return False
         fields = [(field.type, value[field.name]) for field in node.fields if field.name in value]

@@ -1,7 +1,7 @@
-"""When two definitions are the same.
+"""Equality of definitions.
 
-Two notions: :func:`same_definition` is Java's ``Schema.equals``, which lets a type be defined twice;
-:func:`equivalent` adds docs, aliases and enum defaults, by which Confluent looks a schema up.
+:func:`same_definition` is Java's ``Schema.equals``, which permits defining a type twice. :func:`equivalent`
+also compares docs, aliases and enum defaults, as Confluent's lookup does.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ _Seen = set[tuple[int, int]]
 
 
 def same_definition(one: Node, other: Node, seen: set[tuple[int, int]]) -> bool:
-    """Names, types, defaults, orders, properties are equal; docs, aliases, enum defaults do not count.
+    """Return true if names, types, defaults, orders and properties are equal.
 
-    ``seen`` keeps what was found equal from one question to the next, so that nothing is compared twice.
+    Docs, aliases and enum defaults do not count. ``seen`` keeps pairs found equal, so that none is compared
+    twice.
     """
     return run(_same(one, other, False, seen))
 
 
 def equivalent(one: Node, other: Node) -> bool:
-    """Everything but the order of attributes and properties is equal."""
+    """Return true if both are equal apart from the order of attributes and properties."""
     return run(_same(one, other, True, set()))
 
 
 def _same(one: Node, other: Node, full: bool, seen: _Seen) -> Walk[bool]:
     if one is other:
         return True
-    # A name that is not resolved yet equals nothing, not even the same name elsewhere.
+    # An unresolved name equals nothing, not even the same name elsewhere.
     if isinstance(one, Unresolved) or isinstance(other, Unresolved):
         return False
     if isinstance(one, Union) and isinstance(other, Union):
@@ -108,7 +109,7 @@ def _same_props(one: dict[str, Json] | None, other: dict[str, Json] | None) -> b
 
 
 def _same_value(one: Json, other: Json) -> bool:
-    """Equality of JSON values as Jackson has it: 1, 1.0 and true are three values, members have no order."""
+    """Compare JSON values as Jackson does: 1, 1.0 and true all differ, members have no order."""
     if type(one) is not type(other):
         return False
     if type(one) is float or type(one) is list or type(one) is dict:
@@ -117,7 +118,7 @@ def _same_value(one: Json, other: Json) -> bool:
 
 
 def value_text(value: Json) -> str:
-    """Return a value's text, equal for equal values of one type: members of objects have no order."""
+    """Return a text that is equal for equal values of a type, in any order of members."""
     return printed(run(_order(value)))
 
 

@@ -1,4 +1,4 @@
-"""Changes of Avro schemas told at length: where they stand in both texts, and what would pass."""
+"""Explanations of changes to Avro schemas: their positions in both texts, and compatible alternatives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .fixes import FIXES
 from .harmless import Harmless, harmless
 from .model import Array, Enum, Field, Fixed, Json, Map, Node, Record, Union, type_name
 
-# Where a difference of named types stands in their definitions.
+# The attribute of a definition that a difference between named types is about.
 _OWN_KEYWORDS: Final = {
     "NAME_MISMATCH": "name",
     "FIXED_SIZE_MISMATCH": "size",
@@ -23,7 +23,7 @@ _OWN_KEYWORDS: Final = {
 
 
 class Side:
-    """One of the two schemas: its model, its canonical text read, and where in this the model's parts are."""
+    """One of the two schemas: its model, its canonical text as JSON, and the objects of the model's parts."""
 
     def __init__(self, node: Node, canonical: str, *, lines: bool) -> None:
         self.node: Final = node
@@ -32,7 +32,7 @@ class Side:
         self._lines = Lines(self._value) if lines else None
 
     def part(self, of: Node | Field, keyword: str | None = None) -> Part:
-        """How a part of the model is written; what a dependency defines has only its name here."""
+        """Return the text of a part of the model; a type of a dependency has only its name here."""
         holder = self._places.get(id(of))
         if holder is None:
             is_whole = of is self.node
@@ -43,7 +43,7 @@ class Side:
 
 
 def changes(writer: Side, reader: Side, reader_is: Literal["new", "old"], budget: Budget) -> list[Change]:
-    """Java's differences, then what changed without harm. Raises :class:`~.contract.Exhausted`."""
+    """Return Java's differences, then harmless changes. Raises :class:`~.contract.Exhausted`."""
     try:
         found = compare(reader.node, writer.node, budget)
     except NoVerdictError as error:
@@ -67,7 +67,7 @@ def _change(found: Found, writer: Side, reader: Side, reader_is: Literal["new", 
 
 
 def _parts(found: Found, writer: Side, reader: Side) -> tuple[Part, Part | None, str]:
-    """Return the reader's part, the writer's, and what the difference is about."""
+    """Return the reader's part, the writer's part, and the name of the difference's subject."""
     if isinstance(found.reader, Field):
         return reader.part(found.reader), None, found.reader.name
     keyword = _OWN_KEYWORDS.get(found.type)
@@ -92,7 +92,7 @@ def _name(of: Node | Field) -> str:
 
 
 def _places(node: Node, value: Json) -> dict[int, dict[str, Json]]:
-    """By the identity of a field or a named type, the object of the text that says it."""
+    """Return the JSON object of each field and named type, by identity."""
     found: dict[int, dict[str, Json]] = {}
     stack: list[tuple[Node, Json]] = [(node, value)]
     while stack:

@@ -1,4 +1,4 @@
-"""Digests of Avro schemas that are equal wherever :func:`.equality.equivalent` says so."""
+"""Digests of Avro schemas that are equal for schemas which :func:`.equality.equivalent` finds equal."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Node, Primitiv
 
 
 def fingerprints(node: Node, known: AbstractSet[str]) -> Fingerprints:
-    """Return both digests; ``known``: full names of what the dependencies define."""
+    """Return both digests; ``known``: the full names that the dependencies define."""
     return Fingerprints(_Said(known, inside=True).digest(node), _Said(frozenset(), inside=False).digest(node))
 
 
 class _Said:
-    """What a schema says, as a list of texts: types in the order of a walk, named ones once.
+    """The content of a schema as a list of texts: types in the order of a walk, each named one once.
 
-    Two schemas that are equivalent are walked in step, so that a type is met again in one where it is met
-    again in the other. ``inside``: with the definitions of named types inside the first one.
+    Two equivalent schemas are walked in step, so types recur at the same points. ``inside``: with the
+    definitions of named types inside the first one.
     """
 
     def __init__(self, known: AbstractSet[str], *, inside: bool) -> None:
@@ -30,7 +30,7 @@ class _Said:
         self._top = True
 
     def digest(self, node: Node) -> bytes:
-        """Return the digest of all that ``node`` says."""
+        """Return the digest of the content of ``node``."""
         run(self._node(node))
         return digest(self._out)
 

@@ -1,4 +1,4 @@
-"""What would pass where an Avro schema may not change so."""
+"""Suggestions for incompatible changes to Avro schemas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from registry.domain.schemas.fixes import Fix
 
-# For every kind of difference.
+# By kind of difference.
 FIXES: Final[dict[str, Fix]] = {
     "NAME_MISMATCH": Fix(
         "keep the name {old}, or name it in full among the aliases of {new}",

@@ -31,12 +31,12 @@ from .parser import Parser
 
 
 class AvroSchema:
-    """A parsed Avro schema; texts are made when first asked for."""
+    """A parsed Avro schema; its texts are made on demand."""
 
     __slots__ = ("_canonical", "_dependencies", "_known", "_normalized", "node")
 
     def __init__(self, node: Node, known: frozenset[str], dependencies: Sequence[Dependency] = ()) -> None:
-        """``known``: full names of the dependencies' own schemas, which the texts only refer to."""
+        """``known``: full names that the dependencies define; the texts refer to those by name."""
         self.node: Final = node
         self._known = known
         self._dependencies = dependencies
@@ -52,41 +52,41 @@ class AvroSchema:
 
     @property
     def normalized(self) -> str:
-        """The text of the normalised form."""
+        """The text of the normal form."""
         if self._normalized is None:
             self._normalized = canonical_text(normal_form(self.node), self._known)
         return self._normalized
 
     def equivalent(self, other: Schema) -> bool:
-        """Equal schema objects, docs, aliases and enum defaults included."""
+        """Return true if the schemas are equal, including docs, aliases and enum defaults."""
         return isinstance(other, AvroSchema) and equivalent(self.node, other.node)
 
     def fingerprints(self) -> Fingerprints:
-        """Made of the schema objects, as :meth:`equivalent` compares them."""
+        """Return digests of what :meth:`equivalent` compares."""
         return fingerprints(self.node, self._known)
 
     def formatted(self, format: str) -> str:
-        """``resolved``: what the dependencies define stands inline at its first use."""
+        """Return the text; for ``resolved``, with the dependencies' types defined at their first use."""
         if format.strip().lower() == "resolved" and self._known:
             return canonical_text(self.node, ())
         return self.canonical
 
     def field_names(self) -> frozenset[str]:
-        """Return the fields of a record; none for any other type."""
+        """Return the fields of a record; empty for all other types."""
         return frozenset([field.name for field in self.node.fields] if type(self.node) is Record else ())
 
     def check(self) -> None:
-        """Pass: what can be read as Avro makes sense."""
+        """Do nothing: a text that can be read is a valid Avro schema."""
 
     def check_fields(self) -> None:
-        """Nothing more is demanded of Avro."""
+        """Do nothing: there are no additional rules for Avro."""
 
     def tags(self) -> list[Tagged]:
-        """Those of records and of their fields."""
+        """Return the tagged records and fields."""
         return tags.tagged(self.node)
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """Return the canonical text, with the tags among the properties."""
+        """Return the canonical text with tags among the properties."""
         node = _read_again(self.canonical, self._dependencies)
         tags.change(node, changes(add, remove, also))
         return canonical_text(node, self._known)
@@ -106,28 +106,28 @@ class AvroFormat(Comparing[AvroSchema]):
     name: Final = "AVRO"
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
-        """Dependencies are stored schemas and read as such, even where the schema is new."""
+        """Parse ``text``; dependencies are read as stored schemas, even if the schema is new."""
         parser = Parser()
         try:
             known = frozenset([type_name(parser.read(item.text, strict=False)) for item in dependencies])
             node = parser.read(text, strict=new)
         except InvalidSchema as error:
-            # Java's parser itself holds names and defaults to the rules.
+            # Java's parser also enforces the rules for names and defaults.
             raise Unreadable(str(error)) from None
         return AvroSchema(node, known, tuple(dependencies))
 
     def outline(self, text: str) -> Fingerprints | None:
-        """Made of the JSON values of the text."""
+        """Return digests made from the JSON of the text."""
         return outline(text)
 
     def own(self, schema: Schema) -> AvroSchema | None:
-        """It is told by its class."""
+        """Return the schema if it is of this class, else None."""
         return schema if isinstance(schema, AvroSchema) else None
 
     def compared(
         self, writer: AvroSchema, reader: AvroSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
-        """Java's incompatibilities, in Java's order, whatever the policy."""
+        """Return Java's incompatibilities in Java's order, whatever the policy."""
         return differences(reader.node, writer.node, reader_is, budget)
 
     def told(
@@ -140,7 +140,7 @@ class AvroFormat(Comparing[AvroSchema]):
         *,
         lines: bool,
     ) -> list[Change]:
-        """Return the same, told at length, and what changed besides."""
+        """Return the same with explanations, and harmless changes."""
         from . import explaining  # noqa: PLC0415 (registrations do without)
 
         old, new = (explaining.Side(each.node, each.canonical, lines=lines) for each in (writer, reader))

@@ -1,4 +1,4 @@
-"""What changed between two Avro schemas although data stays readable. Java has no names for these changes."""
+"""Harmless changes between two Avro schemas, which Java does not report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .model import MISSING, Array, Enum, Field, Fixed, Map, Named, Node, Primiti
 
 
 class Harmless(NamedTuple):
-    """One change from what is written to what reads it, and where it stands on both sides."""
+    """One harmless change from writer to reader, and the parts on both sides."""
 
     type: str
     path: str
@@ -25,7 +25,7 @@ _Pair = tuple[Node, Node, str]
 
 
 def harmless(reader: Node, writer: Node, most: int) -> list[Harmless]:
-    """The changes, at most so many; of a pair of named types that is met again nothing is told twice."""
+    """Return at most ``most`` changes; a pair of named types is reported only once."""
     return list(islice(_walk(reader, writer), most))
 
 
@@ -69,7 +69,7 @@ def _is_promoted(reader: Primitive, writer: Primitive) -> bool:
 
 
 def _unions(reader: Node, writer: Node, path: str, below: list[_Pair]) -> Iterator[Harmless]:
-    """Branches are taken for the same by their names."""
+    """Compare the branches of unions that have the same names."""
     read = {type_name(each): each for each in (reader.branches if type(reader) is Union else [reader])}
     written = {type_name(each): each for each in (writer.branches if type(writer) is Union else [writer])}
     for index, (name, branch) in enumerate(read.items()):

@@ -1,7 +1,7 @@
-"""Schema text to JSON values, accepting exactly what Avro's parser (Jackson, with comments allowed) accepts.
+"""JSON of schema texts, accepting exactly what Avro's parser accepts (Jackson with comments permitted).
 
-orjson does the work. It is stricter about comments, infinite numbers and blanks after the document, and turns
-integers beyond 64 bits into floats; :func:`read_exactly` is for those texts.
+orjson does the work. It refuses comments, infinite numbers and blanks after the document, and turns integers
+beyond 64 bits into floats; :func:`read_exactly` reads such texts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _too_deep() -> InvalidSchema:
 
 
 def is_exact(value: Json) -> bool:
-    """False where the value holds a number that orjson may have read as a float although it is an integer."""
+    """Return false if the value holds a float that orjson may have made from an integer."""
     if type(value) is float:
         return -_BIG < value < _BIG
     if type(value) is not list and type(value) is not dict:
@@ -55,7 +55,7 @@ def is_exact(value: Json) -> bool:
 
 
 def read_exactly(text: str) -> Json:
-    """As :func:`read`, token by token: comments are skipped, integers keep every digit."""
+    """Read the text token by token: skip comments and keep every digit of integers."""
     scanner = Scanner(text, MAX_DEPTH, _number, comments=True)
     value = scanner.document()
     rest = text[scanner.at :].strip(_BLANKS)

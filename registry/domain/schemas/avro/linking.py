@@ -1,4 +1,4 @@
-"""Puts definitions in the place of names that were used before they were defined, as in recursion."""
+"""Linking of names that are used before their definition, as in recursive types."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HOLDERS: Final = frozenset({"record", "array", "map", "union"})
 
 
 def link(root: Node, fresh: list[Named], known: Mapping[str, Named], checks: DefaultChecks | None) -> Node:
-    """Return the schema with every name resolved; ``fresh`` are the types that this text added to ``known``.
+    """Return the schema with every name resolved; ``fresh``: the types that this text added to ``known``.
 
-    Raises :class:`InvalidSchema` for a name without a definition, and for what only shows now: doubled union
-    branches and, where there are ``checks``, defaults that do not match.
+    Raises :class:`InvalidSchema` for a name without a definition, and for errors that only show now:
+    duplicate union branches and, if there are ``checks``, defaults that do not match.
     """
     links = _Links(known)
     root = links.definition(root)
@@ -32,7 +32,7 @@ def link(root: Node, fresh: list[Named], known: Mapping[str, Named], checks: Def
 
 
 class _Links:
-    """``forward`` holds the places that were names before: identity of the holder, index in it."""
+    """Resolves names; ``forward`` holds their former positions by holder's identity and index."""
 
     __slots__ = ("_known", "forward")
 
@@ -49,7 +49,7 @@ class _Links:
         return found
 
     def resolve(self, todo: list[Node]) -> list[Record]:
-        """Resolve all that is reached from ``todo``; the records among it are returned."""
+        """Resolve everything reachable from ``todo``; return the records among it."""
         records: list[Record] = []
         seen: set[int] = set()
         while todo:
@@ -97,10 +97,10 @@ def _check_branches(union: Union) -> None:
 
 
 class _Completion:
-    """Checks defaults against the resolved types in the order in which Java completes the records.
+    """Checks of defaults against the resolved types, in the order in which Java completes records.
 
-    The order shows: Java refuses an object as default where the record it is for is not complete yet. It
-    looks for the definition of a forward name in a walk of its own, which completes what the outer one began.
+    The order matters: Java refuses an object as a default for a record that is not complete yet. It looks up
+    the definition of a forward name in a nested walk, which completes what the outer one began.
     """
 
     __slots__ = ("_checks", "_done", "_forward", "_started")
@@ -112,7 +112,7 @@ class _Completion:
         self._started = set(done)
 
     def visit(self, start: Node) -> Walk[None]:
-        """Complete ``start`` and what is reached from it."""
+        """Complete ``start`` and everything reachable from it."""
         visited: set[int] = set()
         for record, _ in self._records(start, forward=False):
             if id(record) not in self._done:
@@ -136,7 +136,7 @@ class _Completion:
         self._done.add(id(record))
 
     def _records(self, node: Node, forward: bool) -> Iterator[tuple[Record, bool]]:
-        """The records reached from ``node`` not passing through another, and whether by a forward name."""
+        """Yield the records next to ``node``, and whether a forward name leads to them."""
         todo = [(node, forward)]
         while todo:
             item, by_name = todo.pop()
@@ -147,5 +147,5 @@ class _Completion:
             elif type(item) is Map:
                 todo.append((item.values, (id(item), 0) in self._forward))
             elif type(item) is Union:
-                # A union's last branch comes first.
+                # The last branch of a union comes first.
                 todo.extend((b, (id(item), i) in self._forward) for i, b in enumerate(item.branches))

@@ -1,4 +1,4 @@
-"""The light model of an Avro schema: what Java's ``org.apache.avro.Schema`` knows, and nothing else."""
+"""The model of an Avro schema: what Java's ``org.apache.avro.Schema`` holds, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Json: TypeAlias = Any
 
 
 class _Missing:
-    """The default of a field that has none; ``null`` is a default like any other."""
+    """The default of a field without one; ``null`` is a default like any other."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ MISSING: Final = _Missing()
 
 
 class Primitive:
-    """``null`` … ``string``, with its properties. ``text`` is its canonical text, if known."""
+    """``null`` … ``string``, with properties. ``text`` is its canonical text, if known."""
 
     __slots__ = ("kind", "props", "text")
 
@@ -32,7 +32,7 @@ class Primitive:
 
 
 class Array:
-    """An array; ``items`` is the type of its elements."""
+    """An array of ``items``."""
 
     __slots__ = ("items", "props")
     kind: Final = "array"
@@ -44,7 +44,7 @@ class Array:
 
 
 class Map:
-    """A map from strings; ``values`` is the type of its values."""
+    """A map from strings to ``values``."""
 
     __slots__ = ("props", "values")
     kind: Final = "map"
@@ -67,7 +67,7 @@ class Union:
 
 
 class Name:
-    """A full name in its parts; ``space`` is None in the null namespace."""
+    """A full name in two parts; ``space`` is None for the null namespace."""
 
     __slots__ = ("full", "simple", "space")
 
@@ -78,7 +78,7 @@ class Name:
 
 
 class Field:
-    """A field of a record; ``default`` is MISSING where it has none, ``order`` is as Java spells it."""
+    """A field of a record; ``default`` is MISSING if it has none, ``order`` is as in Java."""
 
     __slots__ = ("aliases", "default", "doc", "name", "order", "props", "type")
 
@@ -102,7 +102,7 @@ class Field:
 
 
 class Record:
-    """A record, or an error where ``is_error``."""
+    """A record, or an error if ``is_error``."""
 
     __slots__ = ("aliases", "doc", "fields", "is_error", "name", "props")
     kind: Final = "record"
@@ -126,7 +126,7 @@ class Record:
 
 
 class Enum:
-    """An enum; ``default`` is None where it has none."""
+    """An enum; ``default`` is None if it has none."""
 
     __slots__ = ("aliases", "default", "doc", "name", "props", "symbols")
     kind: Final = "enum"
@@ -172,7 +172,7 @@ class Fixed:
 
 
 class Unresolved:
-    """A name that was not defined yet where it was used; its definition replaces it in the end."""
+    """A name that was used before its definition, which replaces it later."""
 
     __slots__ = ("full",)
     kind: Final = "record"
@@ -186,10 +186,10 @@ Named: TypeAlias = Record | Enum | Fixed
 Node: TypeAlias = Primitive | Array | Map | Union | Record | Enum | Fixed | Unresolved
 
 _KINDS: Final = ("string", "bytes", "int", "long", "float", "double", "boolean", "null")
-# The primitives without properties: shared by all schemas, so they may be compared by identity.
+# The primitives without properties: shared by all schemas, so they can be compared by identity.
 PRIMITIVES: Final[dict[str, Primitive]] = {kind: Primitive(kind, None, f'"{kind}"') for kind in _KINDS}
 
-# The unions of two such primitives, shared likewise: most fields that may be null are one of these.
+# The unions of two such primitives, also shared: most nullable fields have one of these.
 PAIRS: Final[dict[tuple[str, str], Union]] = {
     (one, other): Union([PRIMITIVES[one], PRIMITIVES[other]], f'["{one}","{other}"]')
     for one in _KINDS
@@ -201,7 +201,7 @@ TYPE_NAMES: Final = frozenset(PRIMITIVES) | {"record", "enum", "array", "map", "
 
 
 def type_name(node: Node) -> str:
-    """Return the name under which a union knows a branch: full name, or name of the type."""
+    """Return the name of a branch within a union: its full name or the name of its type."""
     if type(node) is Record or type(node) is Enum or type(node) is Fixed:
         return node.name.full
     return node.kind

@@ -1,4 +1,4 @@
-"""Which names Avro allows. Java's rules look at UTF-16 units, so nothing beyond U+FFFF is a letter."""
+"""Avro's rules for names. Java's look at UTF-16 units, so no character beyond U+FFFF is a letter."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from registry.domain.schemas.contract import InvalidSchema
 
 from .model import TYPE_NAMES, Name
 
-# Raises :class:`InvalidSchema` for what may not be a name.
+# Raises :class:`InvalidSchema` for a text that is not a valid name.
 NameCheck: TypeAlias = Callable[[object], None]
 
 _LETTERS: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
 
 
 def check_strict(name: object) -> None:
-    """``[A-Za-z_][A-Za-z0-9_]*``: the rule for schemas that are registered anew."""
+    """Check a name of a new schema against ``[A-Za-z_][A-Za-z0-9_]*``."""
     if type(name) is str and name.isidentifier() and name.isascii():
         return
     _refuse(name, _is_ascii_letter, _is_ascii_digit)
 
 
 def check_lenient(name: object) -> None:
-    """Letters, digits and ``_`` in the Unicode sense: the rule for schemas that are there already."""
+    """Check a name of a stored schema: Unicode letters and digits, and ``_``."""
     if type(name) is str and name.isidentifier() and name.isascii():
         return
     _refuse(name, _is_letter, _is_digit)
@@ -59,7 +59,7 @@ def _refuse(name: object, is_letter: Callable[[str], bool], is_digit: Callable[[
 
 
 def make_name(text: str, space: str | None, check: NameCheck) -> Name:
-    """The full name that ``text`` means where ``space`` is the namespace; a dotted text brings its own."""
+    """Return the full name of ``text`` in namespace ``space``; a dotted text has its own."""
     dot = text.rfind(".")
     if dot >= 0:
         space, text = text[:dot], text[dot + 1 :]
@@ -68,7 +68,7 @@ def make_name(text: str, space: str | None, check: NameCheck) -> Name:
 
 
 def check_namespace(name: Name) -> None:
-    """Every part of a namespace is a name too; asked of new schemas only."""
+    """Check that every part of a namespace is a name, for new schemas only."""
     for part in () if name.space is None else name.space.split("."):
         try:
             check_strict(part)
@@ -77,7 +77,7 @@ def check_namespace(name: Name) -> None:
 
 
 def qualified(name: Name, space: str | None) -> str:
-    """How ``name`` is written inside ``space``: short where it belongs there and is no word for a type."""
+    """Return ``name`` as written inside ``space``: short if it belongs there and is not a type's name."""
     if name.space is not None and name.space == space and name.simple not in TYPE_NAMES:
         return name.simple
     return name.full

@@ -1,9 +1,9 @@
-"""The normalised form: equal for schemas that differ only in the order or spelling of what does not matter.
+"""The normal form, equal for schemas that differ only in insignificant order or spelling.
 
-Confluent 8.x: properties and aliases sorted, a valid logical type with its parameters first among them,
-empty docs of types dropped, ``error`` becomes ``record``, defaults written as values of their type. Unlike
-Confluent's, this form keeps a union's default that is no value of the first branch, and a type's place in the
-null namespace.
+As Confluent 8.x does it: properties and aliases are sorted, a valid logical type comes first with its
+parameters, empty docs of types are dropped, ``error`` becomes ``record``, defaults are written as values of
+their type. Unlike Confluent's, this form keeps a union's default that is not a value of the first branch, and
+the null namespace of a type.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _INCOMPATIBLE: Final = ("avro.java.string", "java-class", "java-key-class", "jav
 
 
 def normal_form(node: Node) -> Node:
-    """Return a normalised copy of ``node``."""
+    """Return a normalized copy of ``node``."""
     return run(_normal(node, {}))
 
 
@@ -92,7 +92,7 @@ def _record(node: Record, done: dict[int, Node]) -> Walk[None]:
 
 
 def _default(node: Node, value: Json) -> Walk[Json]:
-    """Return a default as Java reads and prints a value of its type; a union's as one of its first branch."""
+    """Return a default as Java prints it for its type; for a union, its first branch."""
     if type(node) is Union:
         node = node.branches[0] if node.branches else _ANY
     if type(value) is dict:
@@ -127,7 +127,7 @@ def _member(node: Node, key: str) -> Node:
 
 
 def _double(value: float) -> float:
-    """Return what Java's ``doubleValue`` gives for a number: infinity for an integer beyond the range."""
+    """Return a number as Java's ``doubleValue`` does: infinity for an integer out of range."""
     try:
         return float(value)
     except OverflowError:
@@ -135,7 +135,7 @@ def _double(value: float) -> float:
 
 
 def _single(value: float) -> float:
-    """The number that 32-bit floating point keeps of ``value``, in the fewest digits that single it out."""
+    """Return ``value`` rounded to a 32-bit float, with the fewest digits that identify it."""
     try:
         kept = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
@@ -160,7 +160,7 @@ def _logical_first(node: Primitive | Fixed) -> dict[str, Json] | None:
 
 
 def _is_logical(node: Primitive | Fixed, props: dict[str, Json]) -> bool:
-    """Return true if the logical type is one that Java knows and accepts here."""
+    """Return true if Java knows the logical type and accepts it here."""
     name = props.get("logicalType")
     if type(name) is not str or any(type(props.get(key)) is str for key in _INCOMPATIBLE):
         return False
@@ -208,5 +208,5 @@ def _aliases(aliases: tuple[Name, ...], name: Name) -> tuple[Name, ...]:
 
 
 def _in_order(texts: Iterable[str]) -> list[str]:
-    """Sorted as Java sorts strings, by UTF-16 units."""
+    """Sort strings as Java does, by UTF-16 units."""
     return sorted(texts, key=lambda text: text.encode("utf-16-be"))

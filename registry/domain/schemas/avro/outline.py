@@ -1,7 +1,8 @@
-"""Part of what an Avro schema says, told from its text by a glance.
+"""The outline of an Avro schema, taken from its text without parsing it.
 
-Equal for texts of equivalent schemas (:func:`.equality.equivalent`), and different for most others. Only what
-is sure to count is taken, from where the parser looks for it: much that a text may hold counts for nothing.
+Outlines are equal for equivalent schemas (:func:`.equality.equivalent`) and different for most others. They
+contain only what certainly matters, found where the parser looks for it, because much in a text may not
+matter.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from .parser import ENUM_RESERVED, FIELD_RESERVED, RECORDS, RESERVED
 
 
 def outline(text: str) -> Fingerprints | None:
-    """Return digests as a schema's fingerprints are, or None if only the parser can tell."""
+    """Return digests comparable with a schema's fingerprints, or None if only the parser can tell."""
     if len(text) > GLANCE_MAX:
         return None
     glance = _Glance()
     try:
         shape = glance.shape(orjson.loads(text))
         if len(glance.docs) < glance.count:
-            return None  # which of two definitions counts depends on more than their texts
+            return None  # which of two definitions counts does not depend on their texts alone
         top = glance.plain.get(shape, "") if type(shape) is str else ""
         own = (each for name in sorted(glance.docs) for each in (name, glance.plain[name], glance.docs[name]))
         return Fingerprints(digest([repr(shape), *own]), digest([repr(shape), top]))
@@ -36,16 +37,17 @@ def outline(text: str) -> Fingerprints | None:
 class _Glance:
     """The types that a text defines.
 
-    References to named types are their names without namespace, because a namespace may be said in many ways.
+    References to named types are their names without namespace, because a namespace can be given in many
+    ways.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.plain: dict[str, str] = {}  # by name, what two definitions of a type have in common
+        self.plain: dict[str, str] = {}  # by name, the common part of all definitions of a type
         self.docs: dict[str, str] = {}
 
     def shape(self, value: Json) -> Any:
-        """Return what stands for a type where it is used. Raises errors for what is no schema."""
+        """Return the shape of a type where it is used. Raises errors for an invalid schema."""
         if type(value) is str:
             return _simple(value)
         if type(value) is list:
@@ -90,18 +92,18 @@ def _doc(value: dict[str, Json]) -> str | None:
 
 
 def _default(field: dict[str, Json], shape: Any) -> tuple[Json, ...]:
-    """Return the default of a field with such a type, if it has one spelling only."""
+    """Return the default of a field of this type, if it has only one spelling."""
     if "default" not in field:
         return ()
     value = field["default"]
-    # The parser makes numbers of texts for these.
+    # The parser converts texts to numbers for these.
     if type(value) is str and (shape[0] if type(shape) is tuple else shape) in ("float", "double"):
         return (None,)
     return (value if type(value) is bool else _plain_value(value),)
 
 
 def _props(value: dict[str, Json], reserved: Collection[str]) -> list[tuple[str, Json]] | None:
-    """Return the properties with those of their values that have one spelling only."""
+    """Return the properties with those values that have only one spelling."""
     names = [name for name in value if name not in reserved]
     return [(name, _plain_value(value[name])) for name in sorted(names)] if names else None
 

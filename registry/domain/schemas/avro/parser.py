@@ -1,7 +1,8 @@
-"""JSON values to the model, by the rules of Java Avro 1.12's ``Schema.Parser``.
+"""From JSON to the model, by the rules of Java Avro 1.12's ``Schema.Parser``.
 
-One parser reads the dependencies and then the schema, into one table of names. A type enters the table when
-it is complete: a name used before that, its own included, stays :class:`Unresolved` until the text ends.
+One parser reads the dependencies and then the schema into one table of names. A type enters the table when it
+is complete; a name used before that, even the type's own, stays :class:`Unresolved` until the end of the
+text.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ _JAVA_DOUBLE: Final = re.compile(
 
 
 class _NotExact(Exception):
-    """A number lost digits in the fast reading of the text: read it again, exactly."""
+    """Raised if the fast JSON parser lost digits of a number: read the text again, exactly."""
 
 
 class Parser:
-    """Reads texts into one table of names. ``known`` grows with every text."""
+    """Reads texts into one table of names; ``known`` grows with every text."""
 
     __slots__ = ("_check_name", "_checks", "_equal", "_exact", "_fresh", "_strict", "_unresolved", "known")
 
@@ -101,7 +102,7 @@ class Parser:
         return node
 
     def _leaf(self, value: Json, space: str | None) -> Node | None:
-        """Return the node of a value that holds no further definitions, else None."""
+        """Return the node of a value without definitions inside, else None."""
         if type(value) is str:
             return PRIMITIVES.get(value) or self._find(value, space)
         if type(value) is list:
@@ -123,7 +124,7 @@ class Parser:
         return self._find(kind, space)
 
     def _plain_union(self, value: list[Json], space: str | None) -> Union | None:
-        """Return the union of a list of names; None where the list holds more than names."""
+        """Return the union of a list of names; None if the list holds anything else."""
         if not all(type(item) is str for item in value):
             return None
         shared = PAIRS.get((value[0], value[1])) if len(value) == 2 else None
@@ -215,7 +216,7 @@ class Parser:
         return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
 
     def _default(self, name: str, node: Node, default: Json) -> Json:
-        """Return the default of a field as it is kept: checked, and a number where a text stands for one."""
+        """Return a field's default after checking it, with a number in place of its text."""
         if default is not None:
             if type(default) is str and node.kind in _FLOATING:
                 default = _java_double(default)
@@ -297,7 +298,7 @@ class Parser:
         return props
 
     def _container_props(self, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Properties of a record, array or map, where Java cannot keep integers beyond 64 bits."""
+        """Return the properties of a record, array or map; Java cannot keep integers beyond 64 bits there."""
         props = self._props(value, RESERVED)
         if props and _has_wide_integer(props):
             raise InvalidSchema("Can't set a property to an integer beyond 64 bits")
@@ -313,7 +314,7 @@ def _no(what: str, value: Json) -> NoReturn:
 
 
 def _text(value: dict[str, Json], key: str) -> str | None:
-    """Return a text attribute; anything but a string counts as absent."""
+    """Return a text attribute; a value that is not a string counts as absent."""
     text = value.get(key)
     return text if type(text) is str else None
 
@@ -335,7 +336,7 @@ def _alias_texts(value: dict[str, Json]) -> list[str]:
 
 
 def _any_name(name: object) -> None:
-    """Aliases of schemas that are there already are not looked at."""
+    """Accept every alias in a stored schema."""
 
 
 def _check_unique(fields: list[Field], record: Name) -> None:
@@ -354,7 +355,7 @@ def _check_unique(fields: list[Field], record: Name) -> None:
 
 
 def _java_double(text: str) -> float:
-    """``Double.parseDouble``: the text default of a float or double becomes a number, NaN included."""
+    """Return ``Double.parseDouble`` of the text default of a float or double; may be NaN."""
     match = _JAVA_DOUBLE.fullmatch(text)
     if match is None:
         raise InvalidSchema(f'For input string: "{text}"')

@@ -11,14 +11,14 @@ from .model import Array, Field, Map, Node, Record, Union
 
 
 def tagged(node: Node) -> list[Tagged]:
-    """What carries tags, in the order of the text."""
+    """Return the tagged entities in the order of the text."""
     return tags.told(_entities(node), _read)
 
 
 def change(node: Node, wanted: tags.Changes) -> None:
-    """Give the records and fields of ``node``, which nobody else may hold, other tags.
+    """Change the tags of records and fields in ``node``, which must not be shared.
 
-    Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere.
+    Raises :class:`~.contract.InvalidSchema` for a path that does not exist.
     """
     tags.give(_entities(node), wanted, _read, _write)
 
@@ -37,7 +37,7 @@ def _write(each: Record | Field, said: list[str]) -> None:
 
 
 def _entities(node: Node) -> Iterator[tuple[Entity, Record | Field]]:
-    """Yield each record once, then its fields, then what is in them."""
+    """Yield each record once, then its fields, then their contents."""
     seen: set[str] = set()
     waiting: list[Node | tuple[str, Field]] = [node]
     while waiting:

@@ -1,4 +1,4 @@
-"""Changes of an array's items. As with objects, what may come and go depends on how open it is."""
+"""Changes to the items of an array. As for objects, they depend on how open it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .scalars import limit
 
 
 def compare(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
-    """In Confluent's order."""
+    """Compare two arrays in Confluent's order."""
     if old.all_items is not None or new.all_items is not None:
         found.include((yield comparison.compare(old.all_items, new.all_items)), "items")
     yield _first_items(comparison, old, new, found)
@@ -71,7 +71,7 @@ def _is_open(node: Array) -> bool:
 
 
 def _covering(node: Array) -> Node | None:
-    """What holds for an item behind the listed ones."""
+    """Return the schema of the items after the listed ones, or None."""
     if node.additional is not None or not node.permits_additional:
         return node.additional
     rest = node.unevaluated

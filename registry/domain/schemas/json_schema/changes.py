@@ -1,4 +1,4 @@
-"""The kinds of change between two JSON schemas, which of them are harmless, and what is said of the others.
+"""The kinds of change between two JSON schemas, and Confluent's messages for those that are not harmless.
 
 Names, the harmless set and the sentences are Confluent's (Confluent 8.x).
 """
@@ -59,7 +59,7 @@ _LENIENT: Final = HARMLESS | {
 
 
 def harmless_under(policy: str) -> frozenset[str]:
-    """The harmless kinds under a ``compatibilityPolicy``; ``LENIENT`` is content with what data may hold."""
+    """Return the harmless kinds under a policy; ``LENIENT`` only looks at what data can contain."""
     return _LENIENT if policy == LENIENT else HARMLESS
 
 
@@ -172,9 +172,10 @@ _SENTENCES: Final = {
 
 
 def difference(change: str, path: str, reader_is: str) -> Difference:
-    """A change that is not harmless, in Confluent's words; even the quotes do not match as they do not there.
+    """Return a harmful change in Confluent's words; even the mismatched quotes are Confluent's.
 
-    A change without a sentence of its own (``SCHEMA_ADDED``) has an empty description, as at Confluent's.
+    A change without a sentence of its own (``SCHEMA_ADDED``) has an empty description, as in Confluent's
+    server.
     """
     writer_is = "old" if reader_is == "new" else "new"
     sentence = _SENTENCES.get(change, "").format(reader=reader_is, writer=writer_is)

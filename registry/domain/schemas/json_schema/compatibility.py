@@ -1,8 +1,8 @@
-"""Whether data of an old schema is valid under a new one: Confluent's comparison of JSON schemas.
+"""Compatibility of JSON schemas: whether data of the old schema is valid under the new one.
 
-Changes are those from old to new, in Confluent's order (Confluent 8.x). A pair that is met inside itself is
-taken for compatible; where such a pair turns out not to be, everything is compared again with that known,
-until nothing changes. Each pair is compared once in a pass, however often it is met.
+Changes lead from old to new, in Confluent's order (Confluent 8.x). A pair that recurs inside itself is
+assumed to be compatible. If it turns out not to be, everything is compared again with that knowledge until
+nothing changes. In a pass each pair is compared only once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Pair = tuple[int, int]
 def differences(
     old: Node, new: Node, reader_is: str, budget: Budget, policy: str = STRICT
 ) -> list[Difference]:
-    """Why data of ``old`` may be invalid under ``new``. Raises :class:`~.contract.Exhausted`."""
+    """Return why data of ``old`` may be invalid under ``new``. Raises :class:`~.contract.Exhausted`."""
     found = compare(old, new, budget, policy)
     if found.compatible:
         return []
@@ -52,12 +52,12 @@ def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> Found
 
 
 class Comparison:
-    """One pass."""
+    """One pass of the comparison."""
 
     __slots__ = ("_assumed", "_found", "_harmless", "_incompatible", "budget")
 
     def __init__(self, incompatible: set[_Pair], budget: Budget, harmless: frozenset[str]) -> None:
-        """``incompatible``: pairs known to be so from earlier passes; ``harmless``: kinds of change."""
+        """``incompatible``: pairs that earlier passes found so; ``harmless``: harmless kinds of change."""
         self.budget: Final = budget
         self._harmless = harmless
         self._incompatible = incompatible
@@ -65,7 +65,7 @@ class Comparison:
         self._assumed: set[_Pair] = set()
 
     def wrongly_assumed(self) -> set[_Pair]:
-        """Pairs that were taken for compatible inside themselves, and are not."""
+        """Return the pairs that were assumed to be compatible but are not."""
         return {pair for pair in self._assumed if not (self._found[pair] or _NOTHING).compatible}
 
     def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
@@ -126,7 +126,7 @@ class Comparison:
         return found
 
     def _into_branch(self, old: Node, new: Combined) -> Walk[Found | None]:
-        """Return a schema that becomes one of several: the first branch that takes its data."""
+        """Return the changes if ``old`` becomes one of several branches: the first that accepts its data."""
         alone = len(new.branches) == 1
         for branch in new.branches if alone or new.criterion in _SUMS else ():
             inner: Found = yield self.compare(old, branch)
@@ -135,7 +135,7 @@ class Comparison:
         return None
 
     def _out_of_branch(self, old: Combined, new: Node) -> Walk[Found | None]:
-        """Return a combination that becomes a schema alone: the first branch whose data it takes."""
+        """Return the changes if only one branch of ``old`` remains: the first whose data ``new`` accepts."""
         alone = len(old.branches) == 1
         for branch in old.branches if alone or old.criterion == "allOf" else ():
             inner: Found = yield self.compare(branch, new)
@@ -161,8 +161,8 @@ class Comparison:
         elif len(before) > len(after):
             found.add("SUM_TYPE_NARROWED" if old.criterion in _SUMS else "PRODUCT_TYPE_NARROWED")
         smaller = min(len(before), len(after))
-        # Most branches have stayed what they were. Where those pairs will do, the others need no look: there
-        # are recursive unions of hundreds of types, and all their pairs are too many.
+        # Most branches are unchanged. If their pairs suffice, the others are not compared: recursive unions
+        # of hundreds of types have too many pairs.
         edges: list[dict[int, Found]] = [{} for _ in before]
         tried = _likely(before, after)
         for index, other in tried.items():
@@ -185,7 +185,7 @@ class Comparison:
 
 
 def _likely(before: list[Node], after: list[Node]) -> dict[int, int]:
-    """For each old branch the new one that is probably the same, by name, else by place; none twice."""
+    """Return for each old branch its likely new one, by name, else by position; none twice."""
     named = {_label(branch): index for index, branch in reversed(list(enumerate(after)))}
     likely = {index: named.pop(_label(branch), -1) for index, branch in enumerate(before)}
     taken = set(likely.values())
@@ -229,7 +229,7 @@ def _is_widened(old: Combined, new: Combined) -> bool:
 
 
 def _distinct(node: Combined) -> list[Node]:
-    """Return the branches without those that say what an earlier one says."""
+    """Return the branches without duplicates."""
     distinct: dict[Any, Node] = {}
     for key, branch in zip(node.keys, node.branches, strict=True):
         distinct.setdefault(key, branch)

@@ -1,7 +1,7 @@
-"""What ``$ref`` means: the ``referencing`` library over a schema and those it refers to; nothing is fetched.
+"""Resolution of ``$ref`` by the ``referencing`` library, in a schema and its references; nothing is fetched.
 
-A reference of the registry has the URI of a schema as its name, relative to the ``$id`` of the schema that
-is registered (Confluent 8.x). The meta-schemas are known. ``#/$defs/X`` finds what is under ``definitions``.
+A reference in the registry is named by the URI of a schema, relative to the ``$id`` of the registered schema
+(Confluent 8.x). The meta-schemas are known. ``#/$defs/X`` also finds schemas under ``definitions``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from registry.domain.schemas.json_scanner import Json
 from .drafts import META_SCHEMAS, Draft
 from .text import read
 
-# ``referencing``'s own.
+# The type in ``referencing``.
 Resolver = Any
 
 
 class Place(NamedTuple):
-    """Where a schema stands, so that what it refers to is found, and the draft that it is read by.
+    """The context in which a schema's references are resolved, and the draft by which it is read.
 
-    That is the draft of the schema registered, also for what this refers to (Confluent 8.x).
+    That is the draft of the registered schema, even in schemas that it refers to (Confluent 8.x).
     """
 
     resolver: Resolver
@@ -35,14 +35,14 @@ class Place(NamedTuple):
 
 
 class Documents:
-    """One schema with all that it may refer to."""
+    """A schema with everything that it may refer to."""
 
     def __init__(
         self, schema: Json, draft: Draft, dependencies: Sequence[Dependency], *, refers: bool
     ) -> None:
-        """``refers``: there may be references in it, so that ids matter.
+        """``refers``: the schema may contain references, so ids matter.
 
-        Raises :class:`InvalidSchema` where a dependency is no JSON, or a URI none.
+        Raises :class:`InvalidSchema` for a dependency that is not JSON and for an invalid URI.
         """
         self._draft = draft
         self._refers = refers
@@ -65,7 +65,7 @@ class Documents:
         self._base = base
         registry = _crawled(registry) if refers else registry
         self._bare: Resolver = registry.resolver()
-        # Where the schema itself stands.
+        # The scope of the schema itself.
         self.top = Place(registry.resolver(base), draft)
 
     def _resource(self, contents: Json) -> Resource[Any]:
@@ -73,7 +73,7 @@ class Documents:
         return self._draft.specification.create_resource(contents)
 
     def inside(self, schema: dict[str, Json], place: Place) -> Place:
-        """Where the contents of ``schema`` stand: an id of its own counts for them."""
+        """Return the scope of the contents of ``schema``, which its own id changes."""
         if not self._refers or place.draft.id_keyword not in schema:
             return place
         try:
@@ -84,13 +84,13 @@ class Documents:
             raise InvalidSchema(f"Invalid JSON Schema: '{named}' is no URI") from None
 
     def find(self, reference: str, there: Place) -> tuple[Json, Place]:
-        """The schema that a ``$ref`` names, and where its contents stand. Raises :class:`InvalidSchema`."""
+        """Return the schema that a ``$ref`` names, and its scope. Raises :class:`InvalidSchema`."""
         for resolver, wanted in self._candidates(reference, there.resolver):
             try:
                 found = resolver.lookup(wanted)
             except Unresolvable:
                 continue
-            except Exception:  # what the library says of ids and schemas that make no sense
+            except Exception:  # errors of the library for invalid ids and schemas
                 break
             contents, place = found.contents, Place(found.resolver, there.draft)
             if not wanted.startswith("#"):
@@ -106,7 +106,7 @@ class Documents:
         raise InvalidSchema(f"Invalid JSON Schema: cannot resolve '{reference}'")
 
     def _candidates(self, reference: str, resolver: Resolver) -> list[tuple[Resolver, str]]:
-        """What may be meant, and from where: as it is written, else a dependency's name as is."""
+        """Return the possible targets: the reference as written, else the dependency of that name."""
         uri, mark, fragment = reference.partition("#")
         known = self._uris.get(uri.removeprefix("./")) if uri else None
         found = [(resolver, uri)] if known is None else [(resolver, uri), (self._bare, known)]
@@ -125,8 +125,8 @@ def _is_remote(base: str, reference: str) -> bool:
 
 
 def _crawled(registry: Registry[Any]) -> Registry[Any]:
-    """With all ids and anchors found once, and not anew for each reference."""
+    """Return the registry with all ids and anchors indexed once instead of at every reference."""
     try:
         return registry.crawl()
-    except Exception:  # what nothing refers to may make no sense
+    except Exception:  # schemas that nothing refers to may be invalid
         return registry

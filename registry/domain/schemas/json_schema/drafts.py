@@ -1,9 +1,9 @@
-"""The drafts of JSON Schema, and what each of them says of the keywords of a schema.
+"""The drafts of JSON Schema, and their rules for the keywords of a schema.
 
-A schema is checked level by level: with the draft's own meta-schema, by the ``jsonschema`` library, but with
-every schema inside asked for only as an object (or a boolean). So no nesting is too deep for it, and what
-nothing refers to need not make sense, as with Confluent's parsers. Those do not mind sizes and doubles either
-(``"required": []``, an ``enum`` without values), nor notes such as ``examples``.
+A schema is checked level by level with the draft's own meta-schema by the ``jsonschema`` library, which looks
+at schemas inside only as far as that they are objects (or booleans). So the library can check any nesting,
+and unreferenced schemas may be invalid, as with Confluent's parsers. Like those, it ignores sizes and
+duplicates (``"required": []``, an ``enum`` without values) and annotations such as ``examples``.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from registry.domain.schemas.json_scanner import Json
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One draft, by what differs from the others."""
+    """One draft, by its differences from the others."""
 
-    # Without its scheme, as ``$schema`` names it.
+    # Without its scheme, as in ``$schema``.
     uri: str
     meta: str
     specification: Specification[Any]
     validator: Any
     id_keyword: str = "$id"
-    # 2019-09 and later: keywords stand beside ``$ref``, and there are ``$defs`` and ``unevaluated…``.
+    # 2019-09 and later: keywords next to ``$ref`` count, and there are ``$defs`` and ``unevaluated…``.
     modern: bool = False
-    # Whether ``true`` and ``false`` are schemas.
+    # True if ``true`` and ``false`` are schemas.
     booleans: bool = True
 
 
@@ -73,10 +73,10 @@ DRAFT_2020_12: Final = Draft(
 )
 _BY_URI: Final = {draft.uri: draft for draft in (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12)}
 
-# What the meta-schemas demand of values beside their types, and Confluent's parsers do not.
+# Demands of the meta-schemas beyond types of values, which Confluent's parsers do not check.
 _UNMINDED: Final = frozenset({"minItems", "uniqueItems", "minimum", "exclusiveMinimum", "format", "pattern"})
 
-# Keywords that Confluent's parsers leave alone.
+# Keywords that Confluent's parsers ignore.
 _NOTES: Final = frozenset(
     {
         "$comment", "$vocabulary", "contentEncoding", "contentMediaType", "contentSchema",
@@ -85,18 +85,18 @@ _NOTES: Final = frozenset(
     }
 )  # fmt: skip
 
-# Characters of a value whose verdict is remembered.
+# Largest value, in characters, whose result is cached.
 _KEPT_MAX: Final = 100
 
 _TEXTS: Final = frozenset({"$id", "$ref", "$schema", "description", "format", "id", "pattern", "title"})
 
 
-# The meta-schemas' contents, by identity.
+# The contents of the meta-schemas, by identity.
 META_SCHEMAS: Final = {id(REGISTRY.contents(draft.meta)): draft for draft in _BY_URI.values()}
 
 
 def draft_of(schema: Json) -> Draft:
-    """Return the draft that ``$schema`` names, by http or https, with or without ``#``; else draft 07."""
+    """Return the draft in ``$schema``, with http or https, with or without ``#``; draft 07 by default."""
     named = schema.get("$schema") if type(schema) is dict else None
     if type(named) is not str:
         return DRAFT_7
@@ -126,7 +126,7 @@ def check(schema: Json, draft: Draft) -> None:
 
 
 def _is_plain(name: str, value: Json) -> bool:
-    """Return true if the value is right beyond doubt, so that the library need not be asked."""
+    """Return true if the value is certainly valid, so that the library is not needed."""
     if name == "properties":
         return type(value) is dict and all(type(each) is dict for each in value.values())
     if name == "required":
@@ -140,7 +140,7 @@ def _is_plain(name: str, value: Json) -> bool:
 
 @lru_cache(maxsize=4096)
 def _kept_error(draft: Draft, name: str, kind: str, value: Json) -> str | None:
-    """As :func:`_error`; ``kind`` tells 1 from ``true``."""
+    """Return the cached :func:`_error`; ``kind`` distinguishes 1 from ``true``."""
     return _error(draft, name, value)
 
 
@@ -153,7 +153,7 @@ def _error(draft: Draft, name: str, value: Json) -> str | None:
 
 
 def _cut(value: Json, depth: int) -> Json:
-    """Return the value without what lies deeper than a keyword's own value goes."""
+    """Return the value without the parts below the keyword's own level."""
     if type(value) is dict:
         return {name: _cut(each, depth - 1) for name, each in value.items()} if depth >= 0 else {}
     if type(value) is list:
@@ -167,7 +167,7 @@ def _clipped(message: str) -> str:
 
 @cache
 def _one_level(draft: Draft) -> dict[str, Any]:
-    """For each keyword of the draft a validator that goes into no schema inside the value."""
+    """Return a validator for each keyword of the draft that does not enter schemas inside the value."""
     parts: list[Json] = _vocabularies(draft.meta) if draft.modern else [REGISTRY.contents(draft.meta)]
     shared = {name: piece for part in parts for name, piece in _shared(part).items()}
     return {
@@ -191,7 +191,7 @@ def _vocabularies(meta: str) -> list[dict[str, Json]]:
 
 
 def _inlined(demanded: Json, shared: dict[str, Json], draft: Draft) -> Json:
-    """A piece of a meta-schema without references: to other pieces they are followed, to schemas cut."""
+    """Return a piece of a meta-schema without references: those to pieces inlined, those to schemas cut."""
     if type(demanded) is list:
         return [_inlined(each, shared, draft) for each in demanded]
     if type(demanded) is not dict:

@@ -1,4 +1,4 @@
-"""Changes of JSON schemas told at length: where they stand in both texts, and what would pass."""
+"""Explanations of changes to JSON schemas: their positions in both texts, and compatible alternatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .found import LocatedChange
 from .model import MISSING, Node
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf", "type", "$ref")
-# The keywords that changes of a schema as a whole are about.
+# The keywords behind changes to a schema as a whole.
 _KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
     "ID_CHANGED": ("$id", "id"),
     "TITLE_CHANGED": ("title",),
@@ -32,13 +32,13 @@ _HOLDERS: Final = {
     "dependencies": ("dependencies", "dependentRequired", "dependentSchemas"),
     "items": ("prefixItems", "items"),
 }
-# What later drafts say by another keyword.
+# The keywords that replace these in later drafts.
 _INSTEAD: Final = {"additionalItems": ("items",), "minContains": ("contains",)}
 _BOTH_SCHEMAS: Final = LocatedChange("TYPE_CHANGED", "#/", False, ())
 
 
 class Side(NamedTuple):
-    """One of the two schemas: its model, and the JSON that this was read from."""
+    """One of the two schemas: its model, and the JSON that it was read from."""
 
     node: Node
     value: Json
@@ -86,7 +86,7 @@ class _Shown:
         self._lines = [Lines(each.value) if lines else None for each in self._sides]
 
     def part(self, change: LocatedChange, side: Literal[0, 1]) -> Part | None:
-        """What the change is about in the writer's (0) or the reader's (1) schema."""
+        """Return the changed part of the writer's (0) or the reader's (1) schema."""
         spot = _spot(change, side) if change.pairs else Spot(self._sides[side].value)
         if spot is None:
             return None
@@ -95,7 +95,7 @@ class _Shown:
 
 
 def _spot(change: LocatedChange, side: Literal[0, 1]) -> Spot | None:
-    """``true`` and ``false`` are found through the schema that they stand in."""
+    """Return the position of a change; booleans are found through the schema that contains them."""
     alone: Spot | None = None
     for pair, path in change.pairs:
         node = pair[side]

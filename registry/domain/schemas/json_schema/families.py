@@ -1,4 +1,4 @@
-"""The keywords of each type of value, draft by draft, and the limits among them that hold no schemas."""
+"""The keywords of each type of value in each draft, and those limits that contain no schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONDITIONAL: Final = frozenset({"if", "then", "else"})
 
 @cache
 def of(draft: Draft) -> dict[str, frozenset[str]]:
-    """By type, the keywords that make a schema without ``type`` one of it."""
+    """Return the keywords of each type that imply the type in a schema without ``type``."""
     array, object_, string = _ARRAY, _OBJECT, _STRING
     if draft is not DRAFT_4:
         array, object_ = array | {"contains"}, object_ | {"propertyNames"}
@@ -46,7 +46,7 @@ def of(draft: Draft) -> dict[str, frozenset[str]]:
 
 
 def string(schema: dict[str, Json]) -> String:
-    """Return a text's limits."""
+    """Return the limits of a string."""
     node = String()
     node.max_length, node.min_length = schema.get("maxLength"), schema.get("minLength")
     node.pattern = schema.get("pattern")
@@ -54,7 +54,7 @@ def string(schema: dict[str, Json]) -> String:
 
 
 def number(schema: dict[str, Json], *, is_integer: bool = False) -> Number:
-    """A number's limits. Draft 04's exclusive limits are booleans, which are not compared (Confluent 8.x)."""
+    """Return a number's limits; the booleans of draft 04 are not compared (Confluent 8.x)."""
     node = Number(is_integer=is_integer)
     node.maximum, node.minimum = schema.get("maximum"), schema.get("minimum")
     node.exclusive_maximum = _number(schema.get("exclusiveMaximum"))
@@ -66,13 +66,13 @@ def number(schema: dict[str, Json], *, is_integer: bool = False) -> Number:
 
 
 def limit_object(node: Object, schema: dict[str, Json]) -> None:
-    """An object's counts and required names."""
+    """Set the counts and required names of an object."""
     node.required = frozenset(schema.get("required", ()))
     node.max_properties, node.min_properties = schema.get("maxProperties"), schema.get("minProperties")
 
 
 def limit_array(node: Array, schema: dict[str, Json], draft: Draft) -> None:
-    """An array's counts. From 2019-09 on, ``contains`` alone means that one item has to match."""
+    """Set the counts of an array. From 2019-09 on, ``contains`` alone requires one matching item."""
     node.max_items, node.min_items = schema.get("maxItems"), schema.get("minItems")
     node.unique = schema.get("uniqueItems", False)
     if not draft.modern:
@@ -85,7 +85,7 @@ def limit_array(node: Array, schema: dict[str, Json], draft: Draft) -> None:
 
 
 def items(schema: dict[str, Json], draft: Draft) -> tuple[list[Json], Json, Json]:
-    """The schemas of the first items, of all further ones (or whether there may be any), and of every one."""
+    """Return the schemas of the first items, of all others (or a boolean), and of every item."""
     given = schema.get("items")
     if draft.modern and ("prefixItems" in schema or type(given) is not list):
         first = schema.get("prefixItems", [])

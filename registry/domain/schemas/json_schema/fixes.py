@@ -1,4 +1,4 @@
-"""What would pass where a JSON schema may not change so."""
+"""Suggestions for incompatible changes to JSON schemas."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _or_lenient(fix: Fix) -> Fix:
     return Fix(fix.backward + _LENIENT, fix.forward + _LENIENT)
 
 
-# For every kind of change that does harm.
+# By kind of harmful change.
 FIXES: Final[dict[str, Fix]] = {
     **dict.fromkeys(
         (

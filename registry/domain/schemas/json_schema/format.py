@@ -30,27 +30,27 @@ if TYPE_CHECKING:
 
 
 class JsonSchema:
-    """A JSON schema. Its meaning is read when it is first asked for, as at Confluent's."""
+    """A JSON schema. Its model is built on demand, as in Confluent's server."""
 
     __slots__ = ("_dependencies", "_node", "_normalized", "canonical", "value")
 
     def __init__(self, value: Json, dependencies: Sequence[Dependency]) -> None:
         self.value: Final = value
         self._dependencies = dependencies
-        # The text as Jackson prints it again: compact, members in the order they had.
+        # The text as Jackson prints it: compact, members in their original order.
         self.canonical: Final = printed(value)
         self._normalized: str | None = None
         self._node: Node | None = None
 
     @property
     def normalized(self) -> str:
-        """The same with the members of all objects sorted."""
+        """The canonical text with the members of all objects sorted."""
         if self._normalized is None:
             self._normalized = printed(ordered(self.value))
         return self._normalized
 
     def node(self) -> Node:
-        """What it says. Raises :class:`InvalidSchema` where that makes no sense."""
+        """The model. Raises :class:`InvalidSchema` for an invalid schema."""
         if self._node is None:
             from .drafts import draft_of  # noqa: PLC0415 (its libraries are for this schema type only)
             from .loader import load  # noqa: PLC0415
@@ -60,39 +60,39 @@ class JsonSchema:
         return self._node
 
     def equivalent(self, other: Schema) -> bool:
-        """Equal canonical texts: the order of members counts (Confluent 8.x)."""
+        """Return true if the canonical texts are equal; the order of members matters (Confluent 8.x)."""
         return isinstance(other, JsonSchema) and self.canonical == other.canonical
 
     def fingerprints(self) -> Fingerprints:
-        """Made of the canonical text, which is all that counts."""
+        """Return digests of the canonical text."""
         own = digest([self.canonical])
         return Fingerprints(own, own)
 
     def formatted(self, format: str) -> str:
-        """There is only the canonical text (Confluent 8.x)."""
+        """Return the canonical text, the only format (Confluent 8.x)."""
         return self.canonical
 
     def field_names(self) -> frozenset[str]:
-        """Return the properties listed at the top."""
+        """Return the names of the top-level properties."""
         properties = self.value.get("properties") if type(self.value) is dict else None
         return frozenset(properties if type(properties) is dict else ())
 
     def check(self) -> None:
-        """Raise :class:`InvalidSchema` where the value is no schema of its draft."""
+        """Raise :class:`InvalidSchema` if the value is not a valid schema of its draft."""
         self.node()
 
     def check_fields(self) -> None:
-        """No property at the top may begin with ``$$``."""
+        """Refuse top-level properties that begin with ``$$``."""
         for name in sorted(self.field_names()):
             if name.startswith("$$"):
                 raise InvalidSchema(f"#/properties/{name}: Field names cannot start with $$ prefix")
 
     def tags(self) -> list[Tagged]:
-        """Those of objects and of their properties."""
+        """Return the tagged objects and properties."""
         return tags.tagged(self.value)
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """Return the canonical text, with the tags as the last keyword where there were none."""
+        """Return the canonical text with tags, as the last keyword if there were none."""
         value = read(self.canonical)
         tags.change(value, changes(add, remove, also))
         return printed(value)
@@ -106,7 +106,7 @@ class JsonFormat(Comparing[JsonSchema]):
     weight = 4
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> JsonSchema:
-        """An object or a boolean; whether it makes sense as a schema is looked at only where it is new."""
+        """Parse an object or a boolean; only a new schema must be valid."""
         try:
             value = read(text)
         except InvalidSchema:
@@ -119,17 +119,17 @@ class JsonFormat(Comparing[JsonSchema]):
         return schema
 
     def outline(self, text: str) -> Fingerprints | None:
-        """Made of the JSON values of the text."""
+        """Return digests made from the JSON of the text."""
         return outline(text)
 
     def own(self, schema: Schema) -> JsonSchema | None:
-        """It is told by its class."""
+        """Return the schema if it is of this class, else None."""
         return schema if isinstance(schema, JsonSchema) else None
 
     def compared(
         self, writer: JsonSchema, reader: JsonSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
-        """Confluent's incompatible changes from the writer's schema to the reader's, in Confluent's order."""
+        """Return Confluent's incompatible changes from writer to reader, in its order."""
         from .compatibility import differences  # noqa: PLC0415
 
         return differences(writer.node(), reader.node(), reader_is, budget, policy)
@@ -144,7 +144,7 @@ class JsonFormat(Comparing[JsonSchema]):
         *,
         lines: bool,
     ) -> list[Change]:
-        """Return all changes that Confluent knows of."""
+        """Return all changes that Confluent reports."""
         from . import explaining  # noqa: PLC0415
 
         old, new = (explaining.Side(each.node(), each.value) for each in (writer, reader))

@@ -1,4 +1,4 @@
-"""The changes found between two schemas, shared where the same pair is met again."""
+"""The changes between two schemas, shared if the same pair recurs."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from registry.domain.schemas.trampoline import Walk
 from .changes import HARMLESS
 from .model import Node
 
-# LocatedChange at most: schemas that share parts can differ in exponentially many places.
+# Limit on reported changes: schemas that share parts can differ in exponentially many places.
 MAX_CHANGES: Final = 1000
 
-# Of all paths located together.
+# Limit on the total length of their paths.
 MAX_CHARACTERS: Final = 1_000_000
 
 Pair = tuple[Node | None, Node | None]
 
 
 class LocatedChange(NamedTuple):
-    """One change, and the pair it was found between."""
+    """One change, and the pair that it was found between."""
 
     change: str
     # From the top, such as ``#/properties/a``.
     path: str
     harmless: bool
-    # The pair of nodes that it lies in with the path below it, and likewise those that this pair lies in, the
-    # nearest first.
+    # The pair of nodes that contains it, with the path inside that pair, then the pair that contains this
+    # pair, and so on outward.
     pairs: tuple[tuple[Pair, str], ...]
 
 
 class Found:
-    """Changes by their path below the pair compared, in the order in which they were found."""
+    """Changes by their path inside the compared pair, in the order of discovery."""
 
     __slots__ = ("_harmless", "compatible", "pair", "parts")
 
@@ -46,38 +46,38 @@ class Found:
     ) -> None:
         """``harmless``: kinds of change that do no harm; ``pair``: the old and the new node."""
         self.parts: list[tuple[str, str | Found]] = []
-        # Whether all are harmless.
+        # True if all changes are harmless.
         self.compatible = compatible
         self.pair = pair
         self._harmless = harmless
 
     def add(self, change: str, path: str = "") -> None:
-        """One change, at ``path`` below here."""
+        """Add a change at ``path`` inside this pair."""
         self.parts.append((path, change))
         if change not in self._harmless:
             self.compatible = False
 
     def include(self, other: Found, path: str = "") -> None:
-        """All that was found between parts that lie at ``path``."""
+        """Add all changes between the parts at ``path``."""
         if other.parts or not other.compatible:
             self.parts.append((path, other))
             self.compatible = self.compatible and other.compatible
 
     def include_covered(self, other: Found, change: str, path: str) -> None:
-        """As :meth:`include`, and what it means for a part that an additional schema covers, or does not."""
+        """Add the changes of a part, and whether an additional schema covers the part."""
         self.include(other, path)
         covered = "IS" if other.compatible else "NOT"
         self.add(f"{change}_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
 
     def changes(self, budget: Budget, *, harmless: bool = True) -> list[tuple[str, str]]:
-        """Changes and their paths from the top, such as ``#/properties/a``; not necessarily all."""
+        """Return changes with their paths from the top, such as ``#/properties/a``; possibly not all."""
         return [(each.change, each.path) for each in self.located(budget, harmless=harmless)]
 
     def located(self, budget: Budget, *, harmless: bool = True) -> list[LocatedChange]:
-        """Return the same, each with where it was found."""
+        """Return the changes with the pairs that contain them."""
         located: list[LocatedChange] = []
         characters = 0
-        # Places are linked from below, so that a path is only written out where something is told of it.
+        # Pairs link to those that contain them, so paths are only written out for reported changes.
         stack: list[tuple[Iterator[tuple[str, str | Found]], _PairPath]] = [
             (iter(self.parts), _PairPath(None, "", self.pair))
         ]
@@ -100,11 +100,11 @@ class Found:
 
 
 class NodeComparison(Protocol):
-    """The comparison of two schemas, as the comparisons of objects and arrays use it for their parts."""
+    """The comparison of two schemas as arrays and objects need it for their parts."""
 
     @property
     def budget(self) -> Budget:
-        """The work that the comparison may still do."""
+        """The remaining steps of the comparison."""
         ...
 
     def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
@@ -112,12 +112,12 @@ class NodeComparison(Protocol):
         ...
 
 
-# How far up a part is sought that a branch or a truth value does not show by itself.
+# How many pairs outward to look for a part, because branches and booleans cannot be shown alone.
 _PAIRS_MAX: Final = 4
 
 
 class _PairPath:
-    """A pair that is being told of: where it was met, and below what path."""
+    """A pair on the current path, and the step that leads to it from the pair around it."""
 
     __slots__ = ("above", "pair", "step")
 
@@ -127,7 +127,7 @@ class _PairPath:
         self.pair = pair
 
     def path(self, last: str) -> str:
-        """Return the path of what lies at ``last`` below here."""
+        """Return the path of the part at ``last`` inside this pair."""
         steps = [last] if last else []
         current: _PairPath | None = self
         while current is not None:
@@ -137,7 +137,7 @@ class _PairPath:
         return "#/" + "/".join(reversed(steps))
 
     def pairs(self, last: str) -> tuple[tuple[Pair, str], ...]:
-        """As in :class:`LocatedChange`."""
+        """Return the pairs as in :class:`LocatedChange`."""
         found: list[tuple[Pair, str]] = []
         current: _PairPath | None = self
         while current is not None and len(found) < _PAIRS_MAX:

@@ -1,6 +1,7 @@
-"""From JSON to the model: what Confluent's parsers make of the keywords; reached from the top, no recursion.
+"""Loading of JSON into the model, as Confluent's parsers understand the keywords; without recursion.
 
-Confluent's are Everit's parser for the drafts up to 07, and json-sKema's, translated, for the later ones.
+These parsers are Everit's for the drafts up to 07, and json-sKema's, translated to Everit's model, for later
+ones.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ Schema = dict[str, Json]
 
 
 def load(schema: Json, draft: Draft, dependencies: Sequence[Dependency], *, refers: bool) -> Node:
-    """The model of a schema. ``refers``: whether it may hold a reference. Raises :class:`InvalidSchema`."""
+    """Return the model; ``refers``: there may be references. Raises :class:`InvalidSchema`."""
     return _Loader(Documents(schema, draft, dependencies, refers=refers)).load(schema)
 
 
 class _Loader:
-    """Makes one node for each schema that is reached; contents are filled in one after another."""
+    """Builds one node per reachable schema; their contents are filled in one after another."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
@@ -49,9 +50,9 @@ class _Loader:
         return top
 
     def _node(self, schema: Json, place: Place, *, entered: bool = False) -> Node:
-        """Return the node of a schema, whose contents may still have to be filled in.
+        """Return the node of a schema, whose contents may not be filled in yet.
 
-        ``entered``: ``place`` is that of its contents, an id of its own is counted in.
+        ``entered``: ``place`` is already that of the contents, including the schema's own id.
         """
         if type(schema) is bool:
             plain = Node("empty" if schema else "false")
@@ -88,7 +89,7 @@ class _Loader:
         return node
 
     def _parts(self, schema: Schema, place: Place) -> list[Node]:
-        """What the keywords say, family by family; parsers let each family be a schema of its own."""
+        """Return a node for each family of keywords; parsers make a separate schema of each."""
         parts = [self._later(self._refer, Reference(), {name: schema[name]}, place)
                  for name in _REFERENCES
                  if name in schema and (name == "$ref" or place.draft.modern)]  # fmt: skip
@@ -205,7 +206,7 @@ class _Loader:
         return self._node(schema[name], place) if name in schema else None
 
     def _follow_references(self) -> None:
-        """Let every reference lead to something else than a reference."""
+        """Make every reference point to a node that is not a reference."""
         for each in self._references:
             passed, target = [each], each.target
             while type(target) is Reference:

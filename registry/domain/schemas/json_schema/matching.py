@@ -1,4 +1,4 @@
-"""A largest set of pairs in which nobody stands twice (maximum bipartite matching)."""
+"""Maximum bipartite matching: a largest set of disjoint pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from registry.domain.schemas.contract import Budget
 
 
 def largest_matching(edges: Sequence[Sequence[int]], budget: Budget) -> list[int]:
-    """For each left one its right partner, -1 for none. ``edges[left]``: the rights that suit it."""
+    """Return each left vertex's partner, -1 for none; ``edges[left]`` lists the possible ones."""
     partner = [-1] * len(edges)
     taken: dict[int, int] = {}
     for left in range(len(edges)):
@@ -19,7 +19,7 @@ def largest_matching(edges: Sequence[Sequence[int]], budget: Budget) -> list[int
 def _seat(
     start: int, edges: Sequence[Sequence[int]], partner: list[int], taken: dict[int, int], budget: Budget
 ) -> None:
-    """Find ``start`` a partner, if need be by moving others, breadth first."""
+    """Find a partner for ``start`` by an augmenting path, breadth first."""
     came_from: dict[int, int] = {}
     queue = [start]
     for left in queue:

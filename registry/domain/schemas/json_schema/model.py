@@ -1,8 +1,8 @@
-"""Schemas as they are compared: what Confluent's parser makes of them, for all drafts alike.
+"""Schemas as they are compared: the result of Confluent's parsers, the same for all drafts.
 
-Keywords of several families beside each other are an ``allOf`` of parts, several types an ``anyOf``; a
-``$ref`` leads to the one node of its target, so a recursive schema is a graph with cycles. Nodes are told
-apart by identity, and are never changed once their schema is read.
+Keywords of several families side by side form an ``allOf`` of parts, several types an ``anyOf``. A ``$ref``
+leads to the only node of its target, so a recursive schema is a cyclic graph. Nodes have identity, and do not
+change once their schema is loaded.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from registry.domain.schemas.json_scanner import Json
 
-# In the place of a default that is not there.
+# The default of a schema without one.
 MISSING: Final[Any] = object()
 
 
 class Node:
-    """Any schema. On its own: one of the types that have no more to say, such as ``null``."""
+    """Any schema; used itself for types without keywords of their own, such as ``null``."""
 
     __slots__ = ("default", "description", "id", "is_bytes", "kind", "raw", "title")
 
@@ -28,14 +28,14 @@ class Node:
         self.title: Json = None
         self.description: Json = None
         self.default: Json = MISSING
-        # Whether it stands for bytes in Kafka Connect (``connect.type``).
+        # True for bytes in Kafka Connect (``connect.type``).
         self.is_bytes = False
-        # The JSON that it was read from.
+        # The JSON of the schema.
         self.raw: Json = MISSING
 
 
 class String(Node):
-    """Limits of a text."""
+    """The limits of a string."""
 
     __slots__ = ("max_length", "min_length", "pattern")
 
@@ -47,7 +47,7 @@ class String(Node):
 
 
 class Number(Node):
-    """Limits of a number; those of draft 04's exclusive limits are not compared."""
+    """The limits of a number; draft 04's exclusive limits are not compared."""
 
     __slots__ = ("exclusive_maximum", "exclusive_minimum", "is_integer", "maximum", "minimum", "multiple_of")
 
@@ -62,7 +62,7 @@ class Number(Node):
 
 
 class Values(Node):
-    """``enum`` and ``const``: the values, each as the text that is the same for equal ones."""
+    """``enum`` and ``const``: the values as texts, equal for equal values."""
 
     __slots__ = ("values",)
 
@@ -72,7 +72,7 @@ class Values(Node):
 
 
 class Not(Node):
-    """What must not match."""
+    """A negated schema."""
 
     __slots__ = ("inner",)
 
@@ -82,7 +82,7 @@ class Not(Node):
 
 
 class Combined(Node):
-    """``allOf``, ``anyOf`` and ``oneOf``, written or implied; combined branches come first."""
+    """``allOf``, ``anyOf`` and ``oneOf``, explicit or implied; combined branches come first."""
 
     __slots__ = ("branches", "criterion", "keys")
 
@@ -90,7 +90,7 @@ class Combined(Node):
         super().__init__("combined")
         self.criterion: Final = criterion
         self.branches: list[Node] = []
-        # For each branch what it shares with the branches that say the same.
+        # A key per branch, the same for branches that are written alike.
         self.keys: list[Any] = []
 
 
@@ -101,13 +101,13 @@ class Reference(Node):
 
     def __init__(self) -> None:
         super().__init__("reference")
-        # As it is written.
+        # The reference as written.
         self.name = ""
         self.target: Node
 
 
 class Object(Node):
-    """Limits of an object."""
+    """The limits of an object."""
 
     __slots__ = (
         "additional", "dependent_names", "dependent_schemas", "max_properties", "min_properties", "patterns",
@@ -129,7 +129,7 @@ class Object(Node):
 
 
 class Array(Node):
-    """Limits of an array."""
+    """The limits of an array."""
 
     __slots__ = (
         "additional", "all_items", "items", "max_contains", "max_items", "min_contains", "min_items",
@@ -138,9 +138,9 @@ class Array(Node):
 
     def __init__(self) -> None:
         super().__init__("array")
-        # What every item is.
+        # The schema of every item.
         self.all_items: Node | None = None
-        # What the first items are, one by one.
+        # The schemas of the first items, in order.
         self.items: list[Node] = []
         self.permits_additional = True
         self.additional: Node | None = None

@@ -1,4 +1,4 @@
-"""Changes of an object's properties. Whether it is open, partly open or closed decides what may change."""
+"""Changes to the properties of an object; they depend on whether it is open, partly open or closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .scalars import limit
 
 
 def compare(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
-    """In Confluent's order; properties in the order of the old schema, then those that are new."""
+    """Compare two objects in Confluent's order: properties of the old schema first, then new ones."""
     comparison.budget.spend(len(old.properties) + len(new.properties))
     _required(old, new, found)
     for name in {**old.properties, **new.properties}:
@@ -86,7 +86,7 @@ def _addition(new: Object, name: str) -> str:
 
 
 def _is_open(node: Object) -> bool:
-    """Return true if a property may be named and look as it likes."""
+    """Return true if properties may have any name and value."""
     return (
         node.permits_additional
         and node.additional is None
@@ -96,8 +96,8 @@ def _is_open(node: Object) -> bool:
 
 
 def _covering(comparison: NodeComparison, node: Object, name: str) -> Node | None:
-    """What holds for a property that is not listed; ``None`` where nothing does, as in a closed object."""
-    comparison.budget.spend(5 * len(node.patterns))  # they may have to be read first
+    """Return the schema of properties that are not listed; None if there is none, as in a closed object."""
+    comparison.budget.spend(5 * len(node.patterns))  # patterns may have to be compiled first
     for pattern, schema in node.patterns.items():
         if is_found(pattern, name):
             return schema
@@ -154,9 +154,9 @@ def _additional(comparison: NodeComparison, old: Object, new: Object, found: Fou
 def unevaluated(
     comparison: NodeComparison, old: Node | None, new: Node | None, name: str, path: str, found: Found
 ) -> Walk[None]:
-    """``unevaluatedProperties`` and ``unevaluatedItems``: by what is permitted, else by the schemas.
+    """Compare ``unevaluatedProperties`` or ``unevaluatedItems`` by what they permit, else by their schemas.
 
-    Writing ``true`` where nothing stood counts as narrower (Confluent 8.x).
+    Adding ``true`` counts as narrowing (Confluent 8.x).
     """
     if old is None and new is None:
         return

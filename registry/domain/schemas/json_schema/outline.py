@@ -1,6 +1,6 @@
-"""Part of what a JSON schema says, told from its text by a glance: its strings, in their order.
+"""The outline of a JSON schema: the strings of its text in their order, found without parsing.
 
-Equal canonical texts have the same ones; numbers are left out, because one number has many spellings.
+Equal canonical texts have equal outlines. Numbers are left out, because they have many spellings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def outline(text: str) -> Fingerprints | None:
-    """Return digests as a schema's fingerprints are, or None if only the parser can tell."""
+    """Return digests comparable with a schema's fingerprints, or None if only the parser can tell."""
     if len(text) > GLANCE_MAX:
         return None
     try:

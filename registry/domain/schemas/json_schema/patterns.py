@@ -1,4 +1,4 @@
-"""Whether a pattern of a schema is found in a name, in time that grows with the name and no faster."""
+"""Matching of schemas' patterns in time linear in the length of the name."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _REPEAT: Final = re.compile(r"[*+]|\{\d+,")
 
 
 def is_found(pattern: str, name: str) -> bool:
-    """Whether ``pattern`` matches some part of ``name``; one that cannot be read safely matches nothing.
+    """Return true if ``pattern`` matches a part of ``name``; an unsafe pattern matches nothing.
 
-    RE2 does it, as it never takes long. What it does not know, such as looking ahead, Python's own engine
-    does for short names, where hardly anything is repeated.
+    RE2 does the matching, because it never takes long. Python's own engine handles what RE2 does not support,
+    such as lookahead, for short names and patterns with few repetitions.
     """
     if len(pattern) > _PATTERN_MAX:
         return False

@@ -1,4 +1,4 @@
-"""Which pieces of a document are written alike, found in one pass over it, however they nest."""
+"""Keys for the parts of a document, equal for parts that are written alike, in one pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from registry.domain.schemas.json_scanner import Json
 
 
 class Sameness:
-    """Gives equal pieces equal keys. It has to outlive none of the pieces."""
+    """Assigns equal keys to equal parts, all of which must outlive it."""
 
     __slots__ = ("_known", "_of")
 
@@ -17,7 +17,7 @@ class Sameness:
         self._of: dict[int, int] = {}
 
     def key(self, value: Json) -> Any:
-        """Return a number for an array or an object, else a pair; members may stand in any order."""
+        """Return a number for an array or an object, else a pair; the order of members does not matter."""
         todo = [value]
         while todo:
             piece = todo[-1]

@@ -1,4 +1,4 @@
-"""Changes of texts, numbers and listed values."""
+"""Changes to strings, numbers and lists of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXACT: Final = Context(prec=2 * MAX_NUMBER, traps=[InvalidOperation])
 
 
 def limit(found: Found, old: Json, new: Json, name: str, keyword: str) -> None:
-    """A limit that is added, removed, raised or lowered; compared as doubles (Confluent 8.x)."""
+    """Add the change if a limit was added, removed, raised or lowered, as doubles (Confluent 8.x)."""
     if old is None and new is None:
         return
     if old is None:
@@ -30,7 +30,7 @@ def limit(found: Found, old: Json, new: Json, name: str, keyword: str) -> None:
 
 
 def double(value: int | Decimal) -> float:
-    """Java's double for a number."""
+    """Return the number as a Java double."""
     try:
         return float(value)
     except OverflowError:
@@ -38,7 +38,7 @@ def double(value: int | Decimal) -> float:
 
 
 def strings(old: String, new: String, found: Found) -> None:
-    """Length and pattern; patterns are compared as they are written."""
+    """Compare length limits and patterns; patterns are compared as texts."""
     limit(found, old.max_length, new.max_length, "MAX_LENGTH", "maxLength")
     limit(found, old.min_length, new.min_length, "MIN_LENGTH", "minLength")
     if old.pattern is None and new.pattern is None:
@@ -52,7 +52,7 @@ def strings(old: String, new: String, found: Found) -> None:
 
 
 def numbers(old: Number, new: Number, found: Found) -> None:
-    """Limits, multiples, and whether only integers will do."""
+    """Compare limits, multiples, and whether only integers are valid."""
     limit(found, old.maximum, new.maximum, "MAXIMUM", "maximum")
     limit(found, old.minimum, new.minimum, "MINIMUM", "minimum")
     limit(found, old.exclusive_maximum, new.exclusive_maximum, "EXCLUSIVE_MAXIMUM", "exclusiveMaximum")
@@ -87,7 +87,7 @@ def _is_multiple(value: int | Decimal, of: int | Decimal) -> bool:
 
 
 def values(old: Values, new: Values, found: Found) -> None:
-    """``enum`` and ``const``."""
+    """Compare ``enum`` and ``const``."""
     if old.values == new.values:
         return
     if old.kind == "const":

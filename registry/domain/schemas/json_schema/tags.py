@@ -1,8 +1,8 @@
-"""Tags of objects and of their properties: the keyword ``confluent:tags`` (Confluent 8.x).
+"""Tags of objects and their properties: the keyword ``confluent:tags`` (Confluent 8.x).
 
-A path names the kinds of the schemas on the way and the properties between them, as in
+A path consists of the kinds of the schemas on the way and the properties between them, as in
 ``object.address.object.zip``, ``array.object.f``, ``oneOf.0.object.f``, ``object.definitions.Name.object.f``.
-A branch of a combined schema is called by its place in the text.
+A branch of a combined schema is named by its position in the text.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _BUCKETS: Final = ("definitions", "$defs")
 
 
 def tagged(value: Json) -> list[Tagged]:
-    """What carries tags, in the order of the text."""
+    """Return the tagged entities in the order of the text."""
     return tags.told(_entities(value), _read)
 
 
 def change(value: Json, wanted: tags.Changes) -> None:
-    """Give the schemas in ``value``, which nobody else may hold, other tags.
+    """Change the tags of the schemas in ``value``, which must not be shared.
 
-    Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere.
+    Raises :class:`~.contract.InvalidSchema` for a path that does not exist.
     """
     tags.give(_entities(value), wanted, _read, _write)
 

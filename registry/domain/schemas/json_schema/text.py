@@ -1,8 +1,8 @@
-"""Schema text to JSON values and back, byte for byte as Confluent's Jackson does it (Confluent 8.x).
+"""Schema text to JSON and back, byte for byte as Confluent's Jackson does it (Confluent 8.x).
 
-Numbers are exact: integers of any size, everything else a :class:`~decimal.Decimal` that prints as it was
-written (``1.50`` stays, ``1e2`` becomes ``1E+2``). Members keep their order; of equal names the last value
-counts, at the first one's place. ``NaN`` and ``Infinity`` are accepted, and come back as strings.
+Numbers are exact: integers of any size, and :class:`~decimal.Decimal` for all others, which prints as it was
+written (``1.50`` stays, ``1e2`` becomes ``1E+2``). Members keep their order; of duplicate names the last
+value counts, in the position of the first. ``NaN`` and ``Infinity`` are accepted and become strings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from registry.domain.schemas.json_scanner import MAX_NUMBER, WORDS, Json, Scanne
 from registry.domain.schemas.json_text import printed as printed_slowly
 from registry.domain.schemas.trampoline import Walk, run
 
-# Arrays and objects inside one another; a level of a schema takes two.
+# Maximum nesting of arrays and objects; each level of a schema takes two.
 MAX_DEPTH: Final = 20_000
 
 _MAX_POWER: Final = 2**31 - 1
@@ -114,7 +114,7 @@ def _upper(match: re.Match[bytes]) -> bytes:
 
 
 def ordered(value: Json) -> Json:
-    """Return the value with the members of all objects sorted by name, as Java sorts strings."""
+    """Return the value with the members of all objects sorted in Java's order of strings."""
     return run(_ordered(value))
 
 
@@ -139,12 +139,12 @@ def _java_order(name: str) -> bytes:
 
 
 def same_value(one: Json, other: Json) -> bool:
-    """Equality of JSON values: 1 and 1.0 are the same, true and 1 are not, members have no order."""
+    """Compare JSON values: 1 equals 1.0, true differs from 1, members have no order."""
     return value_key(one) == value_key(other)
 
 
 def value_key(value: Json) -> str:
-    """Return a text that two values share exactly when they are the same."""
+    """Return a text that is equal for equal values only."""
     return printed_slowly(run(_plain(value)))
 
 
@@ -152,7 +152,7 @@ def _plain(value: Json) -> Walk[Json]:
     if type(value) is Decimal and not value:
         return 0
     if type(value) is Decimal:
-        # An integer stays one only while writing it out is cheap: 1e999999 is no reason to print it.
+        # Convert to an integer only if writing it out is cheap; 1e999999 is not printed.
         whole = value.adjusted() < MAX_NUMBER and value == value.to_integral_value()
         return int(value) if whole else _shortest(value)
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""The imports that every schema may name without a reference (Confluent 8.x)."""
+"""The imports that every schema may use without a reference (Confluent 8.x)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from .parser import parse
 from .to_descriptor import bare_descriptor
 
 _MODULES: Final[tuple[ModuleType, ...]] = (
-    # Each after those that it imports.
+    # Each after its own imports.
     any_pb2,
     source_context_pb2,
     type_pb2,
@@ -96,7 +96,7 @@ FILES: Final[dict[str, File]] = {path: file_of(proto) for path, proto in _GOOGLE
 
 NAMES: Final = Names(parse(""), FILES.items())
 
-# The same as descriptors, each after those that it imports.
+# The same as descriptors, each after its own imports.
 PROTOS: Final[dict[str, descriptor_pb2.FileDescriptorProto]] = _GOOGLE | {
     path: bare_descriptor(FILES[path], NAMES, path) for path in _TEXTS
 }

@@ -1,7 +1,7 @@
-"""What changed from one file to another, and which of the changes keep its data readable (Confluent 8.x).
+"""Changes from one file to another, and which of them keep its data readable (Confluent 8.x).
 
-Fields are compared by number, messages and enums by name. Within a message the changes come in the order of
-Confluent's checks: oneofs, then fields by number, then what is declared inside.
+Fields are compared by number, messages and enums by name. Within a message, changes come in the order of
+Confluent's checks: oneofs, then fields by number, then the declarations inside.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from registry.domain.schemas.contract import Budget, Difference
 from .model import SCALARS, Constant, EnumType, Field, FieldType, File, MapType, Message, OneOf
 from .names import Declared, Names, inside
 
-# A file and all that it can name.
+# A file and all names that it can use.
 Sides = tuple[File, Names]
 
 # The changes that make old data unreadable, in Confluent's words; all others are compatible.
@@ -42,7 +42,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     " an existing oneof in the {writer} schema",
 }
 
-# Scalars that share an encoding can take each other's place; so can an enum and a general number.
+# Scalars with a common encoding can replace each other; likewise an enum and a general number.
 _GROUPS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool"), "general"),
     **dict.fromkeys(("sint32", "sint64"), "signed"),
@@ -58,14 +58,14 @@ Said = File | Message | EnumType | Constant | OneOf | Field
 
 
 class Item(NamedTuple):
-    """What a file declares, and the full name of the message or enum that it stands in, or of itself."""
+    """A declaration, and the full name of the message or enum around it, or of itself."""
 
     scope: str
     said: Said
 
 
 class Change(NamedTuple):
-    """One change, and the path ``#/Outer/Inner/oneof/number`` where it is."""
+    """One change, and its path ``#/Outer/Inner/oneof/number``."""
 
     type: str
     path: str
@@ -74,7 +74,7 @@ class Change(NamedTuple):
 
     @property
     def compatible(self) -> bool:
-        """Whether data written before stays readable."""
+        """True if data written before stays readable."""
         return self.type not in _SENTENCES
 
 
@@ -86,7 +86,7 @@ def changes(old: Sides, new: Sides, budget: Budget) -> list[Change]:
 def differences(
     writer: Sides, reader: Sides, reader_is: Literal["new", "old"], budget: Budget
 ) -> list[Difference]:
-    """Return the incompatible changes from what was written to what reads it."""
+    """Return the incompatible changes from writer to reader."""
     return [
         Difference(each.type, each.path, message(each, reader_is))
         for each in changes(writer, reader, budget)
@@ -103,12 +103,12 @@ def message(change: Change, reader_is: Literal["new", "old"]) -> str:
 
 
 class _At(NamedTuple):
-    """A place in both files: its path, and the scopes in which names are resolved."""
+    """A position in both files: its path, and the scopes in which names are resolved."""
 
     path: tuple[str, ...]
     old: str
     new: str
-    # Those whose types are compared.
+    # The declarations whose types are compared.
     fields: tuple[Item, Item] | None = None
 
     def inside(self, name: str) -> _At:
@@ -119,18 +119,18 @@ class _At(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Two definitions that are to be compared because a field names them."""
+    """Two definitions to compare, because a field uses them."""
 
     old: Declared
     new: Declared
 
 
-# Adds changes; is told of each pair whether the new definition reads what the old one wrote.
+# Adds changes; called for each pair with whether the new definition can read data of the old one.
 _Work = Generator[_Pair, bool, None]
 
 
 class _Kind(NamedTuple):
-    """What a field's type comes to: a group of scalars, a map, or a message, which may not be known."""
+    """The kind of a field's type: a group of scalars, a map, or a message, which may be unknown."""
 
     group: str = ""
     map: MapType | None = None
@@ -144,7 +144,7 @@ class _Kind(NamedTuple):
 
 
 class _Comparison:
-    """Definitions that refer to each other are compared once, on a stack of our own: chains can be long."""
+    """The comparison of two files. Definitions are compared once, on a stack: chains can be long."""
 
     def __init__(self, old: Names, new: Names, budget: Budget) -> None:
         self._old = old
@@ -175,7 +175,7 @@ class _Comparison:
             key = (pair.old.full_name, pair.new.full_name)
             answer = self._verdicts.get(key)
             if answer is None:
-                # Whoever meets the pair again while it is compared may take it to be compatible.
+                # If the pair recurs while it is being compared, it counts as compatible.
                 self._verdicts[key] = True
                 stack.append((self._definitions(pair), key, self._incompatible))
 
@@ -247,7 +247,7 @@ class _Comparison:
         yield from self._types(at, old.types, new.types)
 
     def _joined(self, at: _At, before: _Members, oneofs: Iterable[OneOf]) -> None:
-        """Fields that could be set together and now cannot: those of more than one origin."""
+        """Add a change if fields of different origin join a oneof: before, they could be set together."""
         for oneof in oneofs:
             known = [each.tag for each in oneof.fields if each.tag in before.fields]
             loose = [tag for tag in known if tag not in before.oneof_of]
@@ -311,7 +311,7 @@ class _Comparison:
             yield from self._named(at, before, after)
 
     def _labels(self, at: _At, labels: tuple[str, str], group: str) -> None:
-        """Only labels that both stand there are compared; proto3 has none where a field is single."""
+        """Compare labels if both are present; singular fields of proto3 have none."""
         old, new = labels
         if old and new and old != new:
             text = group == "string"
@@ -324,14 +324,14 @@ class _Comparison:
                 self._add("FIELD_NAMED_TYPE_CHANGED", at)
         elif old.local_name != new.local_name:
             self._add("FIELD_NAMED_TYPE_CHANGED", at)
-        elif old.path or new.path:  # what both declare themselves is compared by name anyway
+        elif old.path or new.path:  # declarations of both are compared by name anyway
             compatible = yield _Pair(old, new)
             if not compatible:
                 self._add("FIELD_NAMED_TYPE_CHANGED", at)
 
 
 class _Members(NamedTuple):
-    """The fields of a message by number, wherever they stand, and the oneof of those in one."""
+    """The fields of a message by number, at any level, and the oneof of each, if any."""
 
     fields: dict[int, Field]
     oneofs: dict[str, OneOf]
@@ -347,7 +347,7 @@ class _Members(NamedTuple):
 
 
 def _is_gone(oneof: OneOf, after: _Members) -> bool:
-    """Whether a oneof was taken away as a whole, which loses nothing that a reader of it could keep apart."""
+    """Return true if all of a oneof was removed, which loses nothing that readers could distinguish."""
     return oneof.name not in after.oneofs and not any(field.tag in after.fields for field in oneof.fields)
 
 

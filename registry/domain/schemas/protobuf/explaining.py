@@ -1,4 +1,4 @@
-"""Changes of Protobuf schemas told at length: where they stand in both texts, and what would pass."""
+"""Explanations of changes to Protobuf schemas: their positions in both texts, and compatible alternatives."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _name(change: Change) -> str:
 
 
 class _Shown:
-    """One of the two schemas: how its parts are written, and in which lines of its canonical text."""
+    """One of the two schemas: the texts of its parts, and their lines in its canonical text."""
 
     def __init__(self, schema: ProtobufSchema, *, lines: bool) -> None:
         self._package = schema.file.package
@@ -62,7 +62,7 @@ class _Shown:
         self._index = _indexed(self._lines)
 
     def part(self, item: Item | None) -> Part | None:
-        """What a change is about; ``None`` where it is not there."""
+        """Return the changed part; ``None`` if it is absent."""
         text = "" if item is None else _text(item.said)
         if item is None or not text:
             return None
@@ -70,7 +70,7 @@ class _Shown:
         return Part(cut(text), line, cut(self._lines[line - 1].strip(), LINE_MAX) if line else "")
 
     def _line(self, item: Item) -> int:
-        """From 1; 0 for what another file declares."""
+        """Return its line, from 1; 0 for declarations of other files."""
         said, scope = item.said, item.scope
         if isinstance(said, File):
             return self._index.get(("", "package"), 0)
@@ -85,7 +85,7 @@ class _Shown:
 
 
 def _indexed(lines: Sequence[str]) -> dict[tuple[str, str], int]:
-    """By scope and what stands in it, the lines of a canonical text; its blanks tell what is inside what."""
+    """Return the lines of a canonical text by scope and name; indentation shows the nesting."""
     index: dict[tuple[str, str], int] = {}
     scopes = [""]
     for number, line in enumerate(lines, 1):

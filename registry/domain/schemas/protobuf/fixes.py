@@ -1,4 +1,4 @@
-"""What would pass where a Protobuf schema may not change so."""
+"""Suggestions for incompatible changes to Protobuf schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _either(text: str) -> Fix:
 
 _NEW_NUMBER: Final = "keep `{old}`, or keep its number reserved and give the new field a number of its own"
 
-# For every kind of change that does harm.
+# By kind of harmful change.
 FIXES: Final[dict[str, Fix]] = {
     "PACKAGE_CHANGED": _either("keep the package as it is in the old schema: `{old}`"),
     "MESSAGE_REMOVED": Fix(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ProtobufFormat(Comparing["ProtobufSchema"]):
-    """Protobuf's language as Confluent 8.x reads, prints and compares it."""
+    """The Protobuf language as Confluent 8.x reads, prints and compares it."""
 
     __slots__ = ()
     name: Final = "PROTOBUF"
@@ -29,9 +29,9 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
     def parse(
         self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False
     ) -> ProtobufSchema:
-        """``text`` is a file or, where it is none, the Base64 of a ``FileDescriptorProto``.
+        """Parse ``text``, a file or else the Base64 of a ``FileDescriptorProto``.
 
-        What is new must name only types that there are, in its fields, methods and extensions.
+        A new schema may only name known types in its fields, methods and extensions.
         """
         from .schema import read  # noqa: PLC0415 (a start does without)
 
@@ -44,7 +44,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         return outline(text)
 
     def own(self, schema: Schema) -> ProtobufSchema | None:
-        """It is told by its class."""
+        """Return the schema if it is of this class, else None."""
         from .schema import ProtobufSchema  # noqa: PLC0415 (as above)
 
         return schema if isinstance(schema, ProtobufSchema) else None
@@ -52,7 +52,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
     def compared(
         self, writer: ProtobufSchema, reader: ProtobufSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
-        """Confluent's incompatible changes from the writer to the reader, whatever the policy."""
+        """Return Confluent's incompatible changes from writer to reader, whatever the policy."""
         from .compatibility import differences  # noqa: PLC0415 (as above)
 
         return differences((writer.file, writer.names), (reader.file, reader.names), reader_is, budget)
@@ -67,7 +67,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         *,
         lines: bool,
     ) -> list[Change]:
-        """Return all changes that Confluent knows of."""
+        """Return all changes that Confluent reports."""
         from .explaining import explained  # noqa: PLC0415 (as above)
 
         return explained(writer, reader, reader_is, budget, lines=lines)

@@ -1,8 +1,8 @@
-"""A file as its descriptor says it: what clients send that have no text (Confluent 8.x).
+"""Conversion of descriptors to files, for clients that send a descriptor instead of a text (Confluent 8.x).
 
-A descriptor names types in full and maps by the messages of their entries. Options are printed in Confluent's
-order; of custom ones only Confluent's own are known. A group becomes the field and the message that its
-descriptor shows.
+A descriptor has full names of types, and represents maps by the messages of their entries. Options are
+printed in Confluent's order; of custom options only Confluent's own are known. A group becomes the field and
+the message in its descriptor.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _MESSAGE: Final = ("no_standard_descriptor_accessor", "deprecated", "map_entry")
 _FIELD: Final = ("ctype", "packed", "jstype", "deprecated")
 _ENUM: Final = ("allow_alias", "deprecated")
 _METHOD: Final = ("deprecated", "idempotency_level")
-# The names that the text shows without quotes: each must be one word, or it would read as something else.
+# The names that the text shows without quotes; each must be one word to read back unchanged.
 _NAMES: Final = frozenset({"name", "package", "type_name", "extendee", "input_type", "output_type"})
 _NAME: Final = re.compile(r"[A-Za-z_.\-][A-Za-z0-9_.\-]*+")
 _LABELS: Final = {1: "optional", 2: "required", 3: "repeated"}
@@ -76,7 +76,7 @@ _TYPES: Final = {
 
 
 def file_of(proto: FileDescriptorProto) -> File:
-    """The file that a descriptor describes. Raises :class:`InvalidSchema`, also for one of an edition."""
+    """Return the file of a descriptor. Raises :class:`InvalidSchema`, also for one with an edition."""
     _check_texts(proto)
     if proto.syntax not in ("", "proto2", "proto3"):
         raise InvalidSchema("edition is not currently supported")
@@ -97,9 +97,9 @@ def file_of(proto: FileDescriptorProto) -> File:
 
 
 def _check_texts(proto: AnyMessage) -> None:
-    """Raise :class:`InvalidSchema` for a text that is not UTF-8 and for a name that is not one word.
+    """Raise :class:`InvalidSchema` for a text that is not UTF-8 or a name that is not one word.
 
-    The library returns text that is not UTF-8 as bytes. Extensions that this process knows are read apart.
+    The library returns such texts as bytes. Extensions known in this process are read elsewhere.
     """
     todo = [proto]
     while todo:
@@ -117,7 +117,7 @@ def _check_texts(proto: AnyMessage) -> None:
 
 
 def _is_name(message: AnyMessage, field: str) -> bool:
-    # The file's own name is a path, which the text does not show.
+    # The name of the file itself is a path, which the text does not show.
     return field in _NAMES and not (field == "name" and isinstance(message, FileDescriptorProto))
 
 

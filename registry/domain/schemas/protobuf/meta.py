@@ -1,4 +1,4 @@
-"""Confluent's own imports, and what ``confluent.Meta`` says in options: documentation, parameters and tags.
+"""Confluent's own imports, and the content of ``confluent.Meta`` in options: documentation, parameters, tags.
 
 Written from the public description of Confluent's tags and logical types.
 """
@@ -74,7 +74,7 @@ message Variant {
 """
 _NUMBER: Final = 1088
 _BYTES: Final = 2
-# How field 1088 begins on the wire.
+# The tag of field 1088 on the wire.
 _TAG: Final = b"\x82\x44"
 _VALUE_FIRST: Final = frozenset({"precision", "scale"})
 
@@ -89,9 +89,10 @@ def _meta_class() -> type[AnyMessage]:
 
 
 def meta_of(options: AnyMessage) -> Mapping[str, Value] | None:
-    """What Confluent's extension of ``options`` says, in the order of its members; ``None`` for nothing.
+    """Return the members of Confluent's extension in ``options``, in their order; ``None`` if there are none.
 
-    Read from the bytes, because whether the library knows the extension depends on who else is loaded.
+    They are read from the bytes, because other code in the process decides if the library knows the
+    extension.
     """
     data = options.SerializePartialToString()
     if _TAG not in data:
@@ -115,7 +116,7 @@ def meta_of(options: AnyMessage) -> Mapping[str, Value] | None:
 
 
 def _param(name: str, value: str) -> Mapping[str, Value]:
-    """Confluent prints the value first where it always has."""
+    """Return a parameter; for some, Confluent prints the value first."""
     if name in _VALUE_FIRST:
         return {"value": value, "key": name}
     return {"key": name, "value": value}

@@ -1,6 +1,6 @@
-"""What a ``.proto`` text declares, in the order in which it declares it. Comments are not kept.
+"""The declarations of a ``.proto`` text, in their order and without comments.
 
-Tuples, because there are many of them; but not the values of options, where a tuple is a list.
+Declarations are tuples, because there are many. Values of options are not: there a tuple is a list.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-# The highest number of a field, which a range calls ``max``.
+# The highest number of a field, ``max`` in a range.
 TAG_MAX: Final = 536_870_911
 
-# Types that name no declaration.
+# Types without a declaration.
 SCALARS: Final = frozenset(
     {"double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64"}
     | {"fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes"}
@@ -21,30 +21,30 @@ SCALARS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A value that stands without quotes: a number, true, false, or the name of an enum's constant."""
+    """A value without quotes: a number, true, false, or the name of an enum constant."""
 
     text: str
 
     @property
     def is_number(self) -> bool:
-        """Whether it starts like a number, which is all that is asked of one."""
+        """True if it starts like a number, which is all that the parser checks."""
         return self.text[:1] == "-" or self.text[:1].isdecimal()
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """``name = value``; of ``(a).b = v``, ``b = v`` is the value."""
+    """``name = value``; for ``(a).b = v``, ``b = v`` is the value of ``a``."""
 
     name: str
     value: Value
-    # Whether the name stood in parentheses.
+    # True if the name was in parentheses.
     custom: bool = False
 
 
 # A string, a word, a nested option, a message in braces, or a list.
 Value: TypeAlias = str | Word | Option | Mapping[str, "Value"] | tuple["Value", ...]
 
-# What is reserved or open for extensions: a name, one number, or a range with both ends.
+# A reserved name, or a range of numbers, reserved or open for extensions.
 Span: TypeAlias = str | int | tuple[int, int]
 
 
@@ -62,9 +62,9 @@ FieldType: TypeAlias = str | MapType
 
 
 class Field(NamedTuple):
-    """A field of a message, of a oneof or of an extension."""
+    """A field of a message, a oneof or an extension."""
 
-    # ``required``, ``optional``, ``repeated`` or nothing.
+    # ``required``, ``optional``, ``repeated`` or empty.
     label: str
     type: FieldType
     name: str
@@ -75,7 +75,7 @@ class Field(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A field of proto2 that declares its message in place."""
+    """A field of proto2 that declares its message inline."""
 
     label: str
     name: str
@@ -93,14 +93,14 @@ class OneOf(NamedTuple):
 
 
 class Extend(NamedTuple):
-    """Fields that are added to a message from outside."""
+    """Fields that extend a message from outside."""
 
     name: str
     fields: tuple[Field, ...]
 
 
 class Constant(NamedTuple):
-    """One name of an enum."""
+    """A constant of an enum."""
 
     name: str
     tag: int
@@ -117,7 +117,7 @@ class EnumType(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message; ``extensions`` and ``reserved`` hold one entry for each statement."""
+    """A message; ``extensions`` and ``reserved`` hold one entry per statement."""
 
     name: str
     fields: tuple[Field, ...]
@@ -142,7 +142,7 @@ class Message(NamedTuple):
             yield from oneof.groups
 
     def map_type(self) -> MapType | None:
-        """What a message that only stands for the entries of a map says; ``None`` for any other."""
+        """The map type of a message that stands for a map's entries; ``None`` for all others."""
         if not self.options or not any(
             option.name == "map_entry" and option.value == Word("true") for option in self.options
         ):
@@ -171,7 +171,7 @@ class Service(NamedTuple):
 
 
 class File(NamedTuple):
-    """A whole text. ``syntax`` is empty where the text names none."""
+    """A whole file. ``syntax`` is empty if the text has none."""
 
     syntax: str
     package: str
@@ -183,5 +183,5 @@ class File(NamedTuple):
     services: tuple[Service, ...]
 
     def messages(self) -> Iterator[Message]:
-        """Return the messages at the top."""
+        """Yield the top-level messages."""
         return (each for each in self.types if isinstance(each, Message))

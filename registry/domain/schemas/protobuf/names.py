@@ -1,7 +1,7 @@
-"""Which declaration a name means: of the file, of what it refers to, or of the imports that are bundled.
+"""Resolution of names to declarations: of the file, of its references, or of the bundled imports.
 
-As for Confluent, whatever is known is seen, imported or not; the nearest scope that has the whole name
-counts.
+As in Confluent's server, all known declarations are visible, imported or not; the innermost scope with the
+whole name counts.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _BUNDLED_PACKAGES: Final = ("google.", "confluent.")
 
 
 class Declared(NamedTuple):
-    """A message or an enum and where it stands."""
+    """A message or an enum and its origin."""
 
     full_name: str
     package: str
     type: Message | EnumType
-    # The import that brings it; empty for what the schema itself declares.
+    # The import that contains it; empty for declarations of the schema itself.
     path: str
 
     @property
@@ -37,7 +37,7 @@ class Extension(NamedTuple):
 
 
 class Names:
-    """All that a schema can name."""
+    """All names that a schema can use."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class Names:
         self.extensions.update((name, Extension(field, path)) for name, field in extension_fields(file))
 
     def type(self, name: str, scope: str) -> Declared | None:
-        """What ``name`` means inside the message or package ``scope``."""
+        """Return the declaration of ``name`` inside the message or package ``scope``."""
         return next((each for each in map(self._type, _candidates(name, scope)) if each), None)
 
     def extension(self, name: str, scope: str) -> str | None:
-        """Return the full name of the extension field that an option in ``scope`` is called after."""
+        """Return the full name of the extension field for an option in ``scope``."""
         return next((each for each in _candidates(name, scope) if self.extension_called(each)), None)
 
     def extension_called(self, full_name: str) -> Extension | None:
-        """Return the extension of this name."""
+        """Return the extension with this full name."""
         found = self.extensions.get(full_name)
         if found is None and self._bundled and full_name.startswith(_BUNDLED_PACKAGES):
             found = self._bundled().extensions.get(full_name)
@@ -84,7 +84,7 @@ class Names:
 
 
 def unknown_type(file: File, names: Names) -> str | None:
-    """A type that the file names in a field, a method or an ``extend``, and that is nowhere declared."""
+    """Return a type that a field, a method or an ``extend`` names but nothing declares."""
     return next((name for name, scope in _named(file) if names.type(name, scope) is None), None)
 
 
@@ -120,12 +120,12 @@ def _candidates(name: str, scope: str) -> Iterator[str]:
 
 
 def inside(scope: str, name: str) -> str:
-    """Return the full name of what is declared in a scope."""
+    """Return the full name of a declaration in a scope."""
     return f"{scope}.{name}" if scope else name
 
 
 def declarations(file: File) -> Iterator[tuple[str, Message | EnumType]]:
-    """Everything that the file declares, by full name; what contains comes before what is inside."""
+    """Yield all declarations of the file by full name; outer ones come before inner ones."""
     todo = [(file.package, each) for each in reversed(file.types)]
     while todo:
         scope, declared = todo.pop()

@@ -1,4 +1,4 @@
-"""Numbers of the normal form: as Java prints them with the default ``DecimalFormat`` (Confluent 8.x)."""
+"""Numbers in the normal form, as Java's default ``DecimalFormat`` prints them (Confluent 8.x)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final
 
 _INTEGER: Final = re.compile(r"(-?)(0[xX][0-9A-Fa-f]+|[0-9]+)")
 _DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-# Digits; what is longer, or would become so, is left as it is.
+# Longest number, in digits; a longer one, or one that would get longer, stays as it is.
 _LENGTH_MAX: Final = 400
 _PLACES: Final = Decimal("0.001")
 _EXACT: Final = Context(prec=2 * _LENGTH_MAX)
 
 
 def normal(text: str) -> str:
-    """Return ``text`` without grouping and with three decimals at most; what is no number stays.
+    """Return ``text`` without grouping and with at most three decimals; a text that is not a number stays.
 
-    Java reads a number with few decimals as a float, so of a large one only the first digits remain.
+    Java reads a number with few decimals as a float, so only the first digits of a large one remain.
     """
     if len(text) > _LENGTH_MAX:
         return text

@@ -1,4 +1,4 @@
-"""How options are printed, canonical and normal (Confluent 8.x)."""
+"""The text of options in canonical and normal form (Confluent 8.x)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _TEXT_MAX: Final = 16 * 1024 * 1024
 
 
 def quoted(text: str) -> str:
-    """Return a string in quotes; characters without an escape of their own stand as they are."""
+    """Return a quoted string; characters without an escape sequence stay as they are."""
     return '"' + _ESCAPED.sub(lambda found: _ESCAPES[found.group()], text) + '"'
 
 
 def indented(text: str) -> str:
-    """Return each line, empty ones too, two blanks further to the right. Raises :class:`InvalidSchema`.
+    """Return the text with every line, even an empty one, indented by two. Raises :class:`InvalidSchema`.
 
-    Short lines that are nested deep could grow a hundredfold, so there is an end to it.
+    Deep nesting could make short lines a hundred times longer, so the length is limited.
     """
     if len(text) > _TEXT_MAX:
         raise InvalidSchema(f"The schema is longer than {_TEXT_MAX} characters when it is printed")
@@ -48,14 +48,14 @@ def indented(text: str) -> str:
 
 
 class OptionText:
-    """Prints options: normal where ``names`` are given, without custom ones where ``ignore_custom``."""
+    """Prints options: in normal form if ``names`` are given, without custom ones if ``ignore_custom``."""
 
     def __init__(self, names: Names | None, *, ignore_custom: bool) -> None:
         self._names = names
         self._ignore_custom = ignore_custom
 
     def chosen(self, options: Sequence[Option], scope: str) -> Sequence[Option]:
-        """Return the options that are printed, in their order."""
+        """Return the options to print, in order."""
         if not options:
             return options
         if self._ignore_custom:
@@ -72,11 +72,11 @@ class OptionText:
         return chosen
 
     def statements(self, options: Iterable[Option], scope: str) -> list[str]:
-        """``option name = value;`` for each."""
+        """Return ``option name = value;`` for each option."""
         return [f"option {self.text(each, scope)};\n" for each in options]
 
     def in_brackets(self, options: Sequence[Option], scope: str) -> str:
-        """`` [name = value]``, on lines of their own where there are several; nothing for none."""
+        """Return `` [name = value]``, over several lines for several options, or an empty text."""
         return f" {self._list([self.text(each, scope) for each in options])}" if options else ""
 
     @staticmethod
@@ -86,7 +86,7 @@ class OptionText:
         return f"[\n{_separated(texts)}]"
 
     def text(self, option: Option, scope: str) -> str:
-        """``name = value``."""
+        """Return ``name = value``."""
         name = f"({option.name})" if option.custom else option.name
         value = option.value
         if isinstance(value, Option):
@@ -134,7 +134,7 @@ def _as_message(nested: Option) -> Mapping[str, Value]:
 
 
 def _merged(same: Sequence[Option]) -> Option:
-    """One option of several with one name: messages grow together, of other values the last one counts."""
+    """Return one option for several of a name: messages are merged, of other values the last one counts."""
     from_here = max((at for at, each in enumerate(same) if not isinstance(each.value, Mapping)), default=0)
     if from_here == len(same) - 1:
         return same[-1]
@@ -149,7 +149,7 @@ def _merged(same: Sequence[Option]) -> Option:
 
 
 def _united(values: Iterable[Value]) -> Value:
-    """Return each value once; their texts are compared, because they can be many."""
+    """Return each value once; values are compared as texts, because there can be many."""
     listed = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     return tuple({repr(one): one for one in listed}.values())
 

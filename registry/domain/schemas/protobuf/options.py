@@ -1,4 +1,4 @@
-"""Options and their values: in statements, in brackets, and the messages in braces that they may hold."""
+"""The syntax of options and their values, in statements, brackets and braces."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from .model import Option, Value, Word
 from .source import Source
 
-# Nested values; protobuf reads no deeper messages either.
+# Maximum nesting of values, the same as that of messages in protobuf.
 _DEPTH_MAX: Final = 100
 
 
 def in_brackets(source: Source) -> tuple[Option, ...]:
-    """``[name = value, …]``, if that is what comes next."""
+    """Return the options of ``[name = value, …]``, if that comes next."""
     if not source.take("["):
         return ()
     options = [read_option(source)]
@@ -24,14 +24,14 @@ def in_brackets(source: Source) -> tuple[Option, ...]:
 
 
 def statement(source: Source) -> Option:
-    """What follows the word ``option``, with the semicolon."""
+    """Return the option after the word ``option``, reading the semicolon, too."""
     option = read_option(source)
     source.need(";")
     return option
 
 
 def read_option(source: Source) -> Option:
-    """``name = value``."""
+    """Return the option of ``name = value``."""
     name, custom, nested = _name(source)
     source.need("=")
     value = _value(source, 0)
@@ -43,7 +43,7 @@ def _name(source: Source) -> tuple[str, bool, str]:
     name = _wrapped(source)
     nested = ""
     if custom and source.peek() == ".":
-        # The dot that follows a closing bracket is a word's beginning to the reader.
+        # The scanner reads the dot after a closing bracket as the start of a word.
         nested = source.word()[1:] or _wrapped(source)
     return name, custom, nested
 
@@ -82,7 +82,7 @@ def _list(source: Source, depth: int) -> Value:
 
 
 def _message(source: Source, depth: int) -> Value:
-    """Members of one name become a list, as a repeated field's do."""
+    """Return a message; members of the same name become a list, like a repeated field."""
     source.need("{")
     members: dict[str, Value] = {}
     several: dict[str, list[Value]] = {}

@@ -1,7 +1,7 @@
-"""Part of what a Protobuf text declares, taken from its words without parsing them: its numbered names.
+"""The outline of a Protobuf text: its numbered names, found without parsing.
 
-Equal for texts with equal canonical texts, and different for most others. Fields and constants are told from
-options by the word in front of the name, so nothing need be known about where a name stands.
+Outlines are equal for texts with equal canonical texts, and different for most others. The word before a name
+distinguishes fields and constants from options, so the name's context does not matter.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from registry.domain.schemas.contract import GLANCE_MAX, Fingerprints, digest
 
 from .source import WORD, int32, tokens
 
-# What stands in front of the names of constants and maps. In front of other fields' names stands their type.
+# The words before names of constants and maps; the names of other fields follow their types.
 _BEFORE_UNTYPED: Final = frozenset("{};>")
-# Words in front of an option's name: `option name = 1`, and `(custom) . name = 1`.
+# The words before an option's name: `option name = 1` and `(custom) . name = 1`.
 _BEFORE_OPTION: Final = frozenset({"option", "."})
 
 
 def outline(text: str) -> Fingerprints | None:
-    """Return digests as a schema's fingerprints are, or None if only the parser can tell."""
+    """Return digests comparable with a schema's fingerprints, or None if only the parser can tell."""
     if len(text) > GLANCE_MAX or not (";" in text or "{" in text):
-        return None  # without these two it may be the Base64 of a descriptor
+        return None  # a text with neither may be the Base64 of a descriptor
     words = tokens(text)
     if "extend" in words and "group" in words:
         return None  # the parser drops groups inside `extend`
@@ -31,7 +31,7 @@ def outline(text: str) -> Fingerprints | None:
 
 
 def _numbered(words: Sequence[str]) -> Iterator[str]:
-    """Yield type, name and number of each field, group and constant; no type for constants and maps."""
+    """Yield type, name and number of fields, groups and constants; no type for constants and maps."""
     at = -1
     for _ in range(words.count("=")):
         at = words.index("=", at + 1)

@@ -1,7 +1,7 @@
-"""The declarations of a ``.proto`` text.
+"""The parser of ``.proto`` texts.
 
-What Confluent's parser drops, this one drops too, because the text that is stored shows it: comments, weak
-imports and groups inside ``extend``.
+It drops what Confluent's parser drops, because the stored text shows that: comments, weak imports, and groups
+inside ``extend``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .options import in_brackets, statement
 from .source import Source
 
 _T = TypeVar("_T", Message, EnumType, Message | EnumType, Service)
-# Nested messages. Protobuf itself reads a descriptor no deeper; its compiler stops at 32.
+# Maximum nesting of messages. Protobuf itself reads descriptors no deeper; its compiler stops at 32.
 DEPTH_MAX: Final = 100
 _LABELS: Final = frozenset({"required", "optional", "repeated"})
 _SYNTAXES: Final = frozenset({"proto2", "proto3"})
@@ -180,7 +180,7 @@ class _Parser:
         return Field(label, type_, name, tag, default, json_name, rest)
 
     def _scalar(self, name: str, options: tuple[Option, ...]) -> str | None:
-        """What stands among the options of a field without being one."""
+        """Return a value that stands among a field's options without being one."""
         found = None
         for option in options:
             if option.name == name:
@@ -273,7 +273,7 @@ class _Parser:
                 raise source.error("expected ',' or ';'")
 
     def _extensions(self) -> tuple[Span, ...]:
-        """Return the ranges; what their options declare is checked by nobody and is left out."""
+        """Return the ranges; declarations in their options are neither checked nor kept."""
         source = self._source
         spans: list[Span] = []
         while True:
@@ -347,7 +347,7 @@ class _Parser:
 
 
 class _Parts:
-    """The members of a message, each kind in its own order."""
+    """The members of a message, grouped by kind."""
 
     def __init__(self) -> None:
         self.fields: list[Field] = []

@@ -1,4 +1,4 @@
-"""Schemas and what they import, put together by protobuf's descriptor pool."""
+"""Schemas and their imports in a descriptor pool of the protobuf library."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .names import Names
 from .to_descriptor import descriptor
 from .understood import Understanding
 
-# What Confluent calls the file itself.
+# Confluent's name for the file itself.
 _OWN: Final = "default"
 _NOTHING: Final = File("", "", (), (), (), (), (), ())
 
 
 class Pools:
-    """What a file and its dependencies are together; dependencies come first, with their import paths."""
+    """A file with its dependencies, which come in order with their import paths."""
 
     def __init__(self, file: File, names: Names, dependencies: Iterable[tuple[str, File]]) -> None:
         self._file = file
@@ -59,7 +59,7 @@ class Pools:
 
 
 def _bundled(protos: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
-    """What is bundled and needed; a schema may well declare again what it does not import."""
+    """Return the required bundled files; a schema may declare what it does not import."""
     needed = {path for proto in protos for path in proto.dependency}
     for path, proto in reversed(PROTOS.items()):
         if path in needed:

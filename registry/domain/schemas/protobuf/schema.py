@@ -1,4 +1,4 @@
-"""A parsed Protobuf schema, and how one is read from text or from a descriptor."""
+"""Parsed Protobuf schemas, read from a text or a descriptor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .validation import Validation
 
 
 def read(text: str, dependencies: Sequence[Dependency], *, new: bool) -> ProtobufSchema:
-    """The schema that ``text`` says; ``new``: its types must be known. Raises :class:`InvalidSchema`."""
+    """Return the schema of ``text``; a new one must not name unknown types. Raises :class:`InvalidSchema`."""
     schema = ProtobufSchema(_file(text), [(each.name, _dependency(each)) for each in dependencies])
     if new:
         schema.check()
@@ -35,7 +35,7 @@ def read(text: str, dependencies: Sequence[Dependency], *, new: bool) -> Protobu
 
 
 class ProtobufSchema:
-    """A parsed file; texts are made when first asked for."""
+    """A parsed file; its texts are made on demand."""
 
     __slots__ = ("_canonical", "_dependencies", "_names", "_normalized", "file")
 
@@ -48,7 +48,7 @@ class ProtobufSchema:
 
     @property
     def names(self) -> Names:
-        """All that the file can name."""
+        """All names that the file can use."""
         if self._names is None:
             self._names = Names(self.file, self._dependencies, _bundled)
         return self._names
@@ -62,22 +62,22 @@ class ProtobufSchema:
 
     @property
     def normalized(self) -> str:
-        """The text of the normal form. Raises :class:`InvalidSchema` where a type is not known."""
+        """The text of the normal form. Raises :class:`InvalidSchema` for an unknown type."""
         if self._normalized is None:
             self._normalized = normal_text(self.file, self.names)
         return self._normalized
 
     def equivalent(self, other: Schema) -> bool:
-        """Equal canonical texts."""
+        """Return true if the canonical texts are equal."""
         return isinstance(other, ProtobufSchema) and self.canonical == other.canonical
 
     def fingerprints(self) -> Fingerprints:
-        """Made of the canonical text, which is all that counts."""
+        """Return digests of the canonical text."""
         own = digest([self.canonical])
         return Fingerprints(own, own)
 
     def formatted(self, format: str) -> str:
-        """``serialized``: the descriptor in Base64. ``ignore_extensions``: without custom options."""
+        """Return the descriptor for ``serialized``, no custom options for ``ignore_extensions``."""
         match format.strip().lower():
             case "serialized":
                 from .pool import Pools  # noqa: PLC0415 (protobuf is loaded where descriptors are asked for)
@@ -90,7 +90,7 @@ class ProtobufSchema:
                 return self.canonical
 
     def check(self) -> None:
-        """Raise :class:`InvalidSchema` for nothing at all, and for a type that is nowhere declared."""
+        """Raise :class:`InvalidSchema` for an empty file and for an undeclared type."""
         if not self.canonical:
             raise InvalidSchema("Empty schema")
         unknown = unknown_type(self.file, self.names)
@@ -98,7 +98,7 @@ class ProtobufSchema:
             raise InvalidSchema(f"Could not resolve type: {unknown}")
 
     def check_fields(self) -> None:
-        """Types must come from imports, and names and numbers be unique."""
+        """Check that types come from imports, and that names and numbers are unique."""
         Validation(self.file, self.names, self._dependencies).check()
 
     def field_names(self) -> frozenset[str]:
@@ -107,11 +107,11 @@ class ProtobufSchema:
         return frozenset([field.name for field in first.all_fields()] if first else ())
 
     def tags(self) -> list[Tagged]:
-        """Those of messages and of their fields."""
+        """Return the tagged messages and fields."""
         return tags.tagged(self.file)
 
     def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        """Return the canonical text, with the tags in Confluent's options."""
+        """Return the canonical text with tags in Confluent's options."""
         return canonical_text(tags.change(self.file, changes(add, remove, also)))
 
 
@@ -143,7 +143,7 @@ def _from_base64(text: str) -> File | None:
     from .from_descriptor import file_of  # noqa: PLC0415
 
     try:
-        # Names in a descriptor can be anything: only what its text says counts.
+        # Names in a descriptor can be anything; only its text counts.
         return parse(canonical_text(file_of(FileDescriptorProto.FromString(data))))
     except (DecodeError, UnicodeError):
         return None

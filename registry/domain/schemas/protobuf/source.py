@@ -1,7 +1,7 @@
-"""A ``.proto`` text read word by word.
+"""The scanner of ``.proto`` texts.
 
-The lexical rules are those of the parser that Confluent uses, which is more lenient than protobuf's own: a
-name may hold a dash, a string a line break, and what stands in a place decides what it is.
+Its lexical rules are those of the parser that Confluent uses. They are more lenient than protobuf's own: a
+name may contain a dash and a string a line break, and the context decides what a word is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from registry.domain.schemas.contract import InvalidSchema
 from .model import MapType
 
 _BLANK: Final = r"(?>(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*)"
-# What is not closed takes all the rest, so that nothing is looked for twice.
+# An unclosed string or comment takes all the rest, so that no text is searched twice.
 _TOKEN: Final = re.compile(
     _BLANK + r"([A-Za-z0-9_.\-]+"
     r'|"(?:[^"\\]++|\\[\s\S])*+"|' + r"'(?:[^'\\]++|\\[\s\S])*+'"
@@ -37,8 +37,8 @@ def tokens(text: str) -> list[str]:
 
 
 def int32(word: str) -> int | None:
-    """Return the number of 32 bits that a word says, decimal or hexadecimal."""
-    # Python refuses to read thousands of digits.
+    """Return the 32-bit number of a word, decimal or hexadecimal."""
+    # Python refuses to convert thousands of digits.
     if not _INT.fullmatch(word) or len(word) > _DIGITS_MAX:
         return None
     value = int(word, 16 if word[:2] in ("0x", "0X") else 10)
@@ -46,7 +46,7 @@ def int32(word: str) -> int | None:
 
 
 class Source:
-    """A position in a text. All methods skip blanks and comments first, and raise :class:`InvalidSchema`."""
+    """A position in a text. All methods first skip blanks and comments, and raise :class:`InvalidSchema`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -54,27 +54,27 @@ class Source:
         self._at = 0
 
     def peek(self) -> str:
-        """Return the next character, which stays; empty at the end."""
+        """Return the next character without taking it; empty at the end."""
         token = self._tokens[self._at]
         if token[:1] == "/":
             raise self.error("unterminated comment" if token[1:2] == "*" else "unexpected '/'")
         return token[:1]
 
     def take(self, mark: str) -> bool:
-        """Return true if the next character is ``mark``; if so, it is behind now."""
+        """Take the next character if it is ``mark``; return true if so."""
         if self._tokens[self._at] != mark:
             return False
         self._at += 1
         return True
 
     def need(self, mark: str) -> None:
-        """Read exactly ``mark``."""
+        """Take ``mark``, which must come next."""
         if self._tokens[self._at] != mark:
             raise self.unexpected(f"expected '{mark}'")
         self._at += 1
 
     def word(self) -> str:
-        """Letters, digits, dots, dashes and underscores."""
+        """Return a word of letters, digits, dots, dashes and underscores."""
         token = self._tokens[self._at]
         if token[:1] not in WORD:
             raise self.unexpected("expected a word")
@@ -89,7 +89,7 @@ class Source:
         return word
 
     def integer(self) -> int:
-        """Return a number of 32 bits, decimal or hexadecimal."""
+        """Return a 32-bit number, decimal or hexadecimal."""
         word = self.word()
         value = int32(word)
         if value is not None:
@@ -97,7 +97,7 @@ class Source:
         raise self.error(f"expected an integer but was {word}")
 
     def type(self, word: str | None = None) -> str | MapType:
-        """Return the type of a field, whose first word may have been read already."""
+        """Return the type of a field; ``word`` is its first word, if already read."""
         word = self.word() if word is None else word
         if word != "map":
             return word
@@ -109,12 +109,12 @@ class Source:
         return MapType(key, value)
 
     def string(self) -> str:
-        """Return a quoted string; several in a row are one."""
+        """Return a quoted string; adjacent strings are joined."""
         parts: list[str] = []
         while self.peek() in _QUOTES:
             token = self._tokens[self._at]
             if self._tokens[self._at + 1] == "":
-                raise self.error("unterminated string")  # or the end, where no string may be the last
+                raise self.error("unterminated string")  # or the end, where no string may be the last token
             self._at += 1
             inner = token[1:-1]
             parts.append(_ESCAPE.sub(self._unescaped, inner) if "\\" in inner else inner)
@@ -133,20 +133,20 @@ class Source:
         return chr(int(hexadecimal, 16))
 
     def unexpected(self, wanted: str) -> InvalidSchema:
-        """Return the refusal of what comes next."""
+        """Return the error for an unexpected token."""
         found = self.peek()
         return self.error(f"{wanted} but was '{found}'" if found else "unexpected end of file")
 
     def error(self, message: str) -> InvalidSchema:
-        """Return a refusal that names the place behind what was read last."""
+        """Return an error at the position after the last token."""
         return InvalidSchema(f"Syntax error in {self._place(self._last()[1])}: {message}")
 
     def unexpected_label(self, word: str) -> InvalidSchema:
-        """Return the refusal of ``word``, which was read last, that names the place where it begins."""
+        """Return the error for ``word``, the last token, at the position where it starts."""
         return InvalidSchema(f"Syntax error in {self._place(self._last()[0])}: unexpected label: {word}")
 
     def _last(self) -> tuple[int, int]:
-        """Return where what was read last begins and ends."""
+        """Return the start and the end of the last token."""
         span = (0, 0)
         for _, found in zip(range(self._at), _TOKEN.finditer(self._text), strict=False):
             span = found.span()

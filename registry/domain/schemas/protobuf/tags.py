@@ -17,13 +17,13 @@ _META: Final = {tags.RECORD: "confluent.message_meta", tags.FIELD: "confluent.fi
 
 
 def tagged(file: File) -> list[Tagged]:
-    """What carries tags, in the order of the text."""
+    """Return the tagged entities in the order of the text."""
     found = ((entity, _tags(each.options, entity.kind)) for entity, each in _entities(file))
     return [(entity, tuple(said)) for entity, said in found if said]
 
 
 def change(file: File, wanted: tags.Changes) -> File:
-    """The file with other tags. Raises :class:`~.contract.InvalidSchema` for a path that leads nowhere."""
+    """Return the file with other tags. Raises :class:`~.contract.InvalidSchema` for an unknown path."""
     placed = list(_placed(file))
     first = {each.path: at for at, each in reversed(list(enumerate(placed)))}
     named = {at: {field.name for field in placed[at].message.all_fields()} for at in first.values()}
@@ -45,12 +45,12 @@ def change(file: File, wanted: tags.Changes) -> File:
 class _Placed(NamedTuple):
     path: str
     message: Message
-    # Where the message around it stands; -1: there is none.
+    # The index of the message around it; -1 if there is none.
     outer: int
 
 
 def _placed(file: File) -> Iterator[_Placed]:
-    """Yield all messages in the order of the text, each behind the one around it."""
+    """Yield all messages in the order of the text, each after the one around it."""
     waiting = [_Placed(each.name, each, -1) for each in reversed(list(file.messages()))]
     at = 0
     while waiting:
@@ -67,9 +67,9 @@ def _rebuilt(
     records: Mapping[int, tags.Change],
     fields: Mapping[int, Mapping[str, tags.Change]],
 ) -> File:
-    """Return the file with the changes to the messages at these places, and to their fields by name."""
+    """Return the file with the changes to messages, by index, and to their fields, by name."""
     inner: dict[int, list[Message]] = {}
-    for at in range(len(placed) - 1, -1, -1):  # what lies within a message comes before it
+    for at in range(len(placed) - 1, -1, -1):  # inner messages come before the one around them
         message = placed[at].message
         if at in inner:
             message = message._replace(types=_types(message.types, inner.pop(at)))
@@ -126,7 +126,7 @@ def _tags(options: Sequence[Option], kind: str) -> list[str]:
 
 
 def _with_tags(options: Sequence[Option], kind: str, wanted: tags.Change) -> tuple[Option, ...]:
-    """Return the options with all that the meta option says in one, at the place of the first."""
+    """Return the options with all contents of the meta option merged, in the position of the first."""
     said: dict[str, Value] = {}
     for option in options:
         if _is_meta(option, kind):

@@ -1,6 +1,6 @@
 """The canonical and the normal text of a file, as Confluent 8.x prints them.
 
-Blanks and empty lines are part of a schema's identity: what looks odd here is compared byte for byte.
+Blanks and empty lines are part of a schema's identity: even odd-looking ones are required byte for byte.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def canonical_text(file: File) -> str:
 
 
 def text_without_extensions(file: File) -> str:
-    """Return the canonical text without custom options (but Confluent's), ``extensions`` and ``extend``."""
+    """Return the canonical text without custom options (except Confluent's), ``extensions``, ``extend``."""
     return _Text(None, ignore_extensions=True).file(file)
 
 
 def normal_text(file: File, names: Names) -> str:
-    """Return the normal form. Raises :class:`InvalidSchema` where a type is not known."""
+    """Return the normal form. Raises :class:`InvalidSchema` for an unknown type."""
     return _Text(names, ignore_extensions=False).file(file)
 
 
@@ -81,7 +81,7 @@ class _Text:
         return sorted(set(paths)) if self._names else paths
 
     def _types(self, types: Iterable[Message | EnumType], scope: str) -> list[str]:
-        """Messages first; their order stays, because records name messages by their place."""
+        """Return the texts of messages, then enums; messages keep their order: records use their index."""
         messages = [each for each in types if isinstance(each, Message)]
         if self._names:
             messages = [each for each in messages if each.map_type() is None]
@@ -146,7 +146,7 @@ class _Text:
         return "".join([*parts, "}\n"])
 
     def _enum(self, enum: EnumType, scope: str) -> str:
-        """No empty line between its parts, unlike in a message."""
+        """Return the text of an enum; unlike a message, it has no empty line between its parts."""
         parts = [f"enum {enum.name} {{"]
         if enum.reserved or enum.options or enum.constants:
             parts.append("\n")
@@ -251,7 +251,7 @@ def _reserved_order(span: Span) -> tuple[int, str]:
 
 
 def _default(type_: FieldType, text: str) -> str | Word:
-    """Only strings are quoted (Confluent 8.x), and whatever else would not be one word."""
+    """Return a default, quoted if it is a string (Confluent 8.x) or not a single word."""
     if type_ != "string" and _WORD.fullmatch(text):
         return Word(text)
     return text

@@ -1,7 +1,6 @@
-"""The ``FileDescriptorProto`` of a file, as protobuf's own compiler would make it but for JSON names.
+"""Conversion of files to ``FileDescriptorProto``, as protobuf's compiler does it except for JSON names.
 
-Options that cannot be understood stay in it as ``uninterpreted_option``, as the compiler's parser leaves
-them.
+Unresolved options stay as ``uninterpreted_option``, as in the compiler's parser.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from .model import (
 )
 from .names import Names, inside
 
-# Puts options, found in a scope, into a message of options.
+# Sets options, which were found in a scope, in a message of options.
 SetOptions = Callable[[AnyMessage, Sequence[Option], str], None]
 
 _LABELS: Final = {
@@ -51,7 +50,7 @@ _INTEGERS: Final = frozenset(name for name in SCALARS if "int" in name or "fixed
 
 
 def bare_descriptor(file: File, names: Names, path: str) -> FileDescriptorProto:
-    """Return the descriptor without any options but those that make up its structure."""
+    """Return the descriptor with only those options that affect its structure."""
     return descriptor(file, names, path, _set_nothing)
 
 
@@ -62,9 +61,9 @@ def descriptor(
     set_options: SetOptions,
     known: Collection[str] | None = None,
 ) -> FileDescriptorProto:
-    """Return the descriptor of a file that is called ``path``. Raises :class:`InvalidSchema`.
+    """Return the descriptor of a file with the given ``path``. Raises :class:`InvalidSchema`.
 
-    ``known``: the imports that there are; others are left out, and what is used without an import is added.
+    ``known``: the available imports; others are left out, and missing imports of used files are added.
     """
     try:
         return _Builder(file, names, path, set_options, known).proto
@@ -146,7 +145,7 @@ class _Builder:
     def _reserve(
         proto: DescriptorProto | EnumDescriptorProto, statements: Sequence[Sequence[Span]], beyond: int
     ) -> None:
-        """``beyond``: what is added to the end of a range, which enums count in and messages do not."""
+        """Add reserved ranges; ``beyond`` is added to their ends: enums include them, messages do not."""
         for statement in statements:
             for span in statement:
                 if isinstance(span, str):
@@ -207,7 +206,7 @@ class _Builder:
             self._options(proto.options, field.options, scope)
 
     def _type(self, proto: FieldDescriptorProto, name: str, scope: str) -> None:
-        """A name that means nothing stays as it is, without saying whether it is a message or an enum."""
+        """Set the type; an unknown name stays as it is, without telling messages from enums."""
         scalar = _SCALARS.get(name)
         if scalar is not None:
             proto.type = scalar
@@ -267,7 +266,7 @@ def _ends(span: Span) -> tuple[int, int]:
 
 
 def _entry_name(name: str) -> str:
-    """Return the compiler's name for the message that stands for a map's entries."""
+    """Return the compiler's name for the message of a map's entries."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 
@@ -294,4 +293,4 @@ def _real(text: str) -> str:
 
 
 def _set_nothing(options: AnyMessage, said: Sequence[Option], scope: str) -> None:
-    """For where options do not matter."""
+    """Set no options."""

@@ -1,4 +1,4 @@
-"""Options put into the messages that protobuf has for them, custom ones by the extensions of a pool."""
+"""Interpretation of options: setting them in protobuf's own messages, with extensions of a pool."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .model import Option, Value, Word
 from .names import Names
 
 _IN_STRINGS: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\000"}
-# Options that are set where the structure is.
+# Options that are set together with the structure.
 _STRUCTURE: Final = frozenset({"map_entry"})
 
 
 class Understanding:
-    """Sets options. Call it as :data:`.to_descriptor.SetOptions`."""
+    """A setter of options, to call as :data:`.to_descriptor.SetOptions`."""
 
     def __init__(self, names: Names, find_pool: Callable[[], DescriptorPool | None]) -> None:
-        """``find_pool`` is asked once, when a custom option is met first."""
+        """``find_pool`` is called once, at the first custom option."""
         self._names = names
         self._find_pool = find_pool
         self._pool: DescriptorPool | None = None
         self._asked = False
 
     def __call__(self, options: AnyMessage, said: Sequence[Option], scope: str) -> None:
-        """Put what is ``said`` into ``options``."""
+        """Set the options ``said`` in ``options``."""
         extended: AnyMessage | None = None
         for option in said:
             if option.name in _STRUCTURE:
@@ -46,7 +46,7 @@ class Understanding:
             options.MergeFromString(extended.SerializePartialToString(deterministic=True))
 
     def _extended(self, options: AnyMessage) -> AnyMessage | None:
-        """Return an empty message of the same kind, to which the extensions are known."""
+        """Return an empty message of the same kind that knows the extensions."""
         if not self._asked:
             self._pool, self._asked = self._find_pool(), True
         try:
@@ -65,7 +65,7 @@ class Understanding:
         return True
 
     def _text(self, name: str, value: Value, scope: str) -> Iterator[str]:
-        """Protobuf's text format of one member."""
+        """Yield a member in protobuf's text format."""
         first, dot, rest = name.partition(".")
         if dot and not name.startswith("["):
             yield f"{first} {{ {''.join(self._text(rest, value, scope))} }} "
@@ -89,7 +89,7 @@ class Understanding:
 
 
 def _leave(options: Any, option: Option, text: str) -> None:
-    """As the compiler's parser writes down what it has not resolved yet."""
+    """Add an unresolved option in the form of the compiler's parser."""
     left = options.uninterpreted_option.add()
     left.name.add(name_part=option.name, is_extension=option.custom)
     value = option.value

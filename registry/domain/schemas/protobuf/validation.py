@@ -2,7 +2,7 @@
 
 The released server (8.3.1) builds Java descriptors from the file and its imports. So an import counts only if
 its text is the name of a reference or of a bundled file, and what Java does not check, such as the numbers of
-enums or reserved ones, is not checked here.
+enums or reserved ones, is not checked here, either.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Validation:
-    """Checks one file; ``dependencies`` are the files it may import, by their reference's names."""
+    """The validation of one file; ``dependencies`` are the files it may import, by reference name."""
 
     def __init__(self, file: File, names: Names, dependencies: Iterable[tuple[str, File]]) -> None:
         self._file: Final = file
@@ -29,7 +29,7 @@ class Validation:
         self._visible: Final = _visible(file, dict(dependencies))
 
     def check(self) -> None:
-        """Raise :class:`InvalidSchema` for the first fault."""
+        """Raise :class:`InvalidSchema` for the first error."""
         faults = chain(self._faults_of_names(), self._faults_of_fields(), self._unknown_in_services())
         fault = next(faults, None)
         if fault is not None:
@@ -51,7 +51,7 @@ class Validation:
         taken: dict[int, str] = {}
         for field in _fields(message):
             if isinstance(field, Field) and (wanted := self._unknown(field, scope)):
-                # A map's values belong to the message that Java makes for its entries.
+                # A map's values belong to the message that Java creates for its entries.
                 owner = f"{field.name}Entry.value" if isinstance(field.type, MapType) else field.name
                 yield f'{scope}.{owner}: "{wanted}" is not defined.'
             if field.tag <= 0:
@@ -87,7 +87,7 @@ def _fields(message: Message) -> Sequence[Field | Group]:
 
 
 def _misnamed(scope: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield the faults of names in one scope: those that are none, and those that stand there twice."""
+    """Yield the errors of names in one scope: invalid names and duplicates."""
     seen: set[str] = set()
     for name in names:
         if not _IDENTIFIER.fullmatch(name):
@@ -99,7 +99,7 @@ def _misnamed(scope: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _visible(file: File, dependencies: Mapping[str, File]) -> frozenset[str]:
-    """Return the paths of the files that ``file`` imports, and those that these import publicly."""
+    """Return the paths of the imports of ``file``, and of those that they import publicly."""
     from .bundled import PROTOS  # noqa: PLC0415 (protobuf is loaded when its types are asked for)
 
     found: set[str] = set()
