@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from registry.domain.commands import Failure, Register, ResourceRequest, WantedAssociation
+from registry.domain.commands import AssociationRequest, Failure, Register, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST
 from registry.domain.log_format import association_guids
 from registry.domain.log_format.values import LIFECYCLES
@@ -91,7 +91,7 @@ def _resource_said(source: dict[str, Any], member: str) -> ResourceRequest:
 
 
 def _resource(
-    source: dict[str, Any], member: str, read: Callable[[Any, str], WantedAssociation | None], most: int
+    source: dict[str, Any], member: str, read: Callable[[Any, str], AssociationRequest | None], most: int
 ) -> ResourceRequest:
     listed = source.get("associations")
     if isinstance(listed, list):
@@ -100,12 +100,12 @@ def _resource(
     return replace(_resource_said(source, member), associations=wanted or [])
 
 
-def _association(value: Any, member: str) -> WantedAssociation | None:
+def _association(value: Any, member: str) -> AssociationRequest | None:
     source = members(value, member)
     return None if source is None else _said(source, member)
 
 
-def _operation(value: Any, member: str) -> WantedAssociation | None:
+def _operation(value: Any, member: str) -> AssociationRequest | None:
     source = members(value, member)
     if source is None:
         return None
@@ -116,11 +116,11 @@ def _operation(value: Any, member: str) -> WantedAssociation | None:
         return _said(source, member, op=op)
     kind = text(source.get("associationType"), f"{member}.associationType")
     cascade = boolean(source.get("cascadeLifecycle"), f"{member}.cascadeLifecycle")
-    return WantedAssociation(kind, op=op, cascade=bool(cascade))
+    return AssociationRequest(kind, op=op, cascade=bool(cascade))
 
 
-def _said(source: dict[str, Any], member: str, **options: Any) -> WantedAssociation:
-    return WantedAssociation(
+def _said(source: dict[str, Any], member: str, **options: Any) -> AssociationRequest:
+    return AssociationRequest(
         association_type=text(source.get("associationType"), f"{member}.associationType"),
         subject=text(source.get("subject"), f"{member}.subject"),
         lifecycle=_one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle"),

@@ -37,7 +37,7 @@ def of_subject(call: Call, view: View) -> Listing[Association]:
     return _listed(call, partial(associations.list_of_subject, subject=call.subject))
 
 
-def _nothing(view: View, wanted: Filter, after: associations.Place | None) -> Iterator[None]:
+def _nothing(view: View, wanted: Filter, after: associations.SortKey | None) -> Iterator[None]:
     return iter(())
 
 
@@ -59,10 +59,10 @@ def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> L
     wanted = Filter(_resource_type(call), call.args["associationType"], (lifecycle,) if lifecycle else ())
     printed = partial(_printed, rules=call.settings.defaults.association_rules)
 
-    def walk(view: View, mark: associations.Place | None) -> Iterator[Association | None]:
+    def walk(view: View, mark: associations.SortKey | None) -> Iterator[Association | None]:
         return found(view, wanted=wanted, after=mark)
 
-    return page(call, walk, printed, associations.place_of, (str,) * 5, limit_max=LIST_MAX)
+    return page(call, walk, printed, associations.sort_key, (str,) * 5, limit_max=LIST_MAX)
 
 
 def _printed(found: Association, rules: AssociationRules) -> bytes:

@@ -146,7 +146,7 @@ class RequestSnapshot(_Command, frozen=True, tag="RequestSnapshot"):
     begun: int = -1
 
 
-class WantedAssociation(msgspec.Struct, frozen=True, omit_defaults=True):
+class AssociationRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """One association as a request describes it; ``None`` for what it leaves out."""
 
     association_type: str | None = None
@@ -179,7 +179,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     namespace: str | None = None
     resource_id: str | None = None
     resource_type: str | None = None
-    associations: list[WantedAssociation] = []
+    associations: list[AssociationRequest] = []
     error: Failure | None = None
 
 

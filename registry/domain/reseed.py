@@ -91,8 +91,8 @@ def differences(old: View, new: View) -> Iterator[str]:
     for table in (*_SAME, layout.ASSOCIATION, layout.ID, layout.VERSION, layout.DELETE_MARK, layout.CLEAR):
         for first, second in zip_longest(_comparable(old, table), _comparable(new, table)):
             if first != second:
-                told = [("nothing" if each is None else repr(each)[:400]) for each in (first, second)]
-                yield f"table {table.decode()}: {told[0]} became {told[1]}"
+                shown = [("nothing" if each is None else repr(each)[:400]) for each in (first, second)]
+                yield f"table {table.decode()}: {shown[0]} became {shown[1]}"
                 break
 
 

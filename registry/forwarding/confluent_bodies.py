@@ -8,12 +8,12 @@ import msgspec
 
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     ChangeAssociations,
     Register,
     ResourceRequest,
     TagsOf,
     TagVersion,
-    WantedAssociation,
 )
 
 
@@ -76,7 +76,7 @@ def _resource(request: ResourceRequest) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def _association(wanted: WantedAssociation) -> dict[str, Any]:
+def _association(wanted: AssociationRequest) -> dict[str, Any]:
     members = {
         "opType": wanted.op or None,
         "subject": wanted.subject,

@@ -57,7 +57,7 @@ def decide(
             return (yield from register(view, command, ids, defaults, memory))
         case TagVersion():
             tagged = yield from registration(view, command)
-            return (yield from register(view, tagged, ids, defaults, memory, anew=True))
+            return (yield from register(view, tagged, ids, defaults, memory, force_new=True))
         case DeleteVersion():
             return delete_version(view, command)
         case DeleteSubject():

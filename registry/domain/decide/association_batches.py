@@ -10,10 +10,10 @@ import msgspec
 
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     ChangeAssociations,
     Dissociate,
     ResourceRequest,
-    WantedAssociation,
 )
 from registry.domain.errors import ASSOCIATION_INVALID, ASSOCIATION_NOT_FOUND, INVALID_SCHEMA, RegistryError
 from registry.domain.log_format.records import AssociationKey
@@ -125,7 +125,7 @@ def _error(code: int, message: str) -> dict[str, Any]:
     return {"error": {"error_code": code, "message": message}}
 
 
-def _runs(wanted: list[WantedAssociation], rules: AssociationRules) -> Iterator[list[WantedAssociation]]:
+def _runs(wanted: list[AssociationRequest], rules: AssociationRules) -> Iterator[list[AssociationRequest]]:
     """Yield groups of operations that are decided together, all or none."""
     if rules.batch_in_runs:
         return (list(run) for _, run in groupby(wanted, lambda each: each.op))

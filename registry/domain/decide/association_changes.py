@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from registry.domain import errors
-from registry.domain.commands import ResourceRequest, WantedAssociation
+from registry.domain.commands import AssociationRequest, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.log_format import association_guids
 from registry.domain.lookup import find
@@ -28,7 +28,7 @@ from .association_requests import (
 from .draft import Draft
 
 
-def created(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> Querying[Step]:
+def created(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:
     """Return the step that creates an association. Raises 42212, 40907."""
     if wanted.op != CREATE:
         wanted = _upserted(draft, request, wanted)
@@ -61,7 +61,7 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     return replace(association, guid=association_guids.with_time(association.guid, former.created))
 
 
-def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation) -> WantedAssociation:
+def _upserted(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
     """Return what an upsert creates, with defaults filled in; frozen ones are only created in IMPORT mode."""
     rules = draft.defaults.association_rules
     lifecycle = wanted.lifecycle or (WEAK if wanted.schema is None else STRONG)
@@ -80,7 +80,7 @@ def _upserted(draft: Draft, request: ResourceRequest, wanted: WantedAssociation)
     return wanted
 
 
-def repeated(draft: Draft, wanted: WantedAssociation, old: Association) -> Querying[Step]:
+def repeated(draft: Draft, wanted: AssociationRequest, old: Association) -> Querying[Step]:
     """Return the step for an association that is already stored; raises 40903 if it differs."""
     same = _equivalent(wanted, old)
     if same and wanted.schema is not None:
@@ -92,7 +92,7 @@ def repeated(draft: Draft, wanted: WantedAssociation, old: Association) -> Query
     return Step(wanted, old, old, writes=False)
 
 
-def changed(draft: Draft, request: ResourceRequest, wanted: WantedAssociation, old: Association) -> Step:
+def changed(draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association) -> Step:
     """Return the step that changes a stored association. Raises 42212, 40908."""
     stored = STRONG if old.strong else WEAK
     lifecycle, subject = wanted.lifecycle or stored, wanted.subject or old.subject
@@ -119,7 +119,7 @@ def changed(draft: Draft, request: ResourceRequest, wanted: WantedAssociation, o
     return Step(wanted, replace(old, lifecycle=lifecycle), old, writes=True)
 
 
-def _equivalent(wanted: WantedAssociation, old: Association) -> bool:
+def _equivalent(wanted: AssociationRequest, old: Association) -> bool:
     """Return true if a request asks only for what is stored."""
     stored = STRONG if old.strong else WEAK
     return (

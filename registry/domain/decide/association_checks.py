@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from registry.domain import errors
-from registry.domain.commands import WantedAssociation
+from registry.domain.commands import AssociationRequest
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.lookup import find
 from registry.domain.model import Subject
@@ -24,7 +24,7 @@ from .draft import Draft
 class Step:
     """One association of a request while it is being decided."""
 
-    wanted: WantedAssociation
+    wanted: AssociationRequest
     # The association as it will be stored.
     association: Association
     # The association as it is stored; None if it is new.
@@ -75,7 +75,7 @@ def check_unreferenced(view: View, step: Step) -> None:
         raise errors.SUBJECT_REFERENCED(step.association.subject)
 
 
-def check_can_freeze(draft: Draft, wanted: WantedAssociation, subject: Subject) -> Querying[None]:
+def check_can_freeze(draft: Draft, wanted: AssociationRequest, subject: Subject) -> Querying[None]:
     """Refuse to create a frozen association unless the given schema is the subject's first (42212, 40907).
 
     Not checked in IMPORT mode.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from registry.domain.commands import ResourceRequest, WantedAssociation
+from registry.domain.commands import AssociationRequest, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.model import Subject
 from registry.domain.queries.association_rules import AssociationRules
@@ -35,7 +35,7 @@ def checked(
     return replace(request, resource_type=RESOURCE_TYPE, associations=wanted)
 
 
-def check_types(associations: Iterable[WantedAssociation]) -> None:
+def check_types(associations: Iterable[AssociationRequest]) -> None:
     """Refuse a type that is named twice."""
     seen: set[str | None] = set()
     for each in associations:
@@ -51,7 +51,7 @@ def default_subject(request: ResourceRequest, kind: str | None) -> str:
     return Subject.parse(f":.{request.namespace}:{request.name}-{kind}").qualified
 
 
-def check_placed(request: ResourceRequest, wanted: WantedAssociation) -> None:
+def check_placed(request: ResourceRequest, wanted: AssociationRequest) -> None:
     """Refuse a wrong subject: frozen associations must have the default one, weak ones a different one."""
     own = default_subject(request, wanted.association_type)
     if wanted.frozen and wanted.subject != own:
@@ -60,7 +60,7 @@ def check_placed(request: ResourceRequest, wanted: WantedAssociation) -> None:
         raise ASSOCIATION_INVALID("subject", f"WEAK associations cannot use subject '{own}'")
 
 
-def filled(request: ResourceRequest, wanted: WantedAssociation) -> WantedAssociation:
+def filled(request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
     """Return a new association with its subject; weak ones must name it."""
     if wanted.subject is not None:
         return wanted
@@ -69,7 +69,7 @@ def filled(request: ResourceRequest, wanted: WantedAssociation) -> WantedAssocia
     return replace(wanted, subject=default_subject(request, wanted.association_type))
 
 
-def check_lifecycle(wanted: WantedAssociation, rules: AssociationRules) -> None:
+def check_lifecycle(wanted: AssociationRequest, rules: AssociationRules) -> None:
     """Refuse what contradicts the lifecycle."""
     if wanted.lifecycle == WEAK and wanted.schema is not None:
         raise weak_with_schema()
@@ -101,8 +101,8 @@ def _check_name(name: str | None, member: str) -> None:
 
 
 def _checked(
-    request: ResourceRequest, context: str, rules: AssociationRules, wanted: WantedAssociation
-) -> WantedAssociation:
+    request: ResourceRequest, context: str, rules: AssociationRules, wanted: AssociationRequest
+) -> AssociationRequest:
     kind = wanted.association_type or "value"
     if wanted.op == DELETE:
         _check_kind(kind)
@@ -131,7 +131,7 @@ def _check_subject(subject: str) -> None:
         raise ASSOCIATION_INVALID("subject", "must not be empty")
 
 
-def _created(wanted: WantedAssociation, rules: AssociationRules) -> WantedAssociation:
+def _created(wanted: AssociationRequest, rules: AssociationRules) -> AssociationRequest:
     """Return a new association with its lifecycle: strong and frozen with a schema, else weak by default."""
     if wanted.schema is not None:
         if wanted.lifecycle == WEAK:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from registry.domain.commands import ResourceRequest, WantedAssociation
+from registry.domain.commands import AssociationRequest, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
@@ -47,7 +47,7 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
     return written
 
 
-def _led(view: View, wanted: WantedAssociation) -> WantedAssociation:
+def _led(view: View, wanted: AssociationRequest) -> AssociationRequest:
     """Return the association with its alias resolved; the subject must be writable."""
     if wanted.subject is None:
         return wanted
@@ -72,7 +72,7 @@ def _stored(view: View, request: ResourceRequest) -> dict[str | None, Associatio
 
 
 def _step(
-    draft: Draft, request: ResourceRequest, wanted: WantedAssociation, old: Association | None
+    draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association | None
 ) -> Querying[Step]:
     if old is None:
         return (yield from created(draft, request, wanted))

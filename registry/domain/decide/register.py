@@ -54,11 +54,17 @@ from .tags import with_tags
 
 
 def register(
-    view: View, command: Register, ids: Ids, defaults: Defaults, memory: SchemaMemory, *, anew: bool = False
+    view: View,
+    command: Register,
+    ids: Ids,
+    defaults: Defaults,
+    memory: SchemaMemory,
+    *,
+    force_new: bool = False,
 ) -> Querying[Decision]:
     """Register a schema or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order.
 
-    ``anew``: register it even if it exists, as when tags change.
+    ``force_new``: register it even if it exists, as when tags change.
     """
     if command.rule_set is not None or command.metadata is not None:
         rules, meta = tidy_rules(command.rule_set), tidy_metadata(command.metadata)
@@ -66,19 +72,19 @@ def register(
     subject = Subject.parse(command.subject)
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
     if command.changes_tags:
-        command, anew = (yield from with_tags(view, subject, command)), True
+        command, force_new = (yield from with_tags(view, subject, command)), True
     config = config_in_scope(view, subject, defaults)
     mode, newest = mode_in_scope(view, subject), versions.newest(view, subject)
     step = _Registration(view, memory, defaults, subject, command, config, mode, newest)
     wanted, refusal = yield from step.read()
-    reply = None if anew else (yield from step.shortcut(wanted))
+    reply = None if force_new else (yield from step.shortcut(wanted))
     if reply is not None:
         return Decision([], reply)
     step.check_mode()
     if refusal is not None:
         raise refusal
     content = yield from step.completed(wanted)
-    sought = content is wanted and not config.adds and command.schema_id < 0 and not anew
+    sought = content is wanted and not config.adds and command.schema_id < 0 and not force_new
     return (yield from step.decide(content, ids, sought=sought))
 
 
@@ -308,7 +314,7 @@ class _Registration:
         text = content.text
         if self.command.format.lower() not in ("", "default"):
             text = yield from querying.formatted(content.source, self.command.format)
-        return entities.registered_anew(
+        return entities.registered_unstored(
             schema_id,
             version,
             content.md5,

@@ -65,26 +65,31 @@ def plain_key(raw: bytes) -> PlainKey | None:
 def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
     """Return the rows of a version that has none yet; ``None`` if the value is not plain."""
     try:
-        said = decode_schema(value)
+        parsed = decode_schema(value)
     except (ValueError, RecursionError):
         return None
-    kind = _KINDS.get(said.schemaType or "AVRO")
-    further = said.references or said.md5 is not None or said.metadata is not None or said.ruleSet is not None
+    kind = _KINDS.get(parsed.schemaType or "AVRO")
+    further = (
+        parsed.references
+        or parsed.md5 is not None
+        or parsed.metadata is not None
+        or parsed.ruleSet is not None
+    )
     if further or kind is None:
         return None
     name, digits, end = key
-    content = md5(said.schema.encode(), usedforsecurity=False).digest()
-    guid, schema, deleted = hexlify(content, b"-", 2), dumps(said.schema), said.deleted
+    content = md5(parsed.schema.encode(), usedforsecurity=False).digest()
+    guid, schema, deleted = hexlify(content, b"-", 2), dumps(parsed.schema), parsed.deleted
     a = _HEAD_BYTES + len(name) + len(digits)
     b = a + _GUID_BYTES + len(kind)
     c = b + _SCHEMA_BYTES + len(schema)
     row = b"".join((
-        version_row.pack_header(said.id, _DELETED if deleted else 0, offset, ts, content, a, b, c, c, c, c),
+        version_row.pack_header(parsed.id, _DELETED if deleted else 0, offset, ts, content, a, b, c, c, c, c),
         b'{"subject":"', name, b'","version":', digits,
         b',"guid":"', guid[:4], guid[5:29], guid[30:34], guid[35:], kind, b',"schema":', schema,
         (b',"ts":%d,"deleted":true}' if deleted else b',"ts":%d,"deleted":false}') % ts,
     ))  # fmt: skip
-    schema_id = _number(said.id | _SIGN)
+    schema_id = _number(parsed.id | _SIGN)
     return [
         (_GUIDS + content + end, schema_id),
         (_IDS + schema_id + _offset(offset) + end, b""),

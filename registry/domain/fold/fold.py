@@ -206,8 +206,8 @@ def _each_once(changes: list[Change]) -> list[Change]:
 
 
 def _metadata(content: SchemaContent) -> bytes:
-    said = content.metadata
-    return b',"metadata":' + dumps(msgspec.to_builtins(said)) if said is not None else b""
+    metadata = content.metadata
+    return b',"metadata":' + dumps(msgspec.to_builtins(metadata)) if metadata is not None else b""
 
 
 def _row(parts: _RowParts, content: SchemaContent, record: Record, metadata: bytes) -> bytes:

@@ -53,8 +53,13 @@ class Trace(NamedTuple):
     def of(cls, record: Record) -> Trace:
         """Remember ``record``."""
         key, value = record.key or b"", record.value
-        told = b"%b%d:%b%b" % (_TIME.pack(record.ts), len(key), key, b"-" if value is None else b"+" + value)
-        return cls(record.offset, xxh3_64_intdigest(key), xxh3_128_intdigest(told))
+        hashed = b"%b%d:%b%b" % (
+            _TIME.pack(record.ts),
+            len(key),
+            key,
+            b"-" if value is None else b"+" + value,
+        )
+        return cls(record.offset, xxh3_64_intdigest(key), xxh3_128_intdigest(hashed))
 
 
 class Lineage(NamedTuple):

@@ -68,8 +68,8 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     @property
     def created(self) -> int:
         """The time of creation in ms since the epoch: that of the GUID, else of the newest record."""
-        said = association_guids.time_of(self.guid or "")
-        return self.create_ts if said is None else min(said, self.create_ts)
+        from_guid = association_guids.time_of(self.guid or "")
+        return self.create_ts if from_guid is None else min(from_guid, self.create_ts)
 
     @property
     def key(self) -> AssociationKey:
@@ -140,10 +140,10 @@ class Filter(NamedTuple):
         return self.chosen(kind) or None
 
 
-Place = tuple[str, str, str, str, str]  # resource's name, namespace and type, type, subject
+SortKey = tuple[str, str, str, str, str]  # resource's name, namespace and type, type, subject
 
 
-def place_of(found: Association) -> Place:
+def sort_key(found: Association) -> SortKey:
     """Return the sort key of an association: resource, type and subject (Confluent 8.x)."""
     return (
         found.resource_name or "",
@@ -156,7 +156,7 @@ def place_of(found: Association) -> Place:
 
 def of_subject(view: View, subject: Subject) -> list[Association]:
     """Return all associations of a subject, in order."""
-    return sorted(walk_of_subject(view, subject), key=place_of)
+    return sorted(walk_of_subject(view, subject), key=sort_key)
 
 
 def walk_of_subject(view: View, subject: Subject) -> Iterator[Association]:
@@ -180,7 +180,7 @@ def with_key(view: View, key: AssociationKey) -> Association | None:
 
 def of_resource_id(view: View, resource_id: str) -> list[Association]:
     """Return all associations of the resource with this id, in order."""
-    return sorted(_led_to(view, layout.resource_id_prefix(resource_id)), key=place_of)
+    return sorted(_led_to(view, layout.resource_id_prefix(resource_id)), key=sort_key)
 
 
 def newest_of_resource(view: View, name: str, namespace: str) -> list[Association]:
@@ -197,21 +197,21 @@ def newest_of_resource(view: View, name: str, namespace: str) -> list[Associatio
 
 
 def list_of_subject(
-    view: View, subject: Subject, wanted: Filter, after: Place | None = None
+    view: View, subject: Subject, wanted: Filter, after: SortKey | None = None
 ) -> Iterator[Association | None]:
     """Walk the matching associations of a subject in order, starting after ``after``."""
     return _listed(lambda: walk_of_subject(view, subject), wanted, after)
 
 
 def list_of_resource_id(
-    view: View, resource_id: str, wanted: Filter, after: Place | None = None
+    view: View, resource_id: str, wanted: Filter, after: SortKey | None = None
 ) -> Iterator[Association | None]:
     """Walk the matching associations of the resource with this id in order."""
     return _listed(lambda: _led_to(view, layout.resource_id_prefix(resource_id)), wanted, after)
 
 
 def list_named(
-    view: View, name: str, namespace: str, wanted: Filter, after: Place | None = None
+    view: View, name: str, namespace: str, wanted: Filter, after: SortKey | None = None
 ) -> Iterator[Association | None]:
     """Walk the matching associations of the resources with this name in order; ``-``: any name or namespace.
 
@@ -236,12 +236,12 @@ def list_named(
 
 
 def _listed(
-    walk: Callable[[], Iterator[Association]], wanted: Filter, after: Place | None
+    walk: Callable[[], Iterator[Association]], wanted: Filter, after: SortKey | None
 ) -> Iterator[Association | None]:
     def admitted() -> Iterator[Association | None]:
         return (each if wanted.admits(each) else None for each in walk())
 
-    return ordered(admitted, place_of, after)
+    return ordered(admitted, sort_key, after)
 
 
 def _led_to(view: View, prefix: bytes) -> Iterator[Association]:

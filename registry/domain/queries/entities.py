@@ -119,7 +119,7 @@ def shown(value: Metadata | RuleSet | None) -> str:
     return "null" if value is None else msgspec.json.encode(value).decode()
 
 
-def registered_anew(
+def registered_unstored(
     schema_id: int,
     version: int,
     md5: bytes,

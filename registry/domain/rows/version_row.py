@@ -40,8 +40,8 @@ def is_encoded(metadata: bytes, *, md5_stored: bool) -> bool:
     """
     if not md5_stored or ENCODED_MARK not in metadata:
         return False
-    said = orjson.loads(metadata[_METADATA:])
-    return bool(said.get("sensitive")) and said.get("properties", {}).get(ENCODED_PROPERTY) == "true"
+    members = orjson.loads(metadata[_METADATA:])
+    return bool(members.get("sensitive")) and members.get("properties", {}).get(ENCODED_PROPERTY) == "true"
 
 
 def id_of(value: bytes) -> int:

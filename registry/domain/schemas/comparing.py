@@ -34,7 +34,7 @@ class Comparing(ABC, Generic[S]):
         """See :meth:`differences`."""
 
     @abstractmethod
-    def told(
+    def explained(
         self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
         """See :meth:`changes`."""
@@ -67,7 +67,7 @@ class Comparing(ABC, Generic[S]):
         budget = Budget() if budget is None else budget
         for each in (writer, reader):
             budget.spend_on_text(len(each.canonical), lines=lines)
-        return self.told(self._one(writer), self._one(reader), reader_is, budget, policy, lines=lines)
+        return self.explained(self._one(writer), self._one(reader), reader_is, budget, policy, lines=lines)
 
     def _one(self, schema: Schema) -> S:
         own = self.own(schema)

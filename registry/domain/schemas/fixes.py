@@ -23,7 +23,7 @@ class Fix(NamedTuple):
     forward: str
 
 
-def told(
+def fix_text(
     fixes: Mapping[str, Fix],
     change: str,
     reader_is: Literal["new", "old"],

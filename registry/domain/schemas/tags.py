@@ -53,10 +53,10 @@ def changed(tags: Iterable[str], change: Change) -> list[str]:
     return [each for each in dict.fromkeys([*tags, *change.add]) if each not in change.remove]
 
 
-def told(entities: Iterable[tuple[Entity, T]], read: Callable[[T], object]) -> list[Tagged]:
+def tagged(entities: Iterable[tuple[Entity, T]], read: Callable[[T], object]) -> list[Tagged]:
     """Return the tagged entities; ``read`` returns the value of an entity's tag property."""
     found = ((entity, listed(read(each))) for entity, each in entities)
-    return [(entity, tuple(said)) for entity, said in found if said]
+    return [(entity, tuple(names)) for entity, names in found if names]
 
 
 def give(

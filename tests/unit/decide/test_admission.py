@@ -7,11 +7,11 @@ import pytest
 from registry.domain.admission import LARGE_BYTES, Room, is_large, size_of
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     Command,
     PutConfig,
     Register,
     ResourceRequest,
-    WantedAssociation,
 )
 from registry.domain.model import Metadata
 
@@ -28,7 +28,7 @@ _LONG = "x" * LARGE_BYTES
         Register("s", "{}", metadata=Metadata(properties={_LONG: "value"})),
         PutConfig(None, {"alias": _LONG}),
         Associate(
-            ResourceRequest(associations=[WantedAssociation(schema=Register("", _LONG))]), ".", create=True
+            ResourceRequest(associations=[AssociationRequest(schema=Register("", _LONG))]), ".", create=True
         ),
     ],
 )

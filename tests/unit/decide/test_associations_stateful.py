@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     ChangeAssociations,
     Command,
     DeleteMode,
@@ -19,7 +20,6 @@ from registry.domain.commands import (
     PutMode,
     Register,
     ResourceRequest,
-    WantedAssociation,
 )
 from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
@@ -39,10 +39,10 @@ sometimes = st.sampled_from((None, None, True, False))
 lifecycles = st.sampled_from((None, None, "WEAK", "STRONG"))
 schemas = st.none() | st.sampled_from(SCHEMAS).map(lambda text: Register("", text))
 guids = st.uuids().map(str)
-plain = st.builds(WantedAssociation, st.sampled_from(TYPES), st.sampled_from(SUBJECTS), guid=guids)
-owning = st.builds(WantedAssociation, st.sampled_from(TYPES), schema=schemas, guid=guids)
+plain = st.builds(AssociationRequest, st.sampled_from(TYPES), st.sampled_from(SUBJECTS), guid=guids)
+owning = st.builds(AssociationRequest, st.sampled_from(TYPES), schema=schemas, guid=guids)
 odd = st.builds(
-    WantedAssociation,
+    AssociationRequest,
     st.sampled_from(TYPES),
     st.none() | st.sampled_from(SUBJECTS),
     lifecycles,
@@ -53,17 +53,17 @@ odd = st.builds(
 wanted = st.one_of(plain, owning, odd)
 
 
-def _resources(each: st.SearchStrategy[WantedAssociation]) -> st.SearchStrategy[ResourceRequest]:
+def _resources(each: st.SearchStrategy[AssociationRequest]) -> st.SearchStrategy[ResourceRequest]:
     found = st.lists(each, min_size=1, max_size=2)
     return st.builds(
         ResourceRequest, st.sampled_from(NAMES), st.just("ns"), st.sampled_from(IDS), st.none(), found
     )
 
 
-def _operation(each: WantedAssociation, op: str, cascade: bool) -> WantedAssociation:
+def _operation(each: AssociationRequest, op: str, cascade: bool) -> AssociationRequest:
     if op == "DELETE":
-        return WantedAssociation(each.association_type, op=op, cascade=cascade)
-    return WantedAssociation(
+        return AssociationRequest(each.association_type, op=op, cascade=cascade)
+    return AssociationRequest(
         each.association_type, each.subject, each.lifecycle, each.frozen, each.schema, each.guid, op
     )
 
@@ -106,12 +106,12 @@ class Associations(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), kind=st.sampled_from(TYPES), guid=guids)
     def owned(self, name: str, kind: str, guid: str) -> None:
-        wanted = WantedAssociation(kind, schema=Register("", SCHEMAS[0]), guid=guid)
+        wanted = AssociationRequest(kind, schema=Register("", SCHEMAS[0]), guid=guid)
         self.associate(ResourceRequest(name, "ns", f"r-{name}", None, [wanted]), create=True)
 
     @rule(subject=st.sampled_from(SUBJECTS), resource_id=st.sampled_from(IDS), guid=guids)
     def shared(self, subject: str, resource_id: str, guid: str) -> None:
-        wanted = WantedAssociation("value", subject, guid=guid)
+        wanted = AssociationRequest("value", subject, guid=guid)
         self.associate(ResourceRequest("o", "ns", resource_id, None, [wanted]), create=True)
 
     @rule(request=_resources(wanted), create=st.booleans())

@@ -7,6 +7,7 @@ import pytest
 
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     ChangeAssociations,
     Command,
     DeleteConfig,
@@ -24,7 +25,6 @@ from registry.domain.commands import (
     Register,
     ResourceRequest,
     Unknown,
-    WantedAssociation,
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.forwarding.confluent_client import outcome_of, plain_request
@@ -63,7 +63,9 @@ REQUESTS: list[tuple[Command, str, str, object]] = [
     (DeleteContext(".c"), "DELETE", "/contexts/%3A.c%3A", None),
     (
         Associate(
-            ResourceRequest("n", "ns", "r/1", None, [WantedAssociation("key", "s", "WEAK", False, guid="g")]),
+            ResourceRequest(
+                "n", "ns", "r/1", None, [AssociationRequest("key", "s", "WEAK", False, guid="g")]
+            ),
             ".", create=True, dry_run=True,
         ),
         "POST", "/associations?dryRun=true",
@@ -78,7 +80,7 @@ REQUESTS: list[tuple[Command, str, str, object]] = [
         Associate(
             ResourceRequest(
                 "n", "ns", "r/1", "topic",
-                [WantedAssociation(schema=Register("", "{}", "JSON", normalize=True))],
+                [AssociationRequest(schema=Register("", "{}", "JSON", normalize=True))],
             ),
             ".c", create=False,
         ),
@@ -97,7 +99,7 @@ REQUESTS: list[tuple[Command, str, str, object]] = [
     ),
     (
         ChangeAssociations(
-            [ResourceRequest(associations=[WantedAssociation("key", op="DELETE", cascade=True)])], "."
+            [ResourceRequest(associations=[AssociationRequest("key", op="DELETE", cascade=True)])], "."
         ),
         "POST", "/associations:batchMutate",
         {"requests": [{"associations": [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     ChangeAssociations,
     DeleteConfig,
     DeleteContext,
@@ -26,7 +27,6 @@ from registry.domain.commands import (
     TagsOf,
     TagVersion,
     Unknown,
-    WantedAssociation,
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
@@ -42,7 +42,7 @@ REGISTER = Register(
 )  # fmt: skip
 RESOURCE = ResourceRequest(
     "n", "ns", "id", "topic",
-    [WantedAssociation("value", "s", "STRONG", True, REGISTER, "g", "UPSERT", True)], Failure(422, "no"),
+    [AssociationRequest("value", "s", "STRONG", True, REGISTER, "g", "UPSERT", True)], Failure(422, "no"),
 )  # fmt: skip
 COMMANDS = (
     REGISTER,

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from registry.config.loading import Settings, table
-from registry.domain.commands import Associate, DeleteSubject, Dissociate, ResourceRequest, WantedAssociation
+from registry.domain.commands import Associate, AssociationRequest, DeleteSubject, Dissociate, ResourceRequest
 from registry.domain.errors import RegistryError
 from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import Subject
@@ -65,7 +65,7 @@ def test_a_subject_of_many_topics_costs_no_more_to_share_keep_or_leave() -> None
                 association_key(AssociationKey(Subject(".", "s"), f"n{number}", "ns", "topic", "value")),
                 b'{"guid":"g","resourceId":"r%d","lifecycle":"WEAK","frozen":false}' % number,
             )
-        wanted = WantedAssociation("value", "s", guid="018bcfe5-687b-7001-8203-040506070809")
+        wanted = AssociationRequest("value", "s", guid="018bcfe5-687b-7001-8203-040506070809")
         request = ResourceRequest("n", "ns", "r", None, [wanted])
         found = []
         for command in (Associate(request, ".", create=True), DeleteSubject("s"), Dissociate("r", "topic")):

@@ -231,7 +231,7 @@ def test_associations_can_begin_behind_any() -> None:
         lambda view, after: associations.list_named(view, "-", "n", Filter("topic", ("key",)), after),
         lambda view, after: associations.list_named(view, "t", "n", Filter(), after),
     ]
-    sizes = [len(resumable(walk, store.view, associations.place_of)) for walk in walks]
+    sizes = [len(resumable(walk, store.view, associations.sort_key)) for walk in walks]
     assert sizes == [8, 4, 16, 4, 4, 2]
 
 

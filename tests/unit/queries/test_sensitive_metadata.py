@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from registry.domain import reseed
 from registry.domain.commands import (
     Associate,
+    AssociationRequest,
     Command,
     DeleteSubject,
     DeleteVersion,
@@ -22,7 +23,6 @@ from registry.domain.commands import (
     Register,
     ResourceRequest,
     TagVersion,
-    WantedAssociation,
 )
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import unpack_header
@@ -154,7 +154,7 @@ def test_nothing_is_in_clear_whatever_is_done() -> None:
     submit(Register("s", INT))
     submit(Register("s", STRING, metadata=META, references=[Reference("r", "s", 1)]))
     submit(TagVersion("s", 2, new_version=4))
-    associated = WantedAssociation(
+    associated = AssociationRequest(
         association_type="value", schema=Register("", STRING, metadata=META), op="CREATE"
     )
     reply = submit(Associate(ResourceRequest("n", "ns", "id", "topic", [associated]), ".", create=True))
@@ -168,7 +168,7 @@ def test_nothing_is_in_clear_whatever_is_done() -> None:
 
 def test_the_note_of_an_association_holds_no_reply_in_clear() -> None:
     registry = Registry(Keyset.new())
-    associated = WantedAssociation(
+    associated = AssociationRequest(
         association_type="value", schema=Register("", STRING, metadata=META), op="CREATE"
     )
     request = ResourceRequest("n", "ns", "id", "topic", [associated])

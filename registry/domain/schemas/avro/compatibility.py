@@ -52,38 +52,38 @@ _DESCRIPTIONS: Final = {
 }
 
 
-class _Place(NamedTuple):
+class _SchemaPath(NamedTuple):
     """A path in the reader's schema, as a linked list of steps."""
 
-    before: _Place | None
+    before: _SchemaPath | None
     step: str
     # The reader's and the writer's field, if this step leads to their types.
     fields: tuple[Field, Field] | None = None
 
     def path(self) -> str:
         steps: list[str] = []
-        place: _Place | None = self
-        while place is not None and place.before is not None:
-            steps.append(place.step)
-            place = place.before
+        position: _SchemaPath | None = self
+        while position is not None and position.before is not None:
+            steps.append(position.step)
+            position = position.before
         return "/" + "/".join(reversed(steps))
 
     def nearest_fields(self) -> tuple[Field, Field] | None:
         """Return the innermost fields on the path; ``None`` outside of all fields."""
-        place: _Place | None = self
-        while place is not None and place.fields is None:
-            place = place.before
-        return None if place is None else place.fields
+        position: _SchemaPath | None = self
+        while position is not None and position.fields is None:
+            position = position.before
+        return None if position is None else position.fields
 
 
-_ROOT: Final = _Place(None, "")
+_ROOT: Final = _SchemaPath(None, "")
 
 
 class Found(NamedTuple):
     """One reason, and the parts that it was found between."""
 
     type: str
-    place: _Place
+    position: _SchemaPath
     info: str
     reader: Node | Field
     writer: Node
@@ -120,7 +120,7 @@ def no_verdict(error: NoVerdictError) -> Difference:
 def difference(found: Found, reader_is: Literal["new", "old"]) -> Difference:
     """Return a reason in Confluent's words."""
     writer_is = "old" if reader_is == "new" else "new"
-    path = found.place.path()
+    path = found.position.path()
     description = _DESCRIPTIONS[found.type].format(
         path=path, info=found.info, reader=reader_is, writer=writer_is
     )
@@ -143,13 +143,13 @@ class _Comparison:
         self._fields: dict[int, dict[str, Field]] = {}
         self._branches: dict[int, dict[str, list[Node]]] = {}
 
-    def compare(self, reader: Node, writer: Node, place: _Place) -> Walk[list[Found]]:
+    def compare(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Found]]:
         if type(reader) is Primitive and type(writer) is Primitive:
-            return [] if _promoted(reader, writer) else [_mismatch(reader, writer, place)]
+            return [] if _promoted(reader, writer) else [_mismatch(reader, writer, position)]
         self._budget.spend()
         # Only named types of the reader can recur; an unnamed one is reached once from each place.
         if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
-            judged: list[Found] = yield self._judge(reader, writer, place)
+            judged: list[Found] = yield self._judge(reader, writer, position)
             return judged
         key = (id(reader), id(writer))
         if key in self._verdicts:
@@ -159,52 +159,52 @@ class _Comparison:
         if len(self._verdicts) >= MAX_PAIRS:
             raise NoVerdictError(f"more than {MAX_PAIRS} pairs of types to compare")
         self._verdicts[key] = None
-        found: list[Found] = yield self._judge(reader, writer, place)
+        found: list[Found] = yield self._judge(reader, writer, position)
         self._verdicts[key] = found
         return found
 
-    def _judge(self, reader: Node, writer: Node, place: _Place) -> Walk[list[Found]]:
+    def _judge(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Found]]:
         found: list[Found]
         if type(writer) is Union and type(reader) is Union:
-            found = yield self._unions(reader, writer, place)
+            found = yield self._unions(reader, writer, position)
         elif type(writer) is Union:
-            found = yield self._every_branch(reader, writer, place)
+            found = yield self._every_branch(reader, writer, position)
         elif type(reader) is Union:
-            found = yield self._some_branch(reader, writer, place)
+            found = yield self._some_branch(reader, writer, position)
         elif type(reader) is Record and type(writer) is Record:
-            found = _names(reader, writer, place)
+            found = _names(reader, writer, position)
             if not (found and self._is_hasty()):
-                found += yield self._records(reader, writer, place)
+                found += yield self._records(reader, writer, position)
         elif type(reader) is Enum and type(writer) is Enum:
-            found = _names(reader, writer, place) + _symbols(reader, writer, place)
+            found = _names(reader, writer, position) + _symbols(reader, writer, position)
         elif type(reader) is Fixed and type(writer) is Fixed:
-            found = _names(reader, writer, place) + _sizes(reader, writer, place)
+            found = _names(reader, writer, position) + _sizes(reader, writer, position)
         elif type(reader) is Array and type(writer) is Array:
-            found = yield self.compare(reader.items, writer.items, _Place(place, "items"))
+            found = yield self.compare(reader.items, writer.items, _SchemaPath(position, "items"))
         elif type(reader) is Map and type(writer) is Map:
-            found = yield self.compare(reader.values, writer.values, _Place(place, "values"))
+            found = yield self.compare(reader.values, writer.values, _SchemaPath(position, "values"))
         else:
-            found = [_mismatch(reader, writer, place)]
+            found = [_mismatch(reader, writer, position)]
         return found
 
-    def _unions(self, reader: Union, writer: Union, place: _Place) -> Walk[list[Found]]:
+    def _unions(self, reader: Union, writer: Union, position: _SchemaPath) -> Walk[list[Found]]:
         found = []
         for index, branch in enumerate(writer.branches):
             if (yield self.compare(reader, branch, _ROOT)):
-                found.append(_lacking(reader, branch, _Place(place, str(index))))
+                found.append(_lacking(reader, branch, _SchemaPath(position, str(index))))
         return found
 
-    def _every_branch(self, reader: Node, writer: Union, place: _Place) -> Walk[list[Found]]:
+    def _every_branch(self, reader: Node, writer: Union, position: _SchemaPath) -> Walk[list[Found]]:
         found: list[Found] = []
         for index, branch in enumerate(writer.branches):
-            _extend(found, (yield self.compare(reader, branch, _Place(place, str(index)))))
+            _extend(found, (yield self.compare(reader, branch, _SchemaPath(position, str(index)))))
         return found
 
-    def _some_branch(self, reader: Union, writer: Node, place: _Place) -> Walk[list[Found]]:
+    def _some_branch(self, reader: Union, writer: Node, position: _SchemaPath) -> Walk[list[Found]]:
         for branch in self._candidates(reader, writer) if self._is_hasty() else reader.branches:
             if not (yield self.compare(branch, writer, _ROOT)):
                 return []
-        return [_lacking(reader, writer, place)]
+        return [_lacking(reader, writer, position)]
 
     def _is_hasty(self) -> bool:
         return len(self._verdicts) > THOROUGH_PAIRS
@@ -224,23 +224,23 @@ class _Comparison:
             ]
         return branches.get("", [])
 
-    def _records(self, reader: Record, writer: Record, place: _Place) -> Walk[list[Found]]:
+    def _records(self, reader: Record, writer: Record, position: _SchemaPath) -> Walk[list[Found]]:
         self._budget.spend(len(reader.fields) // 4)
         found: list[Found] = []
-        fields = _Place(place, "fields")
+        fields = _SchemaPath(position, "fields")
         for index, field in enumerate(reader.fields):
             written = self._written(field, index, writer)
             if written is None:
                 if field.default is not MISSING:
                     continue
-                here = _Place(fields, str(index))
+                here = _SchemaPath(fields, str(index))
                 if type(field.type) is Enum and field.type.default is not None:
-                    mismatch = _mismatch(field.type, writer, _Place(here, "type"))
+                    mismatch = _mismatch(field.type, writer, _SchemaPath(here, "type"))
                     found.append(mismatch._replace(reader=field))
                 else:
                     found.append(Found("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name, field, writer))
             elif field.type is not written.type or field.type.text is None:
-                here = _Place(_Place(fields, str(index)), "type", (field, written))
+                here = _SchemaPath(_SchemaPath(fields, str(index)), "type", (field, written))
                 _extend(found, (yield self.compare(field.type, written.type, here)))
         return found
 
@@ -274,17 +274,17 @@ def _extend(found: list[Found], more: list[Found]) -> None:
     found.extend(more[: MAX_DIFFERENCES - len(found)])
 
 
-def _mismatch(reader: Node, writer: Node, place: _Place) -> Found:
+def _mismatch(reader: Node, writer: Node, position: _SchemaPath) -> Found:
     info = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
-    return Found("TYPE_MISMATCH", place, info, reader, writer)
+    return Found("TYPE_MISMATCH", position, info, reader, writer)
 
 
-def _lacking(reader: Node, writer: Node, place: _Place) -> Found:
+def _lacking(reader: Node, writer: Node, position: _SchemaPath) -> Found:
     info = f"reader union lacking writer type: {writer.kind.upper()}"
-    return Found("MISSING_UNION_BRANCH", place, info, reader, writer)
+    return Found("MISSING_UNION_BRANCH", position, info, reader, writer)
 
 
-def _names(reader: Named, writer: Named, place: _Place) -> list[Found]:
+def _names(reader: Named, writer: Named, position: _SchemaPath) -> list[Found]:
     """Compare names without their namespaces; a reader's alias must be the writer's full name."""
     if reader.name.simple == writer.name.simple:
         return []
@@ -292,19 +292,19 @@ def _names(reader: Named, writer: Named, place: _Place) -> list[Found]:
         if alias.full == writer.name.full and (alias.space is not None or reader.name.space is None):
             return []
     expected = f"expected: {writer.name.full}"
-    return [Found("NAME_MISMATCH", _Place(place, "name"), expected, reader, writer)]
+    return [Found("NAME_MISMATCH", _SchemaPath(position, "name"), expected, reader, writer)]
 
 
-def _symbols(reader: Enum, writer: Enum, place: _Place) -> list[Found]:
+def _symbols(reader: Enum, writer: Enum, position: _SchemaPath) -> list[Found]:
     missing = set(writer.symbols).difference(reader.symbols)
     if not missing or (reader.default is not None and reader.default in reader.symbols):
         return []
     listed = f"[{', '.join(sorted(missing))}]"
-    return [Found("MISSING_ENUM_SYMBOLS", _Place(place, "symbols"), listed, reader, writer)]
+    return [Found("MISSING_ENUM_SYMBOLS", _SchemaPath(position, "symbols"), listed, reader, writer)]
 
 
-def _sizes(reader: Fixed, writer: Fixed, place: _Place) -> list[Found]:
+def _sizes(reader: Fixed, writer: Fixed, position: _SchemaPath) -> list[Found]:
     if reader.size == writer.size:
         return []
     info = f"expected: {writer.size}, found: {reader.size}"
-    return [Found("FIXED_SIZE_MISMATCH", _Place(place, "size"), info, reader, writer)]
+    return [Found("FIXED_SIZE_MISMATCH", _SchemaPath(position, "size"), info, reader, writer)]

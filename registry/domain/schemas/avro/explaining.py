@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.excerpts import Lines, Spot, excerpt
-from registry.domain.schemas.fixes import told
+from registry.domain.schemas.fixes import fix_text
 
 from . import json_source
 from .compatibility import MAX_DIFFERENCES, Found, NoVerdictError, compare, difference, no_verdict
@@ -48,7 +48,7 @@ def changes(writer: Side, reader: Side, reader_is: Literal["new", "old"], budget
         found = compare(reader.node, writer.node, budget)
     except NoVerdictError as error:
         text = no_verdict(error)
-        fix = told(FIXES, text.type, reader_is, "", None, None)
+        fix = fix_text(FIXES, text.type, reader_is, "", None, None)
         return [Change(text.type, text.path, False, text.text, None, None, fix)]
     everything = [_change(each, writer, reader, reader_is) for each in found]
     room = max(0, MAX_DIFFERENCES - len(everything))
@@ -62,7 +62,7 @@ def _change(found: Found, writer: Side, reader: Side, reader_is: Literal["new", 
     read, written, name = _parts(found, writer, reader)
     old, new = (written, read) if reader_is == "new" else (read, written)
     kind = "READER_FIELD_MISSING_DEFAULT_VALUE" if written is None else found.type
-    fix = told(FIXES, kind, reader_is, name, old, new)
+    fix = fix_text(FIXES, kind, reader_is, name, old, new)
     return Change(text.type, text.path, False, text.text, old, new, fix)
 
 
@@ -74,7 +74,7 @@ def _parts(found: Found, writer: Side, reader: Side) -> tuple[Part, Part | None,
     if keyword is not None:
         read, written = reader.part(found.reader, keyword), writer.part(found.writer, keyword)
         return read, written, _name(found.reader)
-    fields = found.place.nearest_fields()
+    fields = found.position.nearest_fields()
     if fields is not None:
         return reader.part(fields[0], "type"), writer.part(fields[1], "type"), fields[0].name
     return reader.part(reader.node), writer.part(writer.node), "the schema"
@@ -107,9 +107,9 @@ def _places(node: Node, value: Json) -> dict[int, dict[str, Json]]:
             stack.append((node.values, value["values"]))
         elif type(node) is Record:
             found[id(node)] = value
-            for field, said in zip(node.fields, value["fields"], strict=True):
-                found[id(field)] = said
-                stack.append((field.type, said["type"]))
+            for field, shown in zip(node.fields, value["fields"], strict=True):
+                found[id(field)] = shown
+                stack.append((field.type, shown["type"]))
         elif type(node) is Enum or type(node) is Fixed:
             found[id(node)] = value
     return found

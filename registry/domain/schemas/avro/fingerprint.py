@@ -13,10 +13,12 @@ from .model import MISSING, Array, Enum, Field, Fixed, Json, Map, Node, Primitiv
 
 def fingerprints(node: Node, known: AbstractSet[str]) -> Fingerprints:
     """Return both digests; ``known``: the full names that the dependencies define."""
-    return Fingerprints(_Said(known, inside=True).digest(node), _Said(frozenset(), inside=False).digest(node))
+    return Fingerprints(
+        _Content(known, inside=True).digest(node), _Content(frozenset(), inside=False).digest(node)
+    )
 
 
-class _Said:
+class _Content:
     """The content of a schema as a list of texts: types in the order of a walk, each named one once.
 
     Two equivalent schemas are walked in step, so types recur at the same points. ``inside``: with the

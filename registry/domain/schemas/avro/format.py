@@ -130,7 +130,7 @@ class AvroFormat(Comparing[AvroSchema]):
         """Return Java's incompatibilities in Java's order, whatever the policy."""
         return differences(reader.node, writer.node, reader_is, budget)
 
-    def told(
+    def explained(
         self,
         writer: AvroSchema,
         reader: AvroSchema,

@@ -12,7 +12,7 @@ from .model import Array, Field, Map, Node, Record, Union
 
 def tagged(node: Node) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
-    return tags.told(_entities(node), _read)
+    return tags.tagged(_entities(node), _read)
 
 
 def change(node: Node, wanted: tags.Changes) -> None:
@@ -27,10 +27,10 @@ def _read(each: Record | Field) -> object:
     return (each.props or {}).get(tags.NAME)
 
 
-def _write(each: Record | Field, said: list[str]) -> None:
+def _write(each: Record | Field, names: list[str]) -> None:
     props = dict(each.props or {})
-    if said:
-        props[tags.NAME] = said
+    if names:
+        props[tags.NAME] = names
     else:
         props.pop(tags.NAME, None)
     each.props = props or None

@@ -179,5 +179,5 @@ def difference(change: str, path: str, reader_is: str) -> Difference:
     """
     writer_is = "old" if reader_is == "new" else "new"
     sentence = _SENTENCES.get(change, "").format(reader=reader_is, writer=writer_is)
-    said = sentence % path if sentence else ""
-    return Difference(change, path, f'{{errorType:"{change}", description:"{said}\'}}')
+    text = sentence % path if sentence else ""
+    return Difference(change, path, f'{{errorType:"{change}", description:"{text}\'}}')

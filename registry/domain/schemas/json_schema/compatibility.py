@@ -34,8 +34,8 @@ def differences(
     found = compare(old, new, budget, policy)
     if found.compatible:
         return []
-    told = found.changes(budget, harmless=False) or [("TYPE_CHANGED", "#/")]
-    return [difference(change, path, reader_is) for change, path in told]
+    reasons = found.changes(budget, harmless=False) or [("TYPE_CHANGED", "#/")]
+    return [difference(change, path, reader_is) for change, path in reasons]
 
 
 def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> Found:

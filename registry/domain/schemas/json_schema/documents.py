@@ -24,7 +24,7 @@ from .text import read
 Resolver = Any
 
 
-class Place(NamedTuple):
+class ReferenceScope(NamedTuple):
     """The context in which a schema's references are resolved, and the draft by which it is read.
 
     That is the draft of the registered schema, even in schemas that it refers to (Confluent 8.x).
@@ -66,24 +66,24 @@ class Documents:
         registry = _crawled(registry) if refers else registry
         self._bare: Resolver = registry.resolver()
         # The scope of the schema itself.
-        self.top = Place(registry.resolver(base), draft)
+        self.top = ReferenceScope(registry.resolver(base), draft)
 
     def _resource(self, contents: Json) -> Resource[Any]:
         self._roots.add(id(contents))
         return self._draft.specification.create_resource(contents)
 
-    def inside(self, schema: dict[str, Json], place: Place) -> Place:
+    def inside(self, schema: dict[str, Json], scope: ReferenceScope) -> ReferenceScope:
         """Return the scope of the contents of ``schema``, which its own id changes."""
-        if not self._refers or place.draft.id_keyword not in schema:
-            return place
+        if not self._refers or scope.draft.id_keyword not in schema:
+            return scope
         try:
-            resource = place.draft.specification.create_resource(schema)
-            return Place(place.resolver.in_subresource(resource), place.draft)
+            resource = scope.draft.specification.create_resource(schema)
+            return ReferenceScope(scope.resolver.in_subresource(resource), scope.draft)
         except Exception:
-            named = schema[place.draft.id_keyword]
-            raise InvalidSchema(f"Invalid JSON Schema: '{named}' is no URI") from None
+            named = schema[scope.draft.id_keyword]
+            raise InvalidSchema(f"Invalid JSON Schema: '{named}' is not a URI") from None
 
-    def find(self, reference: str, there: Place) -> tuple[Json, Place]:
+    def find(self, reference: str, there: ReferenceScope) -> tuple[Json, ReferenceScope]:
         """Return the schema that a ``$ref`` names, and its scope. Raises :class:`InvalidSchema`."""
         for resolver, wanted in self._candidates(reference, there.resolver):
             try:
@@ -92,13 +92,13 @@ class Documents:
                 continue
             except Exception:  # errors of the library for invalid ids and schemas
                 break
-            contents, place = found.contents, Place(found.resolver, there.draft)
+            contents, scope = found.contents, ReferenceScope(found.resolver, there.draft)
             if not wanted.startswith("#"):
                 root = found.resolver.lookup("#").contents
-                place = Place(found.resolver, META_SCHEMAS.get(id(root), there.draft))
+                scope = ReferenceScope(found.resolver, META_SCHEMAS.get(id(root), there.draft))
                 if id(contents) in self._roots and type(contents) is dict:
-                    place = self.inside(contents, place)
-            return contents, place
+                    scope = self.inside(contents, scope)
+            return contents, scope
         if _is_remote(self._base, reference):
             raise InvalidSchema(
                 f"Remote schema reference fetching over HTTP(S) is disabled; cannot resolve '{reference}'"

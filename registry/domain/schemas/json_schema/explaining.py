@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.excerpts import Lines, Spot, excerpt
-from registry.domain.schemas.fixes import told as fix_text
+from registry.domain.schemas.fixes import fix_text
 from registry.domain.schemas.json_scanner import Json
 
 from .changes import difference

@@ -134,7 +134,7 @@ class JsonFormat(Comparing[JsonSchema]):
 
         return differences(writer.node(), reader.node(), reader_is, budget, policy)
 
-    def told(
+    def explained(
         self,
         writer: JsonSchema,
         reader: JsonSchema,

@@ -13,7 +13,7 @@ from registry.domain.schemas.contract import Dependency, InvalidSchema
 from registry.domain.schemas.json_scanner import Json
 
 from . import families
-from .documents import Documents, Place
+from .documents import Documents, ReferenceScope
 from .drafts import DRAFT_4, Draft, check
 from .model import Array, Combined, Node, Not, Object, Reference, Values
 from .sameness import Sameness
@@ -21,7 +21,7 @@ from .text import value_key
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-_BESIDE_REFERENCE: Final = ("$ref", "title", "description", "default", "$schema")
+_KEPT_WITH_REFERENCE: Final = ("$ref", "title", "description", "default", "$schema")
 
 Schema = dict[str, Json]
 
@@ -37,22 +37,24 @@ class _Loader:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._nodes: dict[int, Node] = {}
-        self._todo: list[tuple[Callable[[Any, Schema, Place], None], Node, Schema, Place]] = []
+        self._todo: list[
+            tuple[Callable[[Any, Schema, ReferenceScope], None], Node, Schema, ReferenceScope]
+        ] = []
         self._references: list[Reference] = []
         self._sameness = Sameness()
 
     def load(self, schema: Json) -> Node:
         top = self._node(schema, self._documents.top, entered=True)
         while self._todo:
-            fill, node, raw, place = self._todo.pop()
-            fill(node, raw, place)
+            fill, node, raw, scope = self._todo.pop()
+            fill(node, raw, scope)
         self._follow_references()
         return top
 
-    def _node(self, schema: Json, place: Place, *, entered: bool = False) -> Node:
+    def _node(self, schema: Json, scope: ReferenceScope, *, entered: bool = False) -> Node:
         """Return the node of a schema, whose contents may not be filled in yet.
 
-        ``entered``: ``place`` is already that of the contents, including the schema's own id.
+        ``entered``: ``scope`` is already that of the contents, including the schema's own id.
         """
         if type(schema) is bool:
             plain = Node("empty" if schema else "false")
@@ -62,23 +64,23 @@ class _Loader:
             raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
         node = self._nodes.get(id(schema))
         if node is None:
-            inside = place if entered else self._documents.inside(schema, place)
+            inside = scope if entered else self._documents.inside(schema, scope)
             node = self._nodes[id(schema)] = self._made(schema, inside)
         return node
 
-    def _made(self, schema: Schema, place: Place) -> Node:
+    def _made(self, schema: Schema, scope: ReferenceScope) -> Node:
         raw = schema
-        if "$ref" in schema and not place.draft.modern:
-            schema = {name: schema[name] for name in _BESIDE_REFERENCE if name in schema}
-        check(schema, place.draft)
-        parts = self._parts(schema, place)
+        if "$ref" in schema and not scope.draft.modern:
+            schema = {name: schema[name] for name in _KEPT_WITH_REFERENCE if name in schema}
+        check(schema, scope.draft)
+        parts = self._parts(schema, scope)
         if not parts:
             node = Node("empty")
         elif len(parts) == 1:
             node = parts[0]
         else:
             node = _combined("allOf", parts, [object() for _ in parts])
-        node.id = schema.get(place.draft.id_keyword)
+        node.id = schema.get(scope.draft.id_keyword)
         node.title = schema.get("title")
         node.description = schema.get("description")
         node.default = schema.get("default", node.default)
@@ -88,122 +90,126 @@ class _Loader:
             part.raw = raw
         return node
 
-    def _parts(self, schema: Schema, place: Place) -> list[Node]:
+    def _parts(self, schema: Schema, scope: ReferenceScope) -> list[Node]:
         """Return a node for each family of keywords; parsers make a separate schema of each."""
-        parts = [self._later(self._refer, Reference(), {name: schema[name]}, place)
+        parts = [self._later(self._refer, Reference(), {name: schema[name]}, scope)
                  for name in _REFERENCES
-                 if name in schema and (name == "$ref" or place.draft.modern)]  # fmt: skip
+                 if name in schema and (name == "$ref" or scope.draft.modern)]  # fmt: skip
         if "enum" in schema:
             parts.append(Values("enum", frozenset(map(value_key, schema["enum"]))))
-        parts += [self._combination(each, schema[each], place) for each in _CRITERIA if each in schema]
+        parts += [self._combination(each, schema[each], scope) for each in _CRITERIA if each in schema]
         if "not" in schema:
-            parts.append(self._later(self._negate, Not(), schema, place))
-        if "const" in schema and place.draft is not DRAFT_4:
+            parts.append(self._later(self._negate, Not(), schema, scope))
+        if "const" in schema and scope.draft is not DRAFT_4:
             parts.append(Values("const", frozenset((value_key(schema["const"]),))))
         taken: set[str] = set()
         if "type" in schema:
-            parts.append(self._typed(schema, place, taken))
+            parts.append(self._typed(schema, scope, taken))
         for kind in ("array", "object", "number", "string"):
-            if kind not in taken and not families.of(place.draft)[kind].isdisjoint(schema):
-                parts.append(self._of_type(kind, schema, place))
-        if not families.of(place.draft)["conditional"].isdisjoint(schema):
-            parts.append(self._later(self._read_conditions, Node("conditional"), schema, place))
+            if kind not in taken and not families.of(scope.draft)[kind].isdisjoint(schema):
+                parts.append(self._of_type(kind, schema, scope))
+        if not families.of(scope.draft)["conditional"].isdisjoint(schema):
+            parts.append(self._later(self._read_conditions, Node("conditional"), schema, scope))
         return parts
 
     def _later(
-        self, fill: Callable[[Any, Schema, Place], None], node: Node, schema: Schema, place: Place
+        self,
+        fill: Callable[[Any, Schema, ReferenceScope], None],
+        node: Node,
+        schema: Schema,
+        scope: ReferenceScope,
     ) -> Node:
-        self._todo.append((fill, node, schema, place))
+        self._todo.append((fill, node, schema, scope))
         return node
 
-    def _combination(self, criterion: str, schemas: list[Json], place: Place) -> Node:
-        return self._later(self._combine, Combined(criterion), {criterion: schemas}, place)
+    def _combination(self, criterion: str, schemas: list[Json], scope: ReferenceScope) -> Node:
+        return self._later(self._combine, Combined(criterion), {criterion: schemas}, scope)
 
-    def _typed(self, schema: Schema, place: Place, taken: set[str]) -> Node:
+    def _typed(self, schema: Schema, scope: ReferenceScope, taken: set[str]) -> Node:
         named = schema["type"]
         types = list(dict.fromkeys(named)) if type(named) is list else [named]
         taken.update("number" if each == "integer" else each for each in types)
         if len(types) == 1:
-            return self._of_type(types[0], schema, place)
-        branches = [self._of_type(each, schema, place) for each in types]
+            return self._of_type(types[0], schema, scope)
+        branches = [self._of_type(each, schema, scope) for each in types]
         for branch in branches:
             branch.raw = schema
         return _combined("anyOf", branches, types)
 
-    def _of_type(self, named: str, schema: Schema, place: Place) -> Node:
+    def _of_type(self, named: str, schema: Schema, scope: ReferenceScope) -> Node:
         match named:
             case "string":
                 return families.string(schema)
             case "number" | "integer":
                 return families.number(schema, is_integer=named == "integer")
             case "object":
-                return self._later(self._fill_object, Object(), schema, place)
+                return self._later(self._fill_object, Object(), schema, scope)
             case "array":
-                return self._later(self._fill_array, Array(), schema, place)
+                return self._later(self._fill_array, Array(), schema, scope)
         return Node(named)
 
-    def _refer(self, node: Reference, schema: Schema, place: Place) -> None:
+    def _refer(self, node: Reference, schema: Schema, scope: ReferenceScope) -> None:
         [reference] = schema.values()
         if type(reference) is not str:
             raise InvalidSchema("Invalid JSON Schema: #/$ref: a reference is a string")
         node.name = reference
-        found, there = self._documents.find(reference, place)
+        found, there = self._documents.find(reference, scope)
         node.target = self._node(found, there, entered=True)
         self._references.append(node)
 
-    def _combine(self, node: Combined, schema: Schema, place: Place) -> None:
+    def _combine(self, node: Combined, schema: Schema, scope: ReferenceScope) -> None:
         schemas = schema[node.criterion]
-        branches = [self._node(each, place) for each in schemas]
+        branches = [self._node(each, scope) for each in schemas]
         _put(node, branches, [self._sameness.key(each) for each in schemas])
 
-    def _read_conditions(self, node: Node, schema: Schema, place: Place) -> None:
+    def _read_conditions(self, node: Node, schema: Schema, scope: ReferenceScope) -> None:
         for name in ("if", "then", "else"):
-            self._maybe(schema, name, place)
+            self._maybe(schema, name, scope)
 
-    def _negate(self, node: Not, schema: Schema, place: Place) -> None:
-        node.inner = self._node(schema["not"], place)
+    def _negate(self, node: Not, schema: Schema, scope: ReferenceScope) -> None:
+        node.inner = self._node(schema["not"], scope)
 
-    def _fill_object(self, node: Object, schema: Schema, place: Place) -> None:
+    def _fill_object(self, node: Object, schema: Schema, scope: ReferenceScope) -> None:
         families.limit_object(node, schema)
-        node.properties = self._named(schema.get("properties", {}), place)
-        node.patterns = self._named(schema.get("patternProperties", {}), place)
+        node.properties = self._named(schema.get("properties", {}), scope)
+        node.patterns = self._named(schema.get("patternProperties", {}), scope)
         additional = schema.get("additionalProperties", True)
         if type(additional) is bool:
             node.permits_additional = additional
         else:
-            node.additional = self._node(additional, place)
-        if "propertyNames" in schema and place.draft is not DRAFT_4:
-            self._node(schema["propertyNames"], place)
-        if place.draft.modern:
+            node.additional = self._node(additional, scope)
+        if "propertyNames" in schema and scope.draft is not DRAFT_4:
+            self._node(schema["propertyNames"], scope)
+        if scope.draft.modern:
             node.dependent_names = _name_sets(schema.get("dependentRequired", {}))
-            node.dependent_schemas = self._named(schema.get("dependentSchemas", {}), place)
-            node.unevaluated = self._maybe(schema, "unevaluatedProperties", place)
+            node.dependent_schemas = self._named(schema.get("dependentSchemas", {}), scope)
+            node.unevaluated = self._maybe(schema, "unevaluatedProperties", scope)
         else:
             dependencies = schema.get("dependencies", {})
             node.dependent_names = _name_sets(dependencies)
             schemas = {name: each for name, each in dependencies.items() if type(each) is not list}
-            node.dependent_schemas = self._named(schemas, place)
+            node.dependent_schemas = self._named(schemas, scope)
 
-    def _fill_array(self, node: Array, schema: Schema, place: Place) -> None:
-        families.limit_array(node, schema, place.draft)
-        if place.draft is not DRAFT_4:
-            self._maybe(schema, "contains", place)
-        if place.draft.modern:
-            node.unevaluated = self._maybe(schema, "unevaluatedItems", place)
-        first, rest, every = families.items(schema, place.draft)
-        node.items = [self._node(each, place) for each in first]
+    def _fill_array(self, node: Array, schema: Schema, scope: ReferenceScope) -> None:
+        families.limit_array(node, schema, scope.draft)
+        if scope.draft is not DRAFT_4:
+            self._maybe(schema, "contains", scope)
+        if scope.draft.modern:
+            node.unevaluated = self._maybe(schema, "unevaluatedItems", scope)
+        first, rest, every = families.items(schema, scope.draft)
+        node.items = [self._node(each, scope) for each in first]
         if every is not None:
-            node.all_items = self._node(every, place)
+            node.all_items = self._node(every, scope)
         if type(rest) is bool:
             node.permits_additional = rest
         else:
-            node.additional = self._node(rest, place)
+            node.additional = self._node(rest, scope)
 
-    def _named(self, schemas: dict[str, Json], place: Place) -> dict[str, Node]:
-        return {name: self._node(each, place) for name, each in schemas.items()}
+    def _named(self, schemas: dict[str, Json], scope: ReferenceScope) -> dict[str, Node]:
+        return {name: self._node(each, scope) for name, each in schemas.items()}
 
-    def _maybe(self, schema: Schema, name: str, place: Place) -> Node | None:
-        return self._node(schema[name], place) if name in schema else None
+    def _maybe(self, schema: Schema, name: str, scope: ReferenceScope) -> Node | None:
+        return self._node(schema[name], scope) if name in schema else None
 
     def _follow_references(self) -> None:
         """Make every reference point to a node that is not a reference."""

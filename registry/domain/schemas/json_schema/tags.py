@@ -21,7 +21,7 @@ _BUCKETS: Final = ("definitions", "$defs")
 
 def tagged(value: Json) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
-    return tags.told(_entities(value), _read)
+    return tags.tagged(_entities(value), _read)
 
 
 def change(value: Json, wanted: tags.Changes) -> None:
@@ -36,9 +36,9 @@ def _read(each: dict[str, Json]) -> object:
     return each.get(tags.NAME)
 
 
-def _write(each: dict[str, Json], said: list[str]) -> None:
-    if said:
-        each[tags.NAME] = said
+def _write(each: dict[str, Json], value: list[str]) -> None:
+    if value:
+        each[tags.NAME] = value
     else:
         each.pop(tags.NAME, None)
 
@@ -67,13 +67,13 @@ def _entities(value: Json) -> Iterator[tuple[Entity, dict[str, Json]]]:
 
 
 def _is_object(schema: dict[str, Json]) -> bool:
-    said = schema.get("type")
-    return "properties" in schema or said == "object" or (type(said) is list and "object" in said)
+    value = schema.get("type")
+    return "properties" in schema or value == "object" or (type(value) is list and "object" in value)
 
 
 def _members(schema: dict[str, Json], keyword: str) -> list[tuple[str, Json]]:
-    said = schema.get(keyword)
-    return list(said.items()) if type(said) is dict else []
+    value = schema.get(keyword)
+    return list(value.items()) if type(value) is dict else []
 
 
 def _other_parts(schema: dict[str, Json], scope: str) -> Iterator[tuple[Json, str, bool]]:

@@ -54,14 +54,14 @@ _GROUPS: Final[Mapping[str, str]] = {
 }
 
 
-Said = File | Message | EnumType | Constant | OneOf | Field
+Declaration = File | Message | EnumType | Constant | OneOf | Field
 
 
 class Item(NamedTuple):
     """A declaration, and the full name of the message or enum around it, or of itself."""
 
     scope: str
-    said: Said
+    declared: Declaration
 
 
 class Change(NamedTuple):
@@ -184,7 +184,9 @@ class _Comparison:
         if isinstance(pair.old.type, Message) and isinstance(pair.new.type, Message):
             yield from self._messages(at, pair.old.type, pair.new.type)
 
-    def _add(self, type_: str, at: _At, old: Said | None = None, new: Said | None = None) -> None:
+    def _add(
+        self, type_: str, at: _At, old: Declaration | None = None, new: Declaration | None = None
+    ) -> None:
         items = at.fields or (old and Item(at.old, old), new and Item(at.new, new))
         change = Change(type_, "#/" + "/".join(at.path), *items)
         self._incompatible += not change.compatible

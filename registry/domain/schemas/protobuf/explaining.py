@@ -9,7 +9,7 @@ from typing import Final, Literal
 from registry.domain.schemas import contract
 from registry.domain.schemas.contract import Budget, Part
 from registry.domain.schemas.excerpts import LINE_MAX, cut
-from registry.domain.schemas.fixes import told
+from registry.domain.schemas.fixes import fix_text
 
 from .compatibility import Change, Item, changes, message
 from .fixes import FIXES
@@ -17,7 +17,7 @@ from .model import Constant, EnumType, Field, File, Message, OneOf
 from .schema import ProtobufSchema
 
 _STEP: Final = "  "
-_SAID: Final = re.compile(
+_DECLARATION: Final = re.compile(
     r"(?P<kind>message|enum|oneof|service|extend|package) (?P<name>[^ ;]+)(?: \{|;)"
     r"|(?:\S.* )?(?P<field>[^ ]+ = -?[0-9]+)(?: \[|;)"
 )
@@ -44,13 +44,13 @@ def _explained(
     old, new = (written, read) if reader_is == "new" else (read, written)
     if change.compatible:
         return contract.Change(change.type, change.path, True, "", old, new, "")
-    fix = told(FIXES, change.type, reader_is, _name(change), old, new)
+    fix = fix_text(FIXES, change.type, reader_is, _name(change), old, new)
     return contract.Change(change.type, change.path, False, message(change, reader_is), old, new, fix)
 
 
 def _name(change: Change) -> str:
     item = change.new or change.old
-    return "" if item is None or isinstance(item.said, File) else item.said.name
+    return "" if item is None or isinstance(item.declared, File) else item.declared.name
 
 
 class _Shown:
@@ -63,7 +63,7 @@ class _Shown:
 
     def part(self, item: Item | None) -> Part | None:
         """Return the changed part; ``None`` if it is absent."""
-        text = "" if item is None else _text(item.said)
+        text = "" if item is None else _text(item.declared)
         if item is None or not text:
             return None
         line = self._line(item)
@@ -71,16 +71,18 @@ class _Shown:
 
     def _line(self, item: Item) -> int:
         """Return its line, from 1; 0 for declarations of other files."""
-        said, scope = item.said, item.scope
-        if isinstance(said, File):
+        declared, scope = item.declared, item.scope
+        if isinstance(declared, File):
             return self._index.get(("", "package"), 0)
         if self._package:
             if scope != self._package and not scope.startswith(f"{self._package}."):
                 return 0
             scope = scope[len(self._package) + 1 :]
-        if isinstance(said, Message | EnumType):
+        if isinstance(declared, Message | EnumType):
             return self._index.get((scope, ""), 0)
-        what = f"oneof {said.name}" if isinstance(said, OneOf) else f"{said.name} = {said.tag}"
+        what = (
+            f"oneof {declared.name}" if isinstance(declared, OneOf) else f"{declared.name} = {declared.tag}"
+        )
         return self._index.get((scope, what), 0)
 
 
@@ -94,34 +96,34 @@ def _indexed(lines: Sequence[str]) -> dict[tuple[str, str], int]:
             if line.startswith(_STEP * (depth - 1) + "}"):
                 scopes.pop()
             continue
-        said = _SAID.match(line, len(_STEP) * depth)
-        if said is None:
+        match = _DECLARATION.match(line, len(_STEP) * depth)
+        if match is None:
             continue
         scope = scopes[-1]
-        if said["field"]:
-            index.setdefault((scope, said["field"]), number)
-        elif said["kind"] == "package":
+        if match["field"]:
+            index.setdefault((scope, match["field"]), number)
+        elif match["kind"] == "package":
             index["", "package"] = number
         else:
             inner = scope
-            if said["kind"] == "oneof":
-                index.setdefault((scope, f"oneof {said['name']}"), number)
+            if match["kind"] == "oneof":
+                index.setdefault((scope, f"oneof {match['name']}"), number)
             else:
-                inner = f"{scope}.{said['name']}" if scope else said["name"]
+                inner = f"{scope}.{match['name']}" if scope else match["name"]
                 index.setdefault((inner, ""), number)
             if line.endswith("{"):
                 scopes.append(inner)
     return index
 
 
-def _text(said: File | Message | EnumType | Constant | OneOf | Field) -> str:
-    if isinstance(said, Field):
-        label = f"{said.label} " if said.label else ""
-        return f"{label}{said.type} {said.name} = {said.tag};"
-    if isinstance(said, Constant):
-        return f"{said.name} = {said.tag};"
-    if isinstance(said, OneOf):
-        return f"oneof {said.name} {{ {' '.join(map(_text, said.fields[:20]))} }}"
-    if isinstance(said, File):
-        return f"package {said.package};" if said.package else ""
-    return f"{'message' if isinstance(said, Message) else 'enum'} {said.name}"
+def _text(declared: File | Message | EnumType | Constant | OneOf | Field) -> str:
+    if isinstance(declared, Field):
+        label = f"{declared.label} " if declared.label else ""
+        return f"{label}{declared.type} {declared.name} = {declared.tag};"
+    if isinstance(declared, Constant):
+        return f"{declared.name} = {declared.tag};"
+    if isinstance(declared, OneOf):
+        return f"oneof {declared.name} {{ {' '.join(map(_text, declared.fields[:20]))} }}"
+    if isinstance(declared, File):
+        return f"package {declared.package};" if declared.package else ""
+    return f"{'message' if isinstance(declared, Message) else 'enum'} {declared.name}"

@@ -57,7 +57,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
 
         return differences((writer.file, writer.names), (reader.file, reader.names), reader_is, budget)
 
-    def told(
+    def explained(
         self,
         writer: ProtobufSchema,
         reader: ProtobufSchema,

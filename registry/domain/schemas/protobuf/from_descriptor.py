@@ -111,9 +111,9 @@ def _check_texts(proto: AnyMessage) -> None:
             if field.type == field.TYPE_MESSAGE:
                 todo += many
             elif field.type == field.TYPE_STRING and not all(isinstance(each, str) for each in many):
-                raise InvalidSchema(f"The descriptor's {field.name} is no UTF-8")
+                raise InvalidSchema(f"The descriptor's {field.name} is not UTF-8")
             elif value and _is_name(message, field.name) and not _NAME.fullmatch(value):
-                raise InvalidSchema(f"The descriptor's {field.name} is no name: {clipped(value)!r}")
+                raise InvalidSchema(f"The descriptor's {field.name} is not a name: {clipped(value)!r}")
 
 
 def _is_name(message: AnyMessage, field: str) -> bool:
@@ -123,9 +123,9 @@ def _is_name(message: AnyMessage, field: str) -> bool:
 
 def _options(options: AnyMessage, names: Sequence[str], meta: str = "") -> tuple[Option, ...]:
     found = [Option(name, _plain(options, name)) for name in names if options.HasField(name)]
-    said = meta_of(options) if meta else None
-    if said is not None:
-        found.append(Option(meta, said, custom=True))
+    members = meta_of(options) if meta else None
+    if members is not None:
+        found.append(Option(meta, members, custom=True))
     return tuple(found)
 
 

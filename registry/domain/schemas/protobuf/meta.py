@@ -98,9 +98,9 @@ def meta_of(options: AnyMessage) -> Mapping[str, Value] | None:
     if _TAG not in data:
         return None
     fields: Any = UnknownFieldSet(Empty.FromString(data))
-    said = b"".join(each.data for each in fields if each.field_number == _NUMBER and each.wire_type == _BYTES)
+    raw = b"".join(each.data for each in fields if each.field_number == _NUMBER and each.wire_type == _BYTES)
     try:
-        meta: Any = _meta_class().FromString(said)
+        meta: Any = _meta_class().FromString(raw)
     except DecodeError:
         return None
     members: dict[str, Value] = {}

@@ -185,7 +185,7 @@ class _Parser:
         for option in options:
             if option.name == name:
                 if not isinstance(option.value, str | Word):
-                    raise self._source.error(f"{name} is no message and no list")
+                    raise self._source.error(f"{name} is neither a message nor a list")
                 found = option.value.text if isinstance(option.value, Word) else option.value
         return found
 

@@ -19,7 +19,7 @@ _META: Final = {tags.RECORD: "confluent.message_meta", tags.FIELD: "confluent.fi
 def tagged(file: File) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
     found = ((entity, _tags(each.options, entity.kind)) for entity, each in _entities(file))
-    return [(entity, tuple(said)) for entity, said in found if said]
+    return [(entity, tuple(names)) for entity, names in found if names]
 
 
 def change(file: File, wanted: tags.Changes) -> File:
@@ -109,7 +109,7 @@ def _is_meta(option: Option, kind: str) -> bool:
     return option.custom and option.name.removeprefix(".") == _META[kind]
 
 
-def _said(option: Option) -> Mapping[str, Value]:
+def _meta_members(option: Option) -> Mapping[str, Value]:
     value = option.value
     if isinstance(value, Option):
         return {value.name: value.value}
@@ -119,7 +119,7 @@ def _said(option: Option) -> Mapping[str, Value]:
 def _tags(options: Sequence[Option], kind: str) -> list[str]:
     found: list[str] = []
     for option in options:
-        value = _said(option).get("tags", ()) if _is_meta(option, kind) else ()
+        value = _meta_members(option).get("tags", ()) if _is_meta(option, kind) else ()
         values = value if isinstance(value, tuple) else (value,)
         found += [each for each in values if isinstance(each, str)]
     return found
@@ -127,19 +127,19 @@ def _tags(options: Sequence[Option], kind: str) -> list[str]:
 
 def _with_tags(options: Sequence[Option], kind: str, wanted: tags.Change) -> tuple[Option, ...]:
     """Return the options with all contents of the meta option merged, in the position of the first."""
-    said: dict[str, Value] = {}
+    names: dict[str, Value] = {}
     for option in options:
         if _is_meta(option, kind):
-            for name, value in _said(option).items():
-                before = said.get(name)
-                said[name] = value if before is None else (*_many(before), *_many(value))
+            for name, value in _meta_members(option).items():
+                before = names.get(name)
+                names[name] = value if before is None else (*_many(before), *_many(value))
     new = tags.changed(_tags(options, kind), wanted)
-    said.pop("tags", None)
+    names.pop("tags", None)
     if new:
-        said["tags"] = tuple(new)
+        names["tags"] = tuple(new)
     at = next((at for at, each in enumerate(options) if _is_meta(each, kind)), len(options))
     others = [each for each in options if not _is_meta(each, kind)]
-    united = [Option(_META[kind], said, custom=True)] if said else []
+    united = [Option(_META[kind], names, custom=True)] if names else []
     return (*others[:at], *united, *others[at:])
 
 

@@ -261,7 +261,7 @@ class _Builder:
 
 def _ends(span: Span) -> tuple[int, int]:
     if isinstance(span, str):
-        raise InvalidSchema(f"'{span}' is no number")
+        raise InvalidSchema(f"'{span}' is not a number")
     return (span, span) if isinstance(span, int) else span
 
 
@@ -292,5 +292,5 @@ def _real(text: str) -> str:
     return short if float(short) == value else f"{value:.17g}"
 
 
-def _set_nothing(options: AnyMessage, said: Sequence[Option], scope: str) -> None:
+def _set_nothing(options: AnyMessage, _options: Sequence[Option], scope: str) -> None:
     """Set no options."""

@@ -28,10 +28,10 @@ class Understanding:
         self._pool: DescriptorPool | None = None
         self._asked = False
 
-    def __call__(self, options: AnyMessage, said: Sequence[Option], scope: str) -> None:
-        """Set the options ``said`` in ``options``."""
+    def __call__(self, options: AnyMessage, given: Sequence[Option], scope: str) -> None:
+        """Set the options ``given`` in ``options``."""
         extended: AnyMessage | None = None
-        for option in said:
+        for option in given:
             if option.name in _STRUCTURE:
                 continue
             full_name = self._names.extension(option.name, scope) if option.custom else option.name
