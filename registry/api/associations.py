@@ -15,7 +15,7 @@ from registry.domain.commands import Associate, ChangeAssociations, Command, Dis
 from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
 from registry.domain.log_format.values import LIFECYCLES
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
-from registry.domain.queries import associations, entities, versions
+from registry.domain.queries import association_entities, associations, entities, versions
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
 from registry.domain.queries.sorting import Search
@@ -66,7 +66,7 @@ def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> L
 
 
 def _printed(found: Association, rules: AssociationRules) -> bytes:
-    return orjson.dumps(associations.entity(found, rules))
+    return orjson.dumps(association_entities.entity(found, rules))
 
 
 def _resource_type(call: Call) -> str:
@@ -132,8 +132,8 @@ def _got(view: View, wanted: Wanted, include_schemas: bool) -> Search[dict[str, 
     infos = []
     for each in found:
         schema = (yield from _latest_schema(view, each)) if include_schemas else None
-        infos.append(associations.info(each, schema))
-    return {"result": associations.response(*named, resource.resource_type, infos)}
+        infos.append(association_entities.info(each, schema))
+    return {"result": association_entities.response(*named, resource.resource_type, infos)}
 
 
 def _of_resource(view: View, resource: ResourceRequest, wanted: Filter) -> Iterator[Association | None]:

@@ -15,7 +15,7 @@ from registry.domain.errors import SCHEMA_ID_NOT_FOUND
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
-from registry.domain.queries import associations, by_subject, entities, lists, scope, versions
+from registry.domain.queries import association_entities, by_subject, entities, lists, scope, versions
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.lists import Listed, PlacedVersion
 from registry.domain.queries.sorting import Search
@@ -78,7 +78,7 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
 
 def _listed(each: Listed, rules: AssociationRules) -> bytes:
     aliases = b',"aliases":' + orjson.dumps(each.aliases) if each.aliases else b""
-    tail = aliases + associations.tail_of(each.associations, rules)
+    tail = aliases + association_entities.tail_of(each.associations, rules)
     return entities.schema_entity(each.found.row, tail=tail)
 
 

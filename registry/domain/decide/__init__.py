@@ -28,9 +28,8 @@ from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
 from .config import delete_config, put_config
-from .contexts import delete_context
 from .decision import Decision
-from .deletes import delete_subject, delete_version
+from .deletes import delete_context, delete_subject, delete_version
 from .ids import Ids
 from .mode import delete_mode, put_mode
 from .register import register, registered_before

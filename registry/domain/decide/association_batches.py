@@ -19,18 +19,17 @@ from registry.domain.errors import ASSOCIATION_INVALID, ASSOCIATION_NOT_FOUND, I
 from registry.domain.log_format.records import AssociationKey
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying, together
-from registry.domain.queries import associations
+from registry.domain.queries import association_entities, associations
 from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ONE_RESOURCE, Filter
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 
-from .association_removal import remove
 from .association_requests import CREATE, DELETE, UPSERT, check_types, checked
-from .association_runs import put
 from .decision import Decision
 from .draft import Draft
 from .ids import Ids
+from .resource_associations import put, remove
 
 # The schemas registered for associations.
 _Schemas = dict[AssociationKey, bytes]
@@ -65,18 +64,18 @@ def _decided(draft: Draft, command: Associate | Dissociate | ChangeAssociations)
 
 
 def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
-    """Create or change the associations of a resource. Raises as :func:`.association_runs.put` does."""
+    """Create or change the associations of a resource. Raises as :func:`.resource_associations.put` does."""
     op = CREATE if command.create else UPSERT
     wanted = [msgspec.structs.replace(each, op=op) for each in command.request.associations]
     request = msgspec.structs.replace(command.request, associations=wanted)
     request = checked(request, command.context, draft.defaults.association_rules, dry_run=command.dry_run)
     written = yield from put(draft, request)
-    infos = [associations.info(step.association, step.schema) for step in written]
+    infos = [association_entities.info(step.association, step.schema) for step in written]
     return _response(request, [] if command.dry_run else infos)
 
 
 def _dissociate(draft: Draft, command: Dissociate) -> Decision:
-    """Remove associations of a resource. Raises 40410, and as :func:`.association_removal.remove` does."""
+    """Remove associations of a resource. Raises 40410, and as :func:`.resource_associations.remove` does."""
     wanted = Filter(command.resource_type, tuple(command.association_types))
     found = wanted.chosen(associations.of_resource_id(draft.view, command.resource_id))
     if not found:
@@ -118,7 +117,11 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
     if command.dry_run:
         return {"result": _response(request, [])}
     left = associations.of_resource_id(draft.view, request.resource_id or "")
-    return {"result": _response(request, [associations.info(each, schemas.get(each.key)) for each in left])}
+    return {
+        "result": _response(
+            request, [association_entities.info(each, schemas.get(each.key)) for each in left]
+        )
+    }
 
 
 def _error(code: int, message: str) -> dict[str, Any]:
@@ -180,4 +183,4 @@ def _removed(step: Draft, request: ResourceRequest) -> _Schemas:
 
 def _response(request: ResourceRequest, infos: list[dict[str, Any]]) -> dict[str, Any]:
     named = (request.name, request.namespace, request.resource_id, request.resource_type)
-    return associations.response(*named, infos)
+    return association_entities.response(*named, infos)

@@ -1,4 +1,4 @@
-"""Decisions on deletes, soft and permanent (Confluent 8.x).
+"""Decisions on deletes of versions and subjects, soft and permanent, and of contexts (Confluent 8.x).
 
 A version that others refer to is not deleted. Soft deletes ignore references from soft-deleted versions;
 permanent ones do not.
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import orjson
 
 from registry.domain import errors
-from registry.domain.commands import DeleteSubject, DeleteVersion
+from registry.domain.commands import DeleteContext, DeleteSubject, DeleteVersion
 from registry.domain.fold.tombstones import tombstones, tombstones_of_versions
 from registry.domain.log_format import records, values
-from registry.domain.log_format.records import ConfigKey, Entry, ModeKey, SchemaKey
+from registry.domain.log_format.records import ConfigKey, ContextKey, Entry, ModeKey, SchemaKey
 from registry.domain.model import Subject
 from registry.domain.parsing.references import is_referred_to, referrers
-from registry.domain.queries import scope, versions
+from registry.domain.queries import by_subject, scope, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
@@ -102,3 +102,13 @@ def _scope_entries(view: View, subject: Subject) -> list[Entry]:
     if scope.stored_config(view, subject) is not None:
         entries += tombstones(view, ConfigKey(subject))
     return entries
+
+
+def delete_context(view: View, command: DeleteContext) -> Decision:
+    """Delete a context without subjects; an unknown one needs no record. Raises 42211."""
+    context = command.context
+    prefix = Subject(context, "").qualified
+    if by_subject.subjects(view, prefix, deleted=True):
+        raise errors.CONTEXT_NOT_EMPTY(context)
+    known = view.get(layout.context_key(layout.CONTEXT, context)) is not None
+    return Decision(tombstones(view, ContextKey(context)) if known else [], b"")

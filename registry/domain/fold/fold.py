@@ -27,11 +27,9 @@ This has consequences:
 from __future__ import annotations
 
 import struct
-from binascii import hexlify
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 import orjson
 
 from registry.domain.log_format import values
@@ -54,27 +52,25 @@ from registry.domain.log_format.records import (
     canonical_key,
     decode_key,
 )
-from registry.domain.log_format.values import BadValue, SchemaContent
+from registry.domain.log_format.values import BadValue
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import layout, version_row
-from registry.domain.rows.layout import ENCODED, GUID, ID, QUARANTINE, VERSION, number, part
-from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.layout import QUARANTINE, VERSION, number, part
 from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
+from .quarantine import deletes, quarantined
 from .tombstones import written
+from .versions import RowParts, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
 FOLD_VERSION = 3
 
-_KEY_SHOWN_MAX = 4096
 # Values that other writers use in place of a tombstone.
 _DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
 _MARK = struct.Struct(">qi")
-_REFERENCES = len(b',"references":')
-_KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
 
 
 def apply(view: View, record: Record) -> list[Change]:
@@ -128,14 +124,14 @@ def _changes(view: View, record: Record) -> list[Change]:
         record = record._replace(value=None)
     plain = None if raw is None else plain_key(raw)
     if plain is not None:
-        return _version(view, record, _RowParts(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))
+        return version_changes(view, record, RowParts(DEFAULT_CONTEXT, PLAIN_CONTEXT, plain.end, plain.head))
     try:
         key = decode_key(raw)
     except UnreadableKey as error:
         row_key = layout.unreadable_key(raw)
         if record.value is None:
-            return _deletes(view, row_key)
-        return [(row_key, _quarantine(record, error.reason))]
+            return deletes(view, row_key)
+        return [(row_key, quarantined(record, error.reason))]
     changes = _FOLDS[type(key)](view, key, record)
     return changes + written(view, key, raw or b"", gone=tombstone)
 
@@ -156,100 +152,6 @@ def _owner(key: Key) -> Subject | None:
     if isinstance(key, ContextKey | NoopKey):
         return None if key.context is None else Subject(key.context, "")
     return key.subject
-
-
-class _RowParts(NamedTuple):
-    """The parts of keys and of the version row that depend on the version."""
-
-    context_name: str
-    # The packed context.
-    context: bytes
-    # The packed name and version number with which the keys of the version's rows end.
-    end: bytes
-    # The first piece of the version row.
-    head: bytes
-
-
-def _schema(view: View, key: SchemaKey, record: Record) -> list[Change]:
-    subject, version = key
-    name = subject.qualified
-    head = b'{"subject":%b,"version":%d' % (dumps(name), version) if name else b'{"version":%d' % version
-    parts = _RowParts(subject.context, part(subject.context), part(subject.name) + number(version), head)
-    return _version(view, record, parts)
-
-
-def _version(view: View, record: Record, parts: _RowParts) -> list[Change]:
-    row_key = VERSION + parts.context + parts.end
-    quarantine = QUARANTINE + row_key
-    old, value = view.get(row_key), record.value
-    if old is None:
-        gone = _deletes(view, quarantine)
-    else:
-        gone = [(row_key, None), *((key, None) for key, _ in _index_of(parts, VersionRow.unpack(old)))]
-    if value is None:
-        return gone
-    try:
-        content = values.read_schema(value)
-    except BadValue as error:
-        return _each_once([*gone, (quarantine, _quarantine(record, error.reason))])
-    referenced = [(each.subject, each.version) for each in content.references]
-    metadata = _metadata(content)
-    new = _index(parts, content.schema_id, content.md5, record.offset, referenced)
-    if version_row.is_encoded(metadata, md5_stored=content.md5_stored):
-        new.append((ENCODED + parts.context + parts.end, b""))
-    new.append((row_key, _row(parts, content, record, metadata)))
-    return _each_once(gone + new) if gone or referenced else new
-
-
-def _each_once(changes: list[Change]) -> list[Change]:
-    return list(dict(changes).items())
-
-
-def _metadata(content: SchemaContent) -> bytes:
-    metadata = content.metadata
-    return b',"metadata":' + dumps(msgspec.to_builtins(metadata)) if metadata is not None else b""
-
-
-def _row(parts: _RowParts, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
-    schema_id, md5, md5_stored, kind, references, _, rule_set, schema, deleted = content
-    guid = hexlify(md5, b"-", 2)
-    return version_row.pack_version(
-        schema_id, deleted, deleted, record.offset, record.ts, md5,
-        parts.head,
-        b',"guid":"%b%b%b%b","schemaType":%b' % (
-            guid[:4], guid[5:29], guid[30:34], guid[35:], _KINDS.get(kind) or dumps(kind)
-        ),
-        b',"schema":' + dumps(schema),
-        b',"references":' + dumps(msgspec.to_builtins(references)) if references else b"",
-        metadata,
-        b',"ruleSet":' + dumps(msgspec.to_builtins(rule_set)) if rule_set is not None else b"",
-        md5_stored,
-    )  # fmt: skip
-
-
-def _index(
-    parts: _RowParts, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
-) -> list[Change]:
-    """Return the index rows of a version: by content, by id, and one for each version that it refers to."""
-    context_name, context, end, _ = parts
-    packed = number(schema_id)
-    index: list[Change] = [
-        (b"".join((GUID, context, md5, end)), packed),
-        (b"".join((ID, context, packed, offset.to_bytes(8, "big"), end)), b""),
-    ]
-    for subject, version in referenced:
-        prefix = layout.referrer_prefix(Subject.within(context_name, subject), version)
-        index.append((prefix + context + end, b""))
-    return index
-
-
-def _index_of(parts: _RowParts, row: VersionRow) -> list[Change]:
-    listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
-    referenced = [(each["subject"], each["version"]) for each in listed]
-    index = _index(parts, row.schema_id, row.md5, row.offset, referenced)
-    if version_row.is_encoded(row.metadata, md5_stored=row.md5_stored):
-        index.append((ENCODED + parts.context + parts.end, b""))
-    return index
 
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
@@ -351,25 +253,16 @@ def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], 
     """Return the changes of a record that makes one row, whose value ``read`` derives from the record's."""
     quarantine = layout.quarantine_key(row_key)
     if record.value is None:
-        return _deletes(view, row_key, quarantine)
+        return deletes(view, row_key, quarantine)
     try:
         row = read(record.value)
     except BadValue as error:
-        return [*_deletes(view, row_key), (quarantine, _quarantine(record, error.reason))]
-    return [(row_key, row), *_deletes(view, quarantine)]
-
-
-def _deletes(view: View, *keys: bytes) -> list[Change]:
-    return [(key, None) for key in keys if view.get(key) is not None]
-
-
-def _quarantine(record: Record, reason: str) -> bytes:
-    key = None if record.key is None else record.key[:_KEY_SHOWN_MAX].decode(errors="backslashreplace")
-    return orjson.dumps({"offset": record.offset, "ts": record.ts, "reason": reason, "key": key})
+        return [*deletes(view, row_key), (quarantine, quarantined(record, error.reason))]
+    return [(row_key, row), *deletes(view, quarantine)]
 
 
 _FOLDS: dict[type, Callable[[View, Any, Record], list[Change]]] = {
-    SchemaKey: _schema,
+    SchemaKey: schema_changes,
     ConfigKey: _config,
     ModeKey: _mode,
     DeleteSubjectKey: _delete_subject,

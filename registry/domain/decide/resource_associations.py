@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from registry.domain.commands import AssociationRequest, ResourceRequest
+from registry.domain import errors
+from registry.domain.commands import AssociationRequest, DeleteSubject, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID
+from registry.domain.fold.tombstones import tombstones
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
-from registry.domain.queries import associations
+from registry.domain.queries import associations, versions
 from registry.domain.queries.associations import Association
 from registry.domain.queries.scope import aliased
 from registry.domain.rows.view import View
 
 from .association_changes import changed, created, repeated
-from .association_checks import Step, check_active, check_alone, check_unreferenced, check_writable
+from .association_checks import Step, check_active, check_alone, check_unreferenced, check_writable, imports
 from .association_requests import CREATE, check_types
 from .association_schemas import take_schema
+from .deletes import delete_subject
 from .draft import Draft
 
 
@@ -87,3 +90,28 @@ def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> N
     if any(step.writes for step in steps) and len({each.strong for each in after.values()}) > 1:
         detail = "all associations for a resource must have the same lifecycle"
         raise ASSOCIATION_INVALID("lifecycle", detail)
+
+
+def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
+    """Remove associations; with ``cascade``, strong ones permanently delete their subjects, too.
+
+    Raises 42205, 40908, 40904, 42206. A subject that is being imported stays, because another registry
+    decides which versions it has.
+    """
+    for each in found:
+        check_writable(draft.view, Subject.parse(each.subject))
+        if each.is_frozen and not cascade:
+            raise errors.ASSOCIATION_FROZEN(each.association_type, each.subject)
+    owned = {each.subject for each in found if cascade and each.strong}
+    for position, each in enumerate(found, 1):
+        draft.add(tombstones(draft.view, each.key))
+        # Keys and values may share a subject; it is deleted with the last association.
+        last = all(later.subject != each.subject for later in found[position:])
+        if last and each.subject in owned and not imports(draft.view, Subject.parse(each.subject)):
+            _purge(draft, Subject.parse(each.subject))
+
+
+def _purge(draft: Draft, subject: Subject) -> None:
+    for permanent in (False, True):
+        if versions.exists(draft.view, subject, deleted=permanent):
+            draft.add(delete_subject(draft.view, DeleteSubject(subject.qualified, permanent)).entries)

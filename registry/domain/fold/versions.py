@@ -1,0 +1,120 @@
+"""The fold of version records: the version row and its index rows."""
+
+from __future__ import annotations
+
+from binascii import hexlify
+from typing import NamedTuple
+
+import msgspec
+import orjson
+
+from registry.domain.log_format import values
+from registry.domain.log_format.jackson import dumps
+from registry.domain.log_format.records import Record, SchemaKey
+from registry.domain.log_format.values import BadValue, SchemaContent
+from registry.domain.model import Subject
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.layout import ENCODED, GUID, ID, QUARANTINE, VERSION, number, part
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import Change, View
+
+from .quarantine import deletes, quarantined
+
+_REFERENCES = len(b',"references":')
+_KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
+
+
+class RowParts(NamedTuple):
+    """The parts of keys and of the version row that depend on the version."""
+
+    context_name: str
+    # The packed context.
+    context: bytes
+    # The packed name and version number with which the keys of the version's rows end.
+    end: bytes
+    # The first piece of the version row.
+    head: bytes
+
+
+def schema_changes(view: View, key: SchemaKey, record: Record) -> list[Change]:
+    """Return the changes of the record of a version under ``key``."""
+    subject, version = key
+    name = subject.qualified
+    head = b'{"subject":%b,"version":%d' % (dumps(name), version) if name else b'{"version":%d' % version
+    parts = RowParts(subject.context, part(subject.context), part(subject.name) + number(version), head)
+    return version_changes(view, record, parts)
+
+
+def version_changes(view: View, record: Record, parts: RowParts) -> list[Change]:
+    """Return the changes of the record of a version, which replaces the version's former rows."""
+    row_key = VERSION + parts.context + parts.end
+    quarantine = QUARANTINE + row_key
+    old, value = view.get(row_key), record.value
+    if old is None:
+        gone = deletes(view, quarantine)
+    else:
+        gone = [(row_key, None), *((key, None) for key, _ in _index_of(parts, VersionRow.unpack(old)))]
+    if value is None:
+        return gone
+    try:
+        content = values.read_schema(value)
+    except BadValue as error:
+        return _each_once([*gone, (quarantine, quarantined(record, error.reason))])
+    referenced = [(each.subject, each.version) for each in content.references]
+    metadata = _metadata(content)
+    new = _index(parts, content.schema_id, content.md5, record.offset, referenced)
+    if version_row.is_encoded(metadata, md5_stored=content.md5_stored):
+        new.append((ENCODED + parts.context + parts.end, b""))
+    new.append((row_key, _row(parts, content, record, metadata)))
+    return _each_once(gone + new) if gone or referenced else new
+
+
+def _each_once(changes: list[Change]) -> list[Change]:
+    return list(dict(changes).items())
+
+
+def _metadata(content: SchemaContent) -> bytes:
+    metadata = content.metadata
+    return b',"metadata":' + dumps(msgspec.to_builtins(metadata)) if metadata is not None else b""
+
+
+def _row(parts: RowParts, content: SchemaContent, record: Record, metadata: bytes) -> bytes:
+    schema_id, md5, md5_stored, kind, references, _, rule_set, schema, deleted = content
+    guid = hexlify(md5, b"-", 2)
+    return version_row.pack_version(
+        schema_id, deleted, deleted, record.offset, record.ts, md5,
+        parts.head,
+        b',"guid":"%b%b%b%b","schemaType":%b' % (
+            guid[:4], guid[5:29], guid[30:34], guid[35:], _KINDS.get(kind) or dumps(kind)
+        ),
+        b',"schema":' + dumps(schema),
+        b',"references":' + dumps(msgspec.to_builtins(references)) if references else b"",
+        metadata,
+        b',"ruleSet":' + dumps(msgspec.to_builtins(rule_set)) if rule_set is not None else b"",
+        md5_stored,
+    )  # fmt: skip
+
+
+def _index(
+    parts: RowParts, schema_id: int, md5: bytes, offset: int, referenced: list[tuple[str, int]]
+) -> list[Change]:
+    """Return the index rows of a version: by content, by id, and one for each version that it refers to."""
+    context_name, context, end, _ = parts
+    packed = number(schema_id)
+    index: list[Change] = [
+        (b"".join((GUID, context, md5, end)), packed),
+        (b"".join((ID, context, packed, offset.to_bytes(8, "big"), end)), b""),
+    ]
+    for subject, version in referenced:
+        prefix = layout.referrer_prefix(Subject.within(context_name, subject), version)
+        index.append((prefix + context + end, b""))
+    return index
+
+
+def _index_of(parts: RowParts, row: VersionRow) -> list[Change]:
+    listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
+    referenced = [(each["subject"], each["version"]) for each in listed]
+    index = _index(parts, row.schema_id, row.md5, row.offset, referenced)
+    if version_row.is_encoded(row.metadata, md5_stored=row.md5_stored):
+        index.append((ENCODED + parts.context + parts.end, b""))
+    return index
