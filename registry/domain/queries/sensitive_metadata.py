@@ -77,11 +77,11 @@ class PlainView:
         return row if row is None or ENCODED_MARK not in row[1] else self._plain(*row)
 
     def revision(self) -> Hashable | None:
-        """See :meth:`.view.View.revision`."""
+        """Return the revision of the view below."""
         return self._view.revision()
 
     def block(self, key: bytes) -> Block | None:
-        """See :meth:`.view.View.block`."""
+        """Return the block of the view below."""
         return self._view.block(key)
 
     def _plain(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:

@@ -20,7 +20,7 @@ class Comparing(ABC, Generic[S]):
     weight = 1
 
     def outline(self, text: str) -> Fingerprints | None:
-        """See :class:`.contract.Format`. Formats without an outline inherit this."""
+        """Return no outline; formats that have one override this."""
         return None
 
     @abstractmethod
@@ -31,13 +31,13 @@ class Comparing(ABC, Generic[S]):
     def compared(
         self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
-        """See :meth:`differences`."""
+        """Return the :meth:`differences` of two schemas of this format."""
 
     @abstractmethod
     def explained(
         self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
-        """See :meth:`changes`."""
+        """Return the :meth:`changes` between two schemas of this format."""
 
     def differences(
         self,
@@ -48,7 +48,7 @@ class Comparing(ABC, Generic[S]):
         *,
         policy: str = STRICT,
     ) -> list[Difference]:
-        """See :class:`.contract.Format`."""
+        """Return the reasons why ``reader`` cannot read data of ``writer``; see :class:`.contract.Format`."""
         return self.compared(
             self._one(writer), self._one(reader), reader_is, Budget() if budget is None else budget, policy
         )
@@ -63,7 +63,7 @@ class Comparing(ABC, Generic[S]):
         policy: str = STRICT,
         lines: bool = False,
     ) -> list[Change]:
-        """See :class:`.contract.Format`."""
+        """Return all changes with explanations; see :class:`.contract.Format`."""
         budget = Budget() if budget is None else budget
         for each in (writer, reader):
             budget.spend_on_text(len(each.canonical), lines=lines)

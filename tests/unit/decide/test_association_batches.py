@@ -48,7 +48,7 @@ def batch(op: str, type_name: str, *, fields: int = 20) -> ChangeAssociations:
 def decided(
     rows: DictView, command: ChangeAssociations | PutConfig | Register, *, characters: int, steps: int
 ) -> tuple[Decision, list[SchemaQuery]]:
-    """The decision, and what had to be asked beside for it."""
+    """Return the decision, and the queries that workers had to answer for it."""
     parser, beside, known = Parser(), Parser(), dict[Key, SchemaAnswer]()
     asked: list[SchemaQuery] = []
     while True:
@@ -136,7 +136,7 @@ def test_what_is_different_is_asked_of_the_first_version_that_does_not_pass() ->
 
 
 def comparisons(text: str) -> tuple[list[str], list[Key]]:
-    """Return what is asked about pairs of schemas to register one, and the keys of the answers."""
+    """Return the queries about pairs of schemas for a registration, and the keys of the answers."""
     rows, beside, parser, known = many_versions(), Parser(), Parser(), dict[Key, SchemaAnswer]()
     asked: list[SchemaQuery] = []
     while True:

@@ -1,4 +1,4 @@
-"""Random requests about associations, against a plain model of what Confluent's rules leave behind."""
+"""Random requests about associations, compared with a plain model of Confluent's rules."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ types = st.lists(st.sampled_from(TYPES), max_size=2)
 
 
 class Known(NamedTuple):
-    """What the model knows of an association; its key is that of its record."""
+    """An association as the model knows it, under the key of its record."""
 
     resource_id: str
     strong: bool
     frozen: bool
 
 
+# Name of the resource, type, subject.
 Key = tuple[str, str, str]
-"""Name of the resource, type, subject."""
 
 
 class Associations(RuleBasedStateMachine):
@@ -96,7 +96,7 @@ class Associations(RuleBasedStateMachine):
             self.registry.register(subject, SCHEMAS[0])
 
     def submit(self, command: Command) -> Any:
-        """The reply; ``None`` where it is refused, which then changes nothing."""
+        """Return the reply; ``None`` if the command is refused, which then changes nothing."""
         before, ids = dict(self.registry.view.rows()), self.registry.ids.saved()
         try:
             return self.registry.submit(command)
@@ -129,7 +129,7 @@ class Associations(RuleBasedStateMachine):
         assert {each["subject"] for each in again.get("associations", ())} <= written
 
     def learn(self, request: ResourceRequest, reply: dict[str, Any]) -> None:
-        """Take over what a reply says."""
+        """Update the model from a reply."""
         assert request.name is not None
         assert request.resource_id is not None
         for each in reply.get("associations", ()):
@@ -184,7 +184,7 @@ class Associations(RuleBasedStateMachine):
         self.take_over()
 
     def take_over(self) -> None:
-        """Take what is stored for true: operations of a batch are modelled by single requests."""
+        """Copy the stored state: operations of a batch are modelled by single requests."""
         self.model = {
             (each.resource_name or "", each.association_type or "", each.subject): Known(
                 each.resource_id or "", each.strong, each.is_frozen

@@ -1,4 +1,4 @@
-"""Deleting a subject looks at each of its rows a fixed number of times."""
+"""Deleting a subject reads each of its rows a fixed number of times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.small_registry import SmallRegistry, record
 
 
 class Counting(DictView):
-    """Rows that count how often they are asked for."""
+    """Rows that count their reads."""
 
     reads = 0
 

@@ -205,7 +205,7 @@ class TestSubject:
         assert small.refusal(DeleteSubject("r", permanent=True))[0] == 42206
 
     def test_versions_are_judged_in_order_references_first(self, small: SmallRegistry) -> None:
-        """Version 1 is not deleted, version 2 is referred to: the lower version speaks."""
+        """Version 1 is not deleted, version 2 is referred to: the error is about the lower version."""
         small.level("r", "NONE")
         small.register("r", INT)
         small.register("r", record("R"))

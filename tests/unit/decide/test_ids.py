@@ -1,4 +1,4 @@
-"""Ids: they grow, a reservation covers each before its use, and none is given twice."""
+"""Ids: they grow, a reservation covers each before its use, and none is assigned twice."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_grant_that_is_not_taken_changes_nothing(small: SmallRegistry) -> None
 
 
 def test_ranges_can_be_put_back(small: SmallRegistry) -> None:
-    """A decided batch that is not appended after all has given no ids."""
+    """A decided batch that is not appended has used no ids."""
     ids = Ids()
     saved = ids.saved()
     ids.take(ids.grant(small.view, "."))
@@ -143,7 +143,7 @@ def test_ranges_can_be_put_back(small: SmallRegistry) -> None:
 
 
 def test_used_up(small: SmallRegistry) -> None:
-    """When the ids of a context have run out, none is granted."""
+    """If no ids of a context are left, none is granted."""
     small.append(records.reservation_key("."), values.reservation_value(ID_MAX))
     with pytest.raises(RegistryError, match="used up") as refused:
         Ids().grant(small.view, ".")

@@ -458,7 +458,7 @@ class TestRefusals:
         assert small.place("s", record("R", "a", "b"), force=True) == (2, 2)
 
     def test_the_order_of_refusals(self, small: SmallRegistry) -> None:
-        """Each fault hides those that come after it."""
+        """Each error hides those that come after it."""
         small.register("s", record("R", "a"))
         small.mode("s", "READONLY")
         rules = RuleSet(domain_rules=[Rule("1")])
@@ -505,7 +505,7 @@ def test_a_format_changes_only_the_text_of_the_reply(small: SmallRegistry) -> No
 
 
 def test_canonical_text_is_not_parsed_again(small: SmallRegistry) -> None:
-    """Only a reader that has parsed the text may say so; here nobody did."""
+    """The reader is trusted to have parsed the text; this one is not even a schema."""
     assert small.register("s", "not parsed", canonical=True)["schema"] == "not parsed"
 
 

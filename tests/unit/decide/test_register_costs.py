@@ -12,7 +12,7 @@ from tests.unit.small_registry import CountingAvro, SmallRegistry, record
 
 
 class Rows(Counting):
-    """Rows of which it is known that subjects have only grown at the top."""
+    """Rows that report that subjects have only grown at the top."""
 
     def revision(self) -> Hashable | None:  # type: ignore[override]
         return 1
@@ -26,7 +26,7 @@ def avro(monkeypatch: pytest.MonkeyPatch) -> CountingAvro:
 
 
 def costs(avro: CountingAvro, level: str, count: int) -> tuple[int, int, int]:
-    """Return how often rows are read and schemas parsed and compared for a version on top of so many."""
+    """Return how many rows are read, and schemas parsed and compared, for one version more."""
     small = SmallRegistry()
     small.view = rows = Rows()
     small.level("s", level)

@@ -1,4 +1,4 @@
-"""Asking for snapshots: when a marker is appended, and when the last one will do."""
+"""Snapshot requests: when they append a marker, and when the newest one suffices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random commands, one after another, with changes of primary and compactions in between.
+"""Random commands with changes of primary and compactions between them.
 
-A plain model says how versions are numbered; ids grow, are never given again, and never change content.
+A plain model predicts the numbers of versions; ids grow, are never reused, and never change content.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class Commands(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.registry = SmallRegistry()
+        # All contents that each id was ever assigned to.
         self.content: dict[tuple[str, int], bytes] = {}
-        """What each id was ever bound to."""
+        # The highest id ever assigned or imported, in each context.
         self.highest: dict[str, int] = {}
-        """The highest id ever given or imported, in each context."""
         self.imported: set[tuple[str, int]] = set()
 
         for scope in (None, ":.ctx:"):
@@ -156,7 +156,7 @@ class Commands(RuleBasedStateMachine):
 
     @rule()
     def compaction(self) -> None:
-        """Everything but each key's last record goes, tombstones too; a node folds what is left."""
+        """Keep only the last record of each key and no tombstones; a node folds the rest."""
         kept = {each.key: each for each in self.registry.log}
         fresh = SmallRegistry()
         for each in sorted(kept.values(), key=lambda each: each.offset):
@@ -172,7 +172,9 @@ class Commands(RuleBasedStateMachine):
             row, subject = VersionRow.unpack(value), subject_at(key, value)
             assert now.setdefault((subject.context, row.schema_id), row.md5) == row.md5
             bound = self.content.setdefault((subject.context, row.schema_id), row.md5)
-            if bound != row.md5:  # only an import may bind an id anew, after everything that had it is gone
+            if (
+                bound != row.md5
+            ):  # only an import may assign an id again, after all versions that had it are gone
                 assert (subject.context, row.schema_id) in self.imported
                 self.content[subject.context, row.schema_id] = row.md5
             self.highest[subject.context] = max(self.highest.get(subject.context, 0), row.schema_id)
@@ -193,7 +195,7 @@ class Commands(RuleBasedStateMachine):
         return {int(row.head.rpartition(b":")[2]): row for row in rows}
 
     def readable(self, registry: SmallRegistry) -> list[tuple[bytes, bytes]]:
-        """What readers see of the versions, whatever their offsets."""
+        """Return the versions as readers see them, without offsets."""
         found = [VersionRow.unpack(value) for _, value in scan(registry.view, VERSION)]
         return sorted((row.head, row.schema + row.metadata + str(row.deleted).encode()) for row in found)
 

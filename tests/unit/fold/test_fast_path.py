@@ -1,4 +1,4 @@
-"""Plain versions: the short way gives the rows of the general one, and is taken where it should be."""
+"""The fast path for plain versions: it returns the rows of the general fold, and is used where it can be."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ kinds = st.sampled_from(["AVRO", "JSON", "PROTOBUF", "X", ""])
 
 
 def generally(record: Record) -> list[Change]:
-    """The rows of a record as the long way makes them."""
+    """Return the rows of a record from the general fold."""
     return fold._changes(DictView(), record)
 
 

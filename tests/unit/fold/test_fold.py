@@ -1,4 +1,4 @@
-"""The fold, case by case: what breaks a naive fold of this log, and what each record leaves."""
+"""The fold, case by case: what breaks a naive fold of this log, and the rows of each record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLDER_MAGIC = b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":0}'
 
 
 def fold(*said: Said | None) -> DictView:
-    """The rows of a log; ``None`` is a record that compaction took away, or another owner's."""
+    """Return the rows of a log; ``None`` stands for a compacted record or one of another owner."""
     view = DictView()
     for offset, each in enumerate(said):
         if each is not None:
@@ -217,7 +217,7 @@ def test_a_clear_touches_no_version_but_forgets_deleted_ones_when_they_are_read(
     assert not cleared(fold(clear(TOP), schema(deleted=True)), A, late)
 
 
-# The exceptions to the law of compaction: what a compacted log can no longer say.
+# The exceptions to the law of compaction: what a compacted log cannot reproduce.
 
 
 def test_exception_a_smaller_delete_mark_after_a_larger_one_loses_the_larger_in_compaction() -> None:
@@ -232,7 +232,7 @@ def test_exception_a_tombstone_in_other_bytes_than_its_record_is_forgotten_befor
     assert tables(fold(log[0], None)) == "GIV"
 
 
-# What each record leaves.
+# The rows of each record.
 
 
 @pytest.mark.parametrize(

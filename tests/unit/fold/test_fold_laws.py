@@ -55,13 +55,13 @@ def test_a_compacted_log_gives_the_same_rows(log: list[Record], data: st.DataObj
 
 
 def _cleaned(log: list[Record], upto: int) -> list[Record]:
-    """What a cleaner leaves: of the records before ``upto`` only each key's last one there."""
+    """Return the log after cleaning: before ``upto``, only the last record of each key remains."""
     last = {record.key: record.offset for record in log[:upto]}
     return [record for record in log[:upto] if last[record.key] == record.offset] + log[upto:]
 
 
 def _droppable(log: list[Record]) -> list[int]:
-    """The tombstones before which nothing of their key remains, under whatever bytes it was written."""
+    """Return the tombstones before which no record of their key remains, in any spelling of it."""
     seen, out = set(), []
     for record in log:
         about = meaning(record.key)
@@ -90,7 +90,7 @@ def test_the_running_digest_equals_the_digest_from_scratch(log: list[Record]) ->
 
 
 class OwnRowsOnly:
-    """A view that refuses to be asked for rows of another owner."""
+    """A view that refuses access to rows of other owners."""
 
     def __init__(self, view: DictView, allowed: bytes) -> None:
         self.view, self.allowed = view, allowed

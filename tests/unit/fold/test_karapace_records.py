@@ -1,8 +1,8 @@
-"""Logs as Karapace writes them, in both of its forms of keys: what this registry makes of them.
+"""Logs as Karapace writes them, in both of its forms of keys.
 
 The bytes follow from Karapace's source (its ``key_format``, ``messaging`` and ``schema_registry``), not from
-a run. What is particular to it: a ``null`` subject for the top level, texts of schemas with sorted members,
-JSON in ASCII alone, no type for Avro, no ``md5``, and empty values instead of tombstones.
+a run. Karapace writes a ``null`` subject for the top level, texts of schemas with sorted members, JSON in
+ASCII only, no type for Avro, no ``md5``, and empty values instead of tombstones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def dumps(value: object, **how: Any) -> str:
 
 
 def sorted_text(schema: object) -> str:
-    """A schema's text as Karapace keeps it."""
+    """Return a schema's text as Karapace stores it."""
     return dumps(schema, sort_keys=True)
 
 

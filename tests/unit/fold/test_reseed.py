@@ -1,4 +1,4 @@
-"""Reseeding: the records made from a store's rows give these rows again, ids and all."""
+"""Reseeding: the records made from a store's rows restore these rows, including ids."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_every_key_stands_once_and_in_our_bytes(log: list[Record]) -> None:
 
 
 def test_a_subject_deleted_for_good_and_registered_again_stays() -> None:
-    """The mark of before comes before the new versions, or it would delete them."""
+    """The old mark comes before the new versions; otherwise it would delete them."""
     entries = [version(A, 1, 1), mark(A, 1), Entry(records.schema_key(A, 1), None), version(A, 1, 2)]
     new = reseeded(fold(log_of(entries)))
     found = versions.latest(new, A)

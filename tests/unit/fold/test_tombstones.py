@@ -1,4 +1,4 @@
-"""Tombstones repeat the bytes of keys that other writers put otherwise than this registry."""
+"""Tombstones repeat the key bytes of other writers that spell keys differently."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def version(number: int, subject: Subject = S, *, deleted: bool = True, schema: 
 
 @pytest.fixture
 def foreign(small: SmallRegistry) -> SmallRegistry:
-    """A subject with two soft-deleted versions, modes, configs and a context, all as others write them."""
+    """Return a subject with deleted versions, modes, configs and a context, written by another writer."""
     small.append(older_magic(SchemaKey(S, 1)), version(1))
     small.append(other_order(SchemaKey(S, 1)), version(1))
     small.append(older_magic(SchemaKey(S, 2)), version(2, schema=INT))

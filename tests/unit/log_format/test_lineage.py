@@ -1,4 +1,4 @@
-"""Lineages: what is remembered of a log, and when a log is another one."""
+"""Lineages: what they remember of a log, and how they detect a different log."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_whether_a_log_is_another(
 
 
 def compacted(log: Sequence[Record]) -> list[Record]:
-    """The last record of each key."""
+    """Return the last record of each key."""
     last = {each.key: each for each in log}
     return sorted(last.values())
 

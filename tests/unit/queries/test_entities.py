@@ -30,7 +30,7 @@ def plain(small: SmallRegistry) -> VersionRow:
 
 @pytest.fixture
 def full(small: SmallRegistry) -> VersionRow:
-    """A version with everything, soft-deleted, in a context."""
+    """Return a version with everything, soft-deleted, in a context."""
     where = Subject.parse(":.ctx:s")
     value = values.schema_value(
         where,

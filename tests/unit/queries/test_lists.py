@@ -1,4 +1,4 @@
-"""Lists: their order, and that they can begin behind any item."""
+"""Lists: their order, and starting after any item."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def items(walk: Iterator[Any]) -> list[Any]:
 def resumable(
     walk: Callable[[View, Any], Iterator[Any]], view: View, mark: Callable[[Any], Any]
 ) -> list[Any]:
-    """Everything, after it was seen that behind each item the rest follows, and nothing else."""
+    """Return all items after checking that a walk can be resumed after each of them."""
     everything = items(walk(view, None))
     for place, each in enumerate(everything):
         assert items(walk(view, mark(each))) == everything[place + 1 :]

@@ -1,4 +1,4 @@
-"""References: what they resolve to, and who refers to a version."""
+"""References: how they are resolved, and which versions refer to a version."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_soft_deleted_versions_are_seen_only_where_asked_for(small: SmallRegistr
 
 
 def stored(small: SmallRegistry, subject: str, schema_id: int, schema: str, *listed: Reference) -> None:
-    """A version as another writer may write it."""
+    """Record a version as another writer may do."""
     where = Subject.parse(subject)
     small.append(schema_key(where, 1), schema_value(where, 1, schema_id, schema, references=listed))
 
@@ -78,7 +78,7 @@ def test_a_chain_may_be_very_long(small: SmallRegistry) -> None:
 
 
 def test_a_circle_ends(small: SmallRegistry) -> None:
-    """Other writers can bring one about by overwriting a version."""
+    """Other writers can create a cycle by overwriting a version."""
     stored(small, "a", 1, record("A"), reference("b", name="B"))
     stored(small, "b", 2, record("B"), reference("a", name="A"))
     assert sorted(name for name, _ in resolve(small, reference("a", name="A"))) == ["A", "B"]

@@ -1,4 +1,4 @@
-"""The config and the mode that are in force for a subject."""
+"""The config and the mode that apply to a subject."""
 
 from __future__ import annotations
 

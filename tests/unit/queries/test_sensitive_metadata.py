@@ -1,4 +1,4 @@
-"""Sensitive metadata: encrypted in records and rows, plain for processes with the keys."""
+"""Sensitive metadata: encrypted in records and rows, in clear text for processes with the keys."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class Registry:
         return plan
 
     def shown(self, cipher: Cipher | None = None) -> Iterator[Metadata | None]:
-        """The metadata of all versions, as whoever has the keys sees it."""
+        """Yield the metadata of all versions as seen with the cipher's keys."""
         view = PlainView(self.rows, cipher or self.cipher or Keyset.new())
         for key, value in scan(view, layout.VERSION):
             assert key
             yield entities.metadata(version_row.VersionRow.unpack(value))
 
     def said(self) -> bytes:
-        """All bytes of log, record headers and rows."""
+        """Return all bytes of log, record headers and rows."""
         logged = [part or b"" for record in self.log for part in (record.key, record.value)]
         return b"\n".join((*logged, *self.headers, *(k + v for k, v in self.rows.rows())))
 

@@ -1,4 +1,4 @@
-"""Finding versions by subject, id and content; and lists."""
+"""Lookups of versions by subject, id and content; and lists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def schemas(view: View, prefix: str, **how: Any) -> list[tuple[str, int] | None]
 
 
 def foreign(small: SmallRegistry, subject: str, version: int, schema_id: int, schema: str) -> None:
-    """A version as another writer may write it, without the checks of ours."""
+    """Record a version as another writer may do, without our checks."""
     where = Subject.parse(subject)
     small.append(records.schema_key(where, version), values.schema_value(where, version, schema_id, schema))
 

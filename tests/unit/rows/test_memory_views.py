@@ -1,4 +1,4 @@
-"""Views in memory, held against a sorted dict."""
+"""Views in memory, compared with a sorted dict."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _NUMBERS = ["0", "-1", "0x1F", "1.50", "1e3", "inf", "-inf"]
 
 
 def parse(text: str, references: dict[str, str] | None = None, *, new: bool = False) -> ProtobufSchema:
-    """The schema; ``references`` are the texts by import path, dependencies first."""
+    """Return the schema; ``references`` are the texts by import path, dependencies first."""
     dependencies = [Dependency(name, each) for name, each in (references or {}).items()]
     return PROTOBUF.parse(text, dependencies, new=new)
 
@@ -44,7 +44,7 @@ class Files:
         return self._edits.choice(choices) if self._edited and self._edits.random() < 0.1 else text
 
     def text(self) -> str:
-        """The text, with comments and blanks in odd places."""
+        """Return the text, with comments and blanks in odd places."""
         types = [self._type(f"T{at}", 0) for at in range(self.rng.randrange(1, 4))]
         parts = ['syntax = "proto3";', "package a.b ;", *_IMPORTS, *self._options("option ", ";"), *types]
         if self.rng.random() < 0.3:

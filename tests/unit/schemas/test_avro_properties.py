@@ -133,7 +133,7 @@ def built(seed: int, *, sound: bool = True) -> Any:
 
 
 def shuffled(value: Any, rng: random.Random) -> Any:
-    """The same JSON with the members of each object in another order, except among properties."""
+    """Return the same JSON with the members of each object in another order, except among properties."""
     if isinstance(value, dict):
         keys = list(value)
         rng.shuffle(keys)
@@ -206,7 +206,7 @@ def test_any_json_is_parsed_or_refused(seed):
 
 
 def verdict(text: str, *, new: bool = True) -> str | None:
-    """The canonical text of a valid schema, None for an invalid one."""
+    """Return the canonical text of a valid schema, None for an invalid one."""
     try:
         return AVRO.parse(text, new=new).canonical
     except InvalidSchema:
@@ -217,7 +217,7 @@ DAMAGES = [None, 1, True, 1.5, "x-y", "1", "", [], {}, ["int", "int"], "string",
 
 
 def damaged(rng: random.Random) -> Any:
-    """A schema with one of its parts replaced or taken away."""
+    """Return a schema with one of its parts replaced or taken away."""
     schema = Builder(rng, sound=False).schema()
     parts = [item for item in walked(schema) if isinstance(item, dict) and item]
     if parts:
@@ -247,7 +247,7 @@ def package_accepts(schema: Any) -> bool:
 
 
 def says_nothing(item: Any) -> bool:
-    """Whether the ``avro`` package and Java disagree about ``item`` by design: the known differences."""
+    """Return true if the ``avro`` package and Java are known to disagree about ``item``."""
     if not isinstance(item, dict):
         return False
     kind = item.get("type")

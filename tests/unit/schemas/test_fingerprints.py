@@ -39,7 +39,7 @@ def parsed(schema_type: str) -> list[Schema]:
 
 
 def shuffled(rng: random.Random, value: Any) -> Any:
-    """The value with the members of all objects in another order."""
+    """Return the value with the members of all objects in another order."""
     if isinstance(value, dict):
         members = [(key, shuffled(rng, each)) for key, each in value.items()]
         rng.shuffle(members)

@@ -116,7 +116,7 @@ def parsed(value: Any) -> Any:
 
 
 def sound(seed: int) -> Any:
-    """A random schema, or none where references go in circles or a draft minds something."""
+    """Return a random schema, or none where references go in circles or a draft minds something."""
     try:
         return parsed(built(seed))
     except InvalidSchema:
@@ -124,7 +124,7 @@ def sound(seed: int) -> Any:
 
 
 def edited(value: Any, rng: random.Random) -> Any:
-    """The value with one place changed."""
+    """Return the value with one place changed."""
     if rng.random() < 0.3 or not isinstance(value, dict | list) or not value:
         return rng.choice(
             [*SCALARS, {}, [], {"type": "string"}, ["a"], {"$ref": "#"}, {"a": {}}, [{}], "#/x"]

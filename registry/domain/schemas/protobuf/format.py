@@ -38,7 +38,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         return read(text, dependencies, new=new)
 
     def outline(self, text: str) -> Fingerprints | None:
-        """See :mod:`.outline`."""
+        """Return the :mod:`.outline` of the text."""
         from .outline import outline  # noqa: PLC0415 (as above)
 
         return outline(text)
