@@ -253,7 +253,7 @@ def test_only_descriptors_that_can_be_printed_are_schemas():
     ):
         with pytest.raises(InvalidSchema):
             parse(encoded(proto))
-    with pytest.raises(InvalidSchema, match="no UTF-8"):
+    with pytest.raises(InvalidSchema, match="not UTF-8"):
         parse(base64.b64encode(b"\x0a\x01\xff").decode())
     with pytest.raises(InvalidSchema, match="unexpected label: notbase64"):
         parse("notbase64")
