@@ -15,6 +15,7 @@ from registry.store.views import AppliedView, decrypted
 from snapshots.catalogue.catalogue import Entry
 
 from .node import Node
+from .status import status
 
 CATALOGUE_S = 15.0
 """How long the catalogue of snapshots may take to answer."""
@@ -56,7 +57,7 @@ class NodeBackend:
 
     async def status(self) -> NodeStatus:
         """The node's state."""
-        return self._node.status()
+        return status(self._node)
 
     async def snapshots(self) -> list[Entry]:
         """What the catalogue holds."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from registry.api.status import NodeStatus
 from registry.domain.commands import Outcome, refused
 from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.pending_command import PendingCommand
@@ -42,9 +43,19 @@ _log = logging.getLogger(__name__)
 class Endpoint:
     """Listens for readers and answers them."""
 
-    def __init__(self, node: Node, submit: SubmitCommand, *, confirm_timeout_s: float) -> None:
+    def __init__(
+        self,
+        node: Node,
+        submit: SubmitCommand,
+        *,
+        status: Callable[[], NodeStatus],
+        metrics: Callable[[], bytes],
+        confirm_timeout_s: float,
+    ) -> None:
         self.node = node
         self.submit = submit
+        self.status = status
+        self.metrics = metrics
         self.confirm_timeout_s = confirm_timeout_s
         self.loop = asyncio.get_running_loop()
         self.readers: set[ReaderCall] = set()
@@ -151,13 +162,13 @@ class ReaderCall(Framed):
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))
             case AskStatus(number):
-                status = self._node.status()
+                status = self._endpoint.status()
                 self._tell_started()
                 self.tell(Status(number, status))
             case Report(tally, number):
                 self._node.processes.report(self.number, tally)
                 if number:
-                    self.tell(Metrics(number, self._node.metrics()))
+                    self.tell(Metrics(number, self._endpoint.metrics()))
             case AskSnapshots(number):
                 if not self._node.snapshots.tell(lambda listed: self._listed(number, listed)):
                     self._listed(number, TOO_MANY_WRITES())

@@ -19,11 +19,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from election.contract import Election, Identity
-from registry.api.status import NodeStatus
 from registry.config.loading import Settings
 from registry.domain.commands import Outcome, RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
+from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
@@ -46,7 +46,6 @@ from .replication.read_barrier import Freshness
 from .replication.staleness import Absence
 from .snapshots.coordinator import Snapshotting
 from .startup.progress import Starting
-from .status import encoder_trouble, metrics, status
 from .write.loop import Duty
 from .write.writer import Writer, Writing
 
@@ -298,13 +297,12 @@ class Node:
         lags = {"node": self.pulse.lag_s(), "readers": self.processes.total().lag_s}
         return lags if self.alone else {**lags, "election": self._electing.pulse.lag_s()}
 
-    def status(self) -> NodeStatus:
-        """The state at this moment."""
-        return status(self)
-
-    def metrics(self) -> bytes:
-        """What all processes of the host have counted, in Prometheus' text format."""
-        return metrics(self)
+    def encoder_trouble(self) -> str:
+        """Return why sensitive metadata cannot be read or written; empty if it can."""
+        if self.cipher is not None:
+            return self.cipher.trouble
+        with self.store.view() as view:
+            return NOT_CONFIGURED if has_encoded(view) else ""
 
     def _make_election(self) -> Election:
         from .leadership.elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
@@ -363,7 +361,7 @@ class Node:
         self._soon(_reply_all, replies)
 
     def _caught_up(self) -> None:
-        if trouble := encoder_trouble(self):
+        if trouble := self.encoder_trouble():
             _log.warning("%s", trouble)
         if self.alone:
             if self.cipher is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from registry.config.loading import Settings
@@ -19,6 +20,7 @@ from .node import Node
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
 from .startup_endpoint import QUICK_S, Early
+from .status import metrics, status
 
 if TYPE_CHECKING:
     from .serving import Serving
@@ -99,7 +101,10 @@ async def run(parent: Parent, opening: Opening) -> int:
     for message in messages_before:
         on_message(message)
     parent.listen(stopping.set, on_message)
-    endpoint = Endpoint(node, router.submit, confirm_timeout_s=parent.settings.confirm_timeout_s)
+    endpoint = Endpoint(
+        node, router.submit, status=partial(status, node), metrics=partial(metrics, node),
+        confirm_timeout_s=parent.settings.confirm_timeout_s,
+    )  # fmt: skip
     await endpoint.start(parent.endpoint)
     if early is not None:
         early.hand_over(endpoint)
@@ -191,9 +196,9 @@ async def _serve(
 ) -> None:
     from .backend import NodeBackend  # noqa: PLC0415 (as above)
 
-    async def metrics() -> bytes:
+    async def counted() -> bytes:
         node.processes.report(0, serving.tally())
-        return node.metrics()
+        return metrics(node)
 
     backend = NodeBackend(
         node,
@@ -201,7 +206,7 @@ async def _serve(
         timeout_s=settings.request_timeout_s * DECIDING_PART,
         confirm_timeout_s=settings.confirm_timeout_s,
     )
-    await serving.over(backend, metrics=metrics, pool=node.pool)
+    await serving.over(backend, metrics=counted, pool=node.pool)
     if early is not None and early.backend is not None:
         early.backend.hand_over(backend)
 

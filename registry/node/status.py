@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from registry.api.status import NodeStatus
-from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
 from registry.domain.rows import digest
 from registry.observe.metrics import Gauge
 
 from .leadership.role import Stage
-
-if TYPE_CHECKING:
-    from .node import Node
+from .node import Node
 
 _AGE = "Since Kafka's group last said that this node belongs to it"
 _GAP = "Longest between two such answers, in the last minute or two"
@@ -49,17 +44,9 @@ def status(node: Node) -> NodeStatus:
         primary="" if primary is None else primary.url,
         newest_snapshot="" if newest is None else newest.id,
         election=role.reason and (node.log.fencing.unsafe or role.reason),
-        metadata_encoder=encoder_trouble(node),
+        metadata_encoder=node.encoder_trouble(),
         start=None if node.starting is None else node.starting.snapshot,
     )
-
-
-def encoder_trouble(node: Node) -> str:
-    """Return why sensitive metadata cannot be read or written; empty if it can."""
-    if node.cipher is not None:
-        return node.cipher.trouble
-    with node.store.view() as view:
-        return NOT_CONFIGURED if has_encoded(view) else ""
 
 
 def metrics(node: Node) -> bytes:

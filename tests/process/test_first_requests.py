@@ -11,7 +11,6 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from registry.config.loading import Settings
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused
 from registry.domain.errors import NOT_STARTED
 from registry.domain.log_format import records, values
@@ -124,7 +123,7 @@ def test_writes_wait_for_a_node_without_readers_that_opens_its_store() -> None:
             return DONE
 
     async def try_it() -> None:
-        early = EarlyBackend(Starting(Settings()))
+        early = EarlyBackend(Starting())
         waiting = asyncio.ensure_future(early.submit(COMMAND))
         await asyncio.wait((waiting,), timeout=SHORT_S)
         assert not waiting.done()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,14 +19,16 @@ from registry.encoder.open import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.lmdb import Store
-from registry.store.open import known_log, open_store, peek
+from registry.store.open import Load, known_log, open_store, peek
 
+from .load_if_behind import LoadIfBehind
 from .progress import Starting
 
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher
 
 Opened = tuple[Log, Store]
+Loader = Callable[[Log], Load | None]
 
 
 class Opening(NamedTuple):
@@ -42,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 def begin(settings: Settings) -> Opening:
     """Open both in a thread."""
-    starting = Starting(settings)
+    starting = Starting()
     thread = ThreadPoolExecutor(1, "open")
     opened = thread.submit(_open, settings, starting)
     thread.shutdown(wait=False)
@@ -51,8 +54,12 @@ def begin(settings: Settings) -> Opening:
 
 def _open(settings: Settings, starting: Starting) -> Opened:
     began = time.monotonic()
-    with starting.expecting():
-        log, store = (_open_on_kafka if settings.kafka else _open_embedded)(settings, starting)
+    load = LoadIfBehind(settings, starting)
+    with load.expected():
+        if settings.kafka:
+            log, store = _open_on_kafka(settings, starting, load.loader)
+        else:
+            log, store = _open_embedded(settings, load.loader)
         try:
             starting.cipher = _open_encoder(settings, store)
         except BaseException:
@@ -64,10 +71,10 @@ def _open(settings: Settings, starting: Starting) -> Opened:
     return log, store
 
 
-def _open_on_kafka(settings: Settings, starting: Starting) -> Opened:
+def _open_on_kafka(settings: Settings, starting: Starting, loader: Loader) -> Opened:
     from .open_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
 
-    return open_on_kafka(settings, starting)
+    return open_on_kafka(settings, starting, loader)
 
 
 def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
@@ -88,7 +95,7 @@ def _what_is_left(store_path: Path) -> str:
     return "" if found is None else f"The store beside it holds the rows up to offset {found.applied}."
 
 
-def _open_embedded(settings: Settings, starting: Starting) -> Opened:
+def _open_embedded(settings: Settings, loader: Loader) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
     if known is not None and "/" in known:
@@ -109,7 +116,7 @@ def _open_embedded(settings: Settings, starting: Starting) -> Opened:
             _log.warning("the store was made from another log than the one that is there")
         store, messages = open_store(
             store_path, log.identity, log.end(), divergence=log.divergence,
-            map_bytes=settings.store_map_bytes, load=starting.loader(log),
+            map_bytes=settings.store_map_bytes, load=loader(log),
         )  # fmt: skip
     except BaseException:
         log.close()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from registry.config.loading import Settings
-from registry.log.contract import ForeignLog, LogError, Unreachable
+from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 from registry.log.embedded.log import now_ms
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.open_topic import open_topic
@@ -25,6 +25,7 @@ from registry.store.open import Load, known_log, open_store, peek
 
 from .progress import Starting
 
+Loader = Callable[[Log], Load | None]
 TRY_S = 5.0
 """How long a node with a store waits for its log before it serves without."""
 APPEND_PART = 0.8
@@ -35,10 +36,10 @@ _ANY_END = 1 << 62
 _log = logging.getLogger(__name__)
 
 
-def open_on_kafka(settings: Settings, starting: Starting) -> tuple[AttachedLog, Store]:
+def open_on_kafka(settings: Settings, starting: Starting, loader: Loader) -> tuple[AttachedLog, Store]:
     """The log, attached or yet to be, and the store. Raises the errors of the log and the store.
 
-    ``starting`` hears what is waited for, and loads a snapshot where one is worth it.
+    ``starting`` is told what is waited for; ``loader`` returns what loads a snapshot, if one is worth it.
     """
     if settings.fencing == "off":
         _log.warning(
@@ -49,8 +50,8 @@ def open_on_kafka(settings: Settings, starting: Starting) -> tuple[AttachedLog, 
         _log.warning("kafka_security_protocol = SASL_PLAINTEXT sends the password in the clear")
     known = known_log(settings.data / "store")
     if known is None:
-        return _with_store(settings, starting, _waited_for(settings, starting))
-    return _beside_a_store(settings, starting, known)
+        return _with_store(settings, loader, _waited_for(settings, starting))
+    return _beside_a_store(settings, loader, known)
 
 
 def _waited_for(settings: Settings, starting: Starting) -> KafkaLog:
@@ -67,7 +68,7 @@ def _waited_for(settings: Settings, starting: Starting) -> KafkaLog:
             return log
 
 
-def _beside_a_store(settings: Settings, starting: Starting, identity: str) -> tuple[AttachedLog, Store]:
+def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[AttachedLog, Store]:
     found = peek(settings.data / "store")
     try:
         log = _open_log(settings, make=False)
@@ -79,7 +80,7 @@ def _beside_a_store(settings: Settings, starting: Starting, identity: str) -> tu
             # One that cannot be read is set aside below, whatever log it was made from.
             _suiting(settings, lambda: Known(identity, *found))(log)
     except StaleStore as error:
-        return _with_store(settings, starting, log, str(error))
+        return _with_store(settings, loader, log, str(error))
     except (Unreachable, ForeignLog) as error:
         log.close()
         _log.error("%s", error)
@@ -87,15 +88,15 @@ def _beside_a_store(settings: Settings, starting: Starting, identity: str) -> tu
     except BaseException:
         log.close()
         raise
-    return _with_store(settings, starting, log)
+    return _with_store(settings, loader, log)
 
 
 def _with_store(
-    settings: Settings, starting: Starting, log: KafkaLog, unfit: str = ""
+    settings: Settings, loader: Loader, log: KafkaLog, unfit: str = ""
 ) -> tuple[AttachedLog, Store]:
     """The log with its store, which is made anew where ``unfit`` says why."""
     try:
-        return _attached(settings, log, _opened(settings, log.identity, unfit, starting.loader(log)))
+        return _attached(settings, log, _opened(settings, log.identity, unfit, loader(log)))
     except BaseException:
         log.close()
         raise

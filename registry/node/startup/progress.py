@@ -10,22 +10,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from registry.api.status import NodeStatus, SnapshotStart
-from registry.config.loading import Settings
-from registry.log.contract import Log
-from registry.store.open import Load, known_log
-from snapshots.format.files import BadLocation
-from snapshots.format.location import Location
 
 if TYPE_CHECKING:
-    import subprocess
-
     from registry.encoder.ciphers import NodeCipher
 
 _PROGRESS_EVERY_S = 5.0
@@ -39,15 +31,13 @@ class Stopped(Exception):
 class Starting:
     """What is known of a start. One thread starts, any may ask, or stop it."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._snapshot = SnapshotStart()
         self._loading_since = self._told_at = 0.0
         self._alone = threading.Lock()
         self._stopped = False
         self._kill: Callable[[], None] | None = None
-        self._begun: subprocess.Popen[bytes] | None = None
         self.long = threading.Event()
         """Set as soon as it is clear that the start takes a while."""
         self.when_long: Callable[[], None] = _nothing
@@ -63,6 +53,11 @@ class Starting:
         told = self._snapshot
         return told if told.id or told.refused else None
 
+    def takes_long(self) -> None:
+        """Note that the start takes a while."""
+        self.long.set()
+        self.when_long()
+
     def status(self) -> NodeStatus:
         """The state of a node that has neither log nor store yet."""
         return NodeStatus(
@@ -76,44 +71,6 @@ class Starting:
             left = "unknown" if told.eta_s is None else f"{told.eta_s:.0f} s"
             return f"loading the snapshot {told.id}: {told.rows_done} of {told.rows} rows, left: {left}"
         return self.waiting or f"opening log and store since {time.monotonic() - self._began:.0f} s"
-
-    @contextmanager
-    def expecting(self) -> Iterator[None]:
-        """While log and store are opened: where there probably is a snapshot to load, have that prepared.
-
-        What it takes is loaded while the log is opened.
-        """
-        if _probably_loads(self._settings):
-            from .snapshot_loader import begin  # noqa: PLC0415 (as below)
-
-            with suppress(OSError):  # it is said when it is needed
-                self._begun = begin()
-        try:
-            yield
-        finally:
-            if self._begun is not None:
-                from .snapshot_loader import end  # noqa: PLC0415 (as below)
-
-                end(self._begun)
-
-    def loader(self, log: Log) -> Load | None:
-        """What loads a snapshot of ``log`` where that pays; ``None`` where it cannot."""
-        settings = self._settings
-        if settings.snapshots_load == "off":
-            return None
-
-        def load(folder: Path, applied: int) -> bool:
-            if log.end() - applied < max(1, settings.snapshots_load_ahead):
-                return False
-            self.long.set()
-            self.when_long()
-            # Mostly nothing is far behind, and a start does without what this needs.
-            from .snapshot_loader import have_taken  # noqa: PLC0415
-
-            begun, self._begun = self._begun, None
-            return have_taken(settings, log, folder, applied, self, begun)
-
-        return load
 
     def stop(self) -> None:
         """Have what goes on end with :class:`Stopped`, where it is the loading of a snapshot."""
@@ -184,17 +141,6 @@ class Starting:
             "the snapshot %s was loaded in %.2f s: %.0f rows/s, %.0f MB/s; %d records of the log are left",
             taken, took_s, told.rows / took_s, told.bytes / 1e6 / took_s, end - told.offset,
         )  # fmt: skip
-
-
-def _probably_loads(settings: Settings) -> bool:
-    """Whether there is no store, and perhaps a snapshot."""
-    if settings.snapshots_load == "off" or known_log(settings.data / "store") is not None:
-        return False
-    try:
-        location = Location.named(settings.snapshots_location)
-        return not location.startswith("/") or any(Path(location).iterdir())
-    except (BadLocation, OSError):
-        return False
 
 
 def _nothing() -> None:

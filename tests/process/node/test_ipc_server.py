@@ -57,8 +57,11 @@ class Reader(Framed):
 
 
 async def _told(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]:
-    offer = cast("Any", lambda *_: None)
-    endpoint = Endpoint(cast("Any", Starting()), offer, confirm_timeout_s=1)
+    submit = cast("Any", lambda *_: None)
+    node = Starting()
+    endpoint = Endpoint(
+        cast("Any", node), submit, status=node.status, metrics=lambda: b"", confirm_timeout_s=1
+    )
     await endpoint.start(path)
     _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
     reader.tell(question)

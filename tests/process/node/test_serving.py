@@ -24,7 +24,7 @@ class Backend(EarlyBackend):
     """One that has applied ``offset`` records."""
 
     def __init__(self, offset: int) -> None:
-        super().__init__(Starting(Settings()))
+        super().__init__(Starting())
         self._offset = offset
 
     def applied(self) -> int:

@@ -67,7 +67,7 @@ class NodesEnd(Line):
 
 def with_early(path: Path, try_it: Callable[[Early, Reader, NodesEnd], Any]) -> None:
     async def run() -> None:
-        starting = Starting(Settings())
+        starting = Starting()
         starting.waiting = "waiting for the log"
         early = Early(Settings(readers=1), starting)
         await early.start(path)

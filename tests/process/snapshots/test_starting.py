@@ -288,7 +288,7 @@ def _children_of(parent: int) -> list[int]:
 
 
 def test_a_start_that_is_stopped_ends_so_whatever_else_goes_wrong() -> None:
-    starting = Starting(Settings())
+    starting = Starting()
     starting.stop()
     with pytest.raises(Stopped), starting.loading(lambda: None):
         raise BrokenPipeError

@@ -1,0 +1,79 @@
+"""The decision to start from a snapshot, and what is prepared for it while the log is opened.
+
+The snapshot itself is loaded through :mod:`.snapshot_loader`, which is imported only then: most starts are
+not far behind the log and do without what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from registry.config.loading import Settings
+from registry.log.contract import Log
+from registry.store.open import Load, known_log
+from snapshots.format.files import BadLocation
+from snapshots.format.location import Location
+
+from .progress import Starting
+
+if TYPE_CHECKING:
+    import subprocess
+
+
+class LoadIfBehind:
+    """Loading of a snapshot for one start. Used by the thread that starts."""
+
+    def __init__(self, settings: Settings, starting: Starting) -> None:
+        self._settings = settings
+        self._starting = starting
+        self._begun: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def expected(self) -> Iterator[None]:
+        """Prepare the loading process for a ``with`` block, if there probably is a snapshot to load.
+
+        What that process needs is loaded while the block opens the log.
+        """
+        if _probably_loads(self._settings):
+            from .snapshot_loader import begin  # noqa: PLC0415 (see the module)
+
+            with suppress(OSError):  # reported when the process is needed
+                self._begun = begin()
+        try:
+            yield
+        finally:
+            if self._begun is not None:
+                from .snapshot_loader import end  # noqa: PLC0415 (see the module)
+
+                end(self._begun)
+
+    def loader(self, log: Log) -> Load | None:
+        """Return what loads a snapshot of ``log`` where that pays; ``None`` if the settings forbid it."""
+        settings = self._settings
+        if settings.snapshots_load == "off":
+            return None
+
+        def load(folder: Path, applied: int) -> bool:
+            if log.end() - applied < max(1, settings.snapshots_load_ahead):
+                return False
+            self._starting.takes_long()
+            from .snapshot_loader import have_taken  # noqa: PLC0415 (see the module)
+
+            begun, self._begun = self._begun, None
+            return have_taken(settings, log, folder, applied, self._starting, begun)
+
+        return load
+
+
+def _probably_loads(settings: Settings) -> bool:
+    """Check that there is no store, and perhaps a snapshot."""
+    if settings.snapshots_load == "off" or known_log(settings.data / "store") is not None:
+        return False
+    try:
+        location = Location.named(settings.snapshots_location)
+        return not location.startswith("/") or any(Path(location).iterdir())
+    except (BadLocation, OSError):
+        return False
