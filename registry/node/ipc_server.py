@@ -40,7 +40,7 @@ WATCH_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
 
 
-class Endpoint:
+class IpcServer:
     """Listens for readers and answers them."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Endpoint:
         self.metrics = metrics
         self.confirm_timeout_s = confirm_timeout_s
         self.loop = asyncio.get_running_loop()
-        self.readers: set[ReaderCall] = set()
+        self.readers: set[ReaderConnection] = set()
         self.numbers = itertools.count(1)
         self._server: asyncio.AbstractServer | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -69,13 +69,13 @@ class Endpoint:
         """Listen on the socket ``path``, whose folder only this user may enter."""
         loop = asyncio.get_running_loop()
         path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
-        self._server = await loop.create_unix_server(lambda: ReaderCall(self), str(path))
+        self._server = await loop.create_unix_server(lambda: ReaderConnection(self), str(path))
         self.node.when_started(self._tell_state)
         self._watching = self.loop.create_task(self._watch())
 
-    def take(self, call: Framed) -> ReaderCall:
+    def take(self, call: Framed) -> ReaderConnection:
         """Go on with a reader that is on the line."""
-        return ReaderCall(self).take_over(call)
+        return ReaderConnection(self).take_over(call)
 
     def state(self) -> State:
         """What readers must know to serve."""
@@ -96,12 +96,12 @@ class Endpoint:
         for reader in self.readers:
             reader.tell_state()
 
-    def joined(self, reader: ReaderCall) -> None:
+    def joined(self, reader: ReaderConnection) -> None:
         """A reader has connected."""
         self.readers.add(reader)
         self._alone.clear()
 
-    def left(self, reader: ReaderCall) -> None:
+    def left(self, reader: ReaderConnection) -> None:
         """A reader has gone."""
         self.readers.discard(reader)
         self.node.reader_ended(reader.number)
@@ -125,10 +125,10 @@ class Endpoint:
             reader.transport.close()
 
 
-class ReaderCall(Framed):
+class ReaderConnection(Framed):
     """One reader on the line."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: IpcServer) -> None:
         super().__init__()
         self._endpoint = endpoint
         self._node = endpoint.node

@@ -14,7 +14,7 @@ from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
-from .replication.loop import Following
+from .replication.loop import FollowLoop
 from .startup.digest_check import prove
 
 _STEP_S = 0.05
@@ -45,10 +45,10 @@ class Topic(Protocol):
         ...
 
 
-class Housekeeping:
+class Maintenance:
     """Small steps with pauses between them, so that requests never wait long for one."""
 
-    def __init__(self, log: Log, store: Store, following: Following, settings: Settings) -> None:
+    def __init__(self, log: Log, store: Store, following: FollowLoop, settings: Settings) -> None:
         self._own = log if isinstance(log, EmbeddedLog) else None
         """The log, where compacting and verifying it is this node's matter."""
         self._topic = log if isinstance(log, Topic) else None

@@ -33,20 +33,20 @@ from registry.wiring import defaults
 from registry.workers.pool import Pool
 
 from .leadership.claim import Barrier, Claimant, claim_log, newest_barrier
-from .leadership.election_thread import Electing
-from .leadership.id_counter import Counting
+from .leadership.election_thread import ElectionThread
+from .leadership.id_counter import IdCounter
 from .leadership.identity import own_identity
 from .leadership.role import Role, Stage
-from .leadership.role_holder import Membership
-from .maintenance import Housekeeping
-from .replication.dedup import Memory
+from .leadership.role_holder import RoleHolder
+from .maintenance import Maintenance
+from .replication.dedup import DedupCache
 from .replication.follower import Follower
-from .replication.loop import Following
-from .replication.read_barrier import Freshness
-from .replication.staleness import Absence
-from .snapshots.coordinator import Snapshotting
-from .startup.progress import Starting
-from .write.loop import Duty
+from .replication.loop import FollowLoop
+from .replication.read_barrier import ReadBarrier
+from .replication.staleness import Staleness
+from .snapshots.coordinator import SnapshotCoordinator
+from .startup.progress import StartProgress
+from .write.loop import WriteLoop
 from .write.writer import Writer, Writing
 
 if TYPE_CHECKING:
@@ -90,21 +90,21 @@ class Node:
         """Who this node is to the others; with its peer endpoint once it was started."""
         self.reachable: Callable[[Identity], Awaitable[str]] = _taken_as_reachable
         """Asked, on another event loop, before a node is elected; "" or why it cannot be reached."""
-        absence = None if self.alone else Absence(
+        absence = None if self.alone else Staleness(
             self.store, retention_ms=lambda: self.log.tombstone_retention_ms,
             margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms,
         )  # fmt: skip
         # Without fencing an append in doubt may come at any time: then no command is surely not done yet.
-        self._memory = None if self.alone or settings.fencing == "off" else Memory(self.store.applied)
+        self._memory = None if self.alone or settings.fencing == "off" else DedupCache(self.store.applied)
         self.follower = Follower(
             self.log, self.store, barrier=self._barrier_applied, memory=self._memory,
             seen=_nothing_seen if cipher is None else cipher.seen,
         )  # fmt: skip
-        self.following = Following(
+        self.following = FollowLoop(
             self.log, self.store, self.follower,
             caught_up=self._caught_up, advanced=self._advanced, stuck=self._stuck, absence=absence,
         )  # fmt: skip
-        self.freshness = Freshness(
+        self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
             nudge=self.following.nudge, heard=self.following.heard,
             stuck=lambda: bool(self.following.store_trouble),
@@ -129,30 +129,31 @@ class Node:
         )  # fmt: skip
         self.heartbeats = Pauses()
         """Between two answers of Kafka's group that this node belongs to it."""
-        self.membership = Membership(switched=self._switched, changed=self._role_changed)
+        self.role_holder = RoleHolder(switched=self._switched, changed=self._role_changed)
         with self.store.view() as view:
             newest = newest_barrier(view)
         if newest is not None:
             self._barrier_applied(newest)
-        self._electing = Electing(
+        self._election_thread = ElectionThread(
             self._make_election,
-            self.membership.heard,
+            self.role_holder.heard,
             trouble=self._cannot_write,
             # Nobody takes over from a primary that was named.
             own=lambda: bool(self.following.store_trouble) and settings.election != "static",
             reading=lambda: not (self.started or settings.election == "static"),
             patience_s=math.inf if settings.election == "static" else settings.session_timeout_s,
         )
-        self._counting = Counting(self.store.view, self._electing.advance)
+        self._id_counter = IdCounter(self.store.view, self._election_thread.advance)
         self._ready_to_claim = threading.Event()
-        self._duty = Duty(
-            self.writer, self.membership, started=self._ready_to_claim, confirm=self._electing.confirm,
+        self._write_loop = WriteLoop(
+            self.writer, self.role_holder,
+            started=self._ready_to_claim, confirm=self._election_thread.confirm,
             claim=self._claim, fencing=lambda: self.log.fencing,
             renew_s=None if self.alone else settings.fence_renew_s, refused=refused,
-            wrote=self._counting.wrote if settings.election == "zookeeper" else _nothing,
+            wrote=self._id_counter.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
-        self.housekeeping = Housekeeping(self.log, self.store, self.following, settings)
-        self.snapshots = Snapshotting(
+        self.maintenance = Maintenance(self.log, self.store, self.following, settings)
+        self.snapshots = SnapshotCoordinator(
             settings, self.store, self.log.identity,
             situation=self, submit=self.writer.submit, soon=self._soon, now=now_ms,
         )  # fmt: skip
@@ -160,7 +161,7 @@ class Node:
         self.processes = Processes()
         self.pulse = Pulse()
         """Of the event loop that serves readers and peers."""
-        self.starting: Starting | None = None
+        self.starting: StartProgress | None = None
         """How it came to its rows."""
         self.restarts: dict[str, int] = {}
         """How often the parent had to start each kind of process again."""
@@ -173,12 +174,12 @@ class Node:
     @property
     def role(self) -> str:
         """``primary``, ``secondary``, or ``following`` while no primary is known."""
-        return self.membership.role.name
+        return self.role_holder.role.name
 
     @property
     def primary(self) -> Identity | None:
         """Who writes, this node or another; ``None`` while nobody is known to."""
-        role = self.membership.role
+        role = self.role_holder.role
         return self.identity if role.stage is Stage.PRIMARY else role.other
 
     @property
@@ -210,12 +211,12 @@ class Node:
         self.pulse.start()
         runs: list[tuple[str, Callable[[], None]]] = [
             ("follow", self.following.run),
-            ("write", self._duty.run),
-            ("house", self.housekeeping.run),
+            ("write", self._write_loop.run),
+            ("house", self.maintenance.run),
             ("snapshot", self.snapshots.run),
         ]
         if not self.alone:
-            runs += [("elect", self._electing.run), ("confirm", self.freshness.run)]
+            runs += [("elect", self._election_thread.run), ("confirm", self.read_barrier.run)]
         for name, run in runs:
             thread = threading.Thread(target=self._guarded, args=(name, run), name=name, daemon=True)
             self._threads.append(thread)
@@ -223,20 +224,20 @@ class Node:
 
     def resign(self) -> None:
         """Leave writing to others, because this node will stop; it still tells who the primary is. Blocks."""
-        if self.alone or self.membership.role.leaving:
+        if self.alone or self.role_holder.role.leaving:
             return
-        self.membership.left()
-        self._electing.resign(RESIGN_S)
+        self.role_holder.left()
+        self._election_thread.resign(RESIGN_S)
 
     def stop(self) -> None:
         """Decide what waits, then close log and store. Blocks."""
         self.resign()
-        self._electing.close(RESIGN_S / 2)
-        self._duty.stop()
+        self._election_thread.close(RESIGN_S / 2)
+        self._write_loop.stop()
         self.snapshots.stop()
         self._join(("write",), STOP_S)
         self.pool.close()
-        for part in (self.following, self.freshness, self.housekeeping):
+        for part in (self.following, self.read_barrier, self.maintenance):
             part.stop()
         if not self.alone:
             self.log.close()  # whoever still waits for it waits no more
@@ -269,23 +270,23 @@ class Node:
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
-        return await self.freshness.reach(offset, timeout_s)
+        return await self.read_barrier.reach(offset, timeout_s)
 
     async def confirm(self, timeout_s: float) -> bool:
         """Wait until the store is as new as the log was at the call; ``False``: cut off, or not in time.
 
         The store of a node alone always is: it answers a write only when the rows hold it.
         """
-        return self.started if self.alone else await self.freshness.confirm(timeout_s)
+        return self.started if self.alone else await self.read_barrier.confirm(timeout_s)
 
     async def evict(self, identity: Identity) -> bool:
         """Have a primary that the caller holds to be dead replaced; whether that was done."""
-        return not self.alone and await self._electing.evict(identity)
+        return not self.alone and await self._election_thread.evict(identity)
 
     def reader_ended(self, number: int) -> None:
         """A reader has gone, perhaps killed in the middle of a view."""
         self.processes.ended(number)
-        self.housekeeping.readers_gone()
+        self.maintenance.readers_gone()
 
     def troubles(self) -> list[str]:
         """Why the store stands still or the own log takes nothing; empty when neither is so."""
@@ -295,7 +296,7 @@ class Node:
     def lags_s(self) -> dict[str, float]:
         """How late each event loop was of late; readers are told as one."""
         lags = {"node": self.pulse.lag_s(), "readers": self.processes.total().lag_s}
-        return lags if self.alone else {**lags, "election": self._electing.pulse.lag_s()}
+        return lags if self.alone else {**lags, "election": self._election_thread.pulse.lag_s()}
 
     def encoder_trouble(self) -> str:
         """Return why sensitive metadata cannot be read or written; empty if it can."""
@@ -311,7 +312,7 @@ class Node:
 
     def _cannot_write(self) -> str:
         """Why this node could not write, were it the primary; empty when it could."""
-        return self.following.trouble or self._duty.trouble or self.log.fencing.unsafe
+        return self.following.trouble or self._write_loop.trouble or self.log.fencing.unsafe
 
     def _claim(self) -> int:
         epoch = claim_log(
@@ -323,7 +324,7 @@ class Node:
         )
         if self._memory is not None:
             self._memory.look_back(self.log)
-        self._counting.claimed()
+        self._id_counter.claimed()
         if self.cipher is not None:
             self.cipher.claimed()
         return epoch
@@ -332,7 +333,7 @@ class Node:
         """The node has become primary, or has ceased to be."""
         primary = role.stage is Stage.PRIMARY
         if primary:
-            self.writer.open(None if self.alone else role.epoch, floor=self._counting.floor)
+            self.writer.open(None if self.alone else role.epoch, floor=self._id_counter.floor)
         else:
             self.writer.shut()
         self.following.lazy = primary or self.alone
@@ -349,13 +350,13 @@ class Node:
             call()
 
     def _barrier_applied(self, barrier: Barrier) -> None:
-        self.membership.applied(barrier.offset)
+        self.role_holder.applied(barrier.offset)
 
     def _advanced(self) -> None:
-        self.freshness.advanced()
+        self.read_barrier.advanced()
 
     def _stuck(self) -> None:
-        self.freshness.stop_waiting()
+        self.read_barrier.stop_waiting()
 
     def _deliver(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
         self._soon(_reply_all, replies)
@@ -366,7 +367,7 @@ class Node:
         if self.alone:
             if self.cipher is not None:
                 self.cipher.claimed()
-            self.membership.alone()
+            self.role_holder.alone()
         self._ready_to_claim.set()
         self._soon(self._tell_started)
 

@@ -15,11 +15,11 @@ from registry.processes.parent_channel import REFUSED, Parent
 from registry.store.layout import StoreError
 
 from .command_router import CommandRouter
-from .ipc_server import Endpoint
+from .ipc_server import IpcServer
 from .node import Node
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
-from .startup_endpoint import QUICK_S, Early
+from .startup_endpoint import QUICK_S, StartupEndpoint
 from .status import metrics, status
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def run(parent: Parent, opening: Opening) -> int:
         refusal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
-    early: Early | None = None
+    early: StartupEndpoint | None = None
     messages_before: list[dict[str, Any]] = []
 
     def on_early_message(message: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ async def run(parent: Parent, opening: Opening) -> int:
     for message in messages_before:
         on_message(message)
     parent.listen(stopping.set, on_message)
-    endpoint = Endpoint(
+    endpoint = IpcServer(
         node, router.submit, status=partial(status, node), metrics=partial(metrics, node),
         confirm_timeout_s=parent.settings.confirm_timeout_s,
     )  # fmt: skip
@@ -137,7 +137,7 @@ async def run(parent: Parent, opening: Opening) -> int:
     return 1 if failure else 0
 
 
-async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> Early | None:
+async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> StartupEndpoint | None:
     """Return when log and store are open; what answers meanwhile, if that takes long.
 
     Raises what opening them raises, and :class:`.progress.Stopped` when ``stopping`` is set before.
@@ -153,7 +153,7 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     waited.cancel()
     early = None
     if not (opened.done() or stopped.done()):
-        early = Early(parent.settings, opening.starting)
+        early = StartupEndpoint(parent.settings, opening.starting)
         with suppress(OSError):  # a port that cannot be had is told when the node needs it
             await early.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -192,7 +192,7 @@ def _cancel(task: asyncio.Task[Any]) -> None:
 
 
 async def _serve(
-    serving: Serving, settings: Settings, node: Node, submit: Submit, early: Early | None
+    serving: Serving, settings: Settings, node: Node, submit: Submit, early: StartupEndpoint | None
 ) -> None:
     from .backend import NodeBackend  # noqa: PLC0415 (as above)
 

@@ -1,6 +1,6 @@
-"""What a host says before it has a node: while log and store are opened, or a snapshot is loaded.
+"""Endpoint that answers health checks and holds writes while the node is starting.
 
-Mostly that is over at once. Where it takes longer, readers are told so, and ``/health`` says how far it is.
+Mostly that takes a moment. If it takes longer, readers are told so, and ``/health`` reports the progress.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from registry.ipc.messages import (
     encode,
 )
 
-from .startup.progress import Starting
+from .startup.progress import StartProgress
 
 if TYPE_CHECKING:
     from registry.api.backend import Backend
 
-    from .ipc_server import Endpoint
+    from .ipc_server import IpcServer
     from .serving import Serving
 
 QUICK_S = 1.0
@@ -52,32 +52,34 @@ HOLD_S = 5.0
 HELD_MAX = 1000
 
 
-class Early:
+class StartupEndpoint:
     """Answers until there is a node; then :meth:`hand_over`."""
 
-    def __init__(self, settings: Settings, starting: Starting) -> None:
+    def __init__(self, settings: Settings, starting: StartProgress) -> None:
         self._settings = settings
         self._server: asyncio.AbstractServer | None = None
         self.held_bytes_max = settings.queue_bytes_max
         self.starting = starting
-        self.calls: set[EarlyCall] = set()
+        self.calls: set[StartupConnection] = set()
         self.serving: Serving | None = None
         """The public port, on a host without readers."""
-        self.backend: EarlyBackend | None = None
+        self.backend: StartupBackend | None = None
         """What answers there."""
 
     async def start(self, path: Path) -> None:
         """Listen where the node will. Raises :class:`OSError`."""
         path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
-        self._server = await asyncio.get_running_loop().create_unix_server(lambda: EarlyCall(self), str(path))
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            lambda: StartupConnection(self), str(path)
+        )
         if self._settings.readers == 0:
             from .serving import Serving  # noqa: PLC0415 (where there are no readers)
 
             self.serving = Serving(self._settings)
-            self.backend = EarlyBackend(self.starting)
+            self.backend = StartupBackend(self.starting)
             await self.serving.over(self.backend, metrics=_no_metrics)
 
-    def hand_over(self, endpoint: Endpoint) -> None:
+    def hand_over(self, endpoint: IpcServer) -> None:
         """Have the node's endpoint, which listens by now, go on with those who are on the line."""
         self.stop()
         while self.calls:
@@ -89,10 +91,10 @@ class Early:
             self._server.close()
 
 
-class EarlyCall(Framed):
+class StartupConnection(Framed):
     """One reader on the line."""
 
-    def __init__(self, early: Early) -> None:
+    def __init__(self, early: StartupEndpoint) -> None:
         super().__init__()
         self._early = early
         self._loop = asyncio.get_running_loop()
@@ -137,7 +139,7 @@ class EarlyCall(Framed):
         self._room.remove(size_of(said.request.command))
         self.tell(Decided(number, refused(NOT_STARTED())))
 
-    def hand_over(self, endpoint: Endpoint) -> None:
+    def hand_over(self, endpoint: IpcServer) -> None:
         """From here on the node's own end of the line hears and answers."""
         call = endpoint.take(self)
         for submit, deadline, timer in self._writes.values():
@@ -146,10 +148,10 @@ class EarlyCall(Framed):
             call.heard(encode(replace(submit, request=request)))
 
 
-class EarlyBackend:
+class StartupBackend:
     """See :class:`registry.api.backend.Backend`: for a host without readers, before there is a node."""
 
-    def __init__(self, starting: Starting) -> None:
+    def __init__(self, starting: StartProgress) -> None:
         self._starting = starting
         self._next: asyncio.Future[Backend] = asyncio.get_running_loop().create_future()
         self._waiting = 0

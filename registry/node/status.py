@@ -17,7 +17,7 @@ def status(node: Node) -> NodeStatus:
     """The state at this moment."""
     progress = node.follower.progress()
     state = node.store.state
-    role = node.membership.role
+    role = node.role_holder.role
     primary = node.primary
     newest = node.snapshots.entries.newest()
     reasons = []
@@ -38,7 +38,7 @@ def status(node: Node) -> NodeStatus:
         reasons=reasons,
         records_per_s=progress.records_per_s,
         eta_s=progress.eta_s,
-        quarantined=node.housekeeping.quarantined(),
+        quarantined=node.maintenance.quarantined(),
         log=node.log.identity,
         node=node.identity.node,
         primary="" if primary is None else primary.url,
@@ -69,7 +69,7 @@ def metrics(node: Node) -> bytes:
         Gauge(
             "kafka_schema_registry_registered_count",
             "Versions that are there",
-            node.housekeeping.versions(),
+            node.maintenance.versions(),
         ),
         Gauge(
             "kafka_schema_registry_master_slave_role",

@@ -15,7 +15,7 @@ from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import NO_HEADERS, Fenced, Unreachable
 from registry.node.leadership.claim import newest_barrier
-from registry.node.replication.reconnecting_log import AttachedLog
+from registry.node.replication.reconnecting_log import ReconnectingLog
 from tests.kafka_topics import make_topic
 from tests.process.node.stations import Station, on_kafka
 
@@ -196,7 +196,7 @@ def test_what_waits_when_writing_ends_is_told_at_once(node: Made) -> None:
     assert not first.writer.wait(0)
 
 
-class Away(AttachedLog):
+class Away(ReconnectingLog):
     """Out of reach for ever; counts what it was to append."""
 
     record_bytes_max = 1_000_000
@@ -210,7 +210,7 @@ class Away(AttachedLog):
 
 
 def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: Path) -> None:
-    def away() -> AttachedLog:
+    def away() -> ReconnectingLog:
         raise Unreachable("nobody listens")
 
     log = Away(

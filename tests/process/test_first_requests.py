@@ -20,8 +20,8 @@ from registry.domain.pending_command import PendingCommand
 from registry.ipc.messages import State
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.command_router import CommandRouter
-from registry.node.startup.progress import Starting
-from registry.node.startup_endpoint import EarlyBackend
+from registry.node.startup.progress import StartProgress
+from registry.node.startup_endpoint import StartupBackend
 from registry.reader.backend import ReaderBackend
 from registry.store.reader import StoreReader
 from tests.pending import pending
@@ -123,7 +123,7 @@ def test_writes_wait_for_a_node_without_readers_that_opens_its_store() -> None:
             return DONE
 
     async def try_it() -> None:
-        early = EarlyBackend(Starting())
+        early = StartupBackend(StartProgress())
         waiting = asyncio.ensure_future(early.submit(COMMAND))
         await asyncio.wait((waiting,), timeout=SHORT_S)
         assert not waiting.done()

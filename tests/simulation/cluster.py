@@ -1,5 +1,6 @@
-"""Nodes of the simulated cluster: the real role, duty, claim, writer and follower over a log, a store and an
-election of the simulation. Modelled here are waiting, and what production does in sockets between nodes.
+"""Nodes of the simulated cluster: the real role, write loop, claim, writer and follower over a log, a store
+and an election of the simulation. Modelled here are waiting, and what production does in sockets between
+nodes.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import LogError
 from registry.node.leadership.claim import Claimant, claim_log
 from registry.node.leadership.role import Role, Stage
-from registry.node.leadership.role_holder import Membership
-from registry.node.replication.dedup import Memory
+from registry.node.leadership.role_holder import RoleHolder
+from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
-from registry.node.write.loop import Duty
+from registry.node.write.loop import WriteLoop
 from registry.node.write.writer import Writer, Writing
 
 from .authority import Authority, Elector
@@ -49,7 +50,7 @@ _LONG_S = 1000.0
 _WRITING = Writing(Defaults(), id_batch=3, queue_max=50, timeout_s=REQUEST_S / 2)
 
 
-class PausingMembership(Membership):
+class PausingRoleHolder(RoleHolder):
     """Waits on the simulation's clock."""
 
     def __init__(self, world: World, *, switched: Callable[[Role], None]) -> None:
@@ -65,11 +66,11 @@ class PausingWriter(Writer):
     """Waits on the simulation's clock."""
 
     world: World
-    membership: Membership
+    role_holder: RoleHolder
 
     def wait(self, timeout_s: float | None = None) -> bool:
         self.world.until(
-            lambda: self.stat().waiting or self.membership.role.stage is not Stage.PRIMARY,
+            lambda: self.stat().waiting or self.role_holder.role.stage is not Stage.PRIMARY,
             _LONG_S if timeout_s is None else timeout_s,
         )
         return bool(self.stat().waiting)
@@ -83,14 +84,14 @@ class Running:
         self.process = Process(node.name)
         self.store = node.store
         self.log = NodeLog(world, cluster.partition, self.process, node.line)
-        self.membership = PausingMembership(world, switched=self._switched)
-        self.memory = Memory(self.store.applied, count_max=cluster.remembers)
+        self.role_holder = PausingRoleHolder(world, switched=self._switched)
+        self.memory = DedupCache(self.store.applied, count_max=cluster.remembers)
         self.follower = Follower(
             self.log,
             self.store,
             far_behind=None,
             clock=lambda: world.now,
-            barrier=lambda barrier: self.membership.applied(barrier.offset),
+            barrier=lambda barrier: self.role_holder.applied(barrier.offset),
             memory=self.memory,
         )
         self.writer = PausingWriter(
@@ -103,20 +104,20 @@ class Running:
             clock=lambda: world.now,
             memory=self.memory,
         )
-        self.writer.world, self.writer.membership = world, self.membership
+        self.writer.world, self.writer.role_holder = world, self.role_holder
         self._claimant = Claimant(node.name, node.identity.url)
         self._elector = Elector(
             world,
             cluster.authority,
             node.identity,
-            self.membership.heard,
+            self.role_holder.heard,
             lambda: node.line.cut or node.line.deaf,
         )
         started = threading.Event()
         started.set()
-        self.duty = Duty(
+        self.write_loop = WriteLoop(
             self.writer,
-            self.membership,
+            self.role_holder,
             started=started,
             confirm=self._elector.confirm,
             claim=self._claim,
@@ -124,12 +125,12 @@ class Running:
             renew_s=RENEW_S,
             refused=lambda _: None,
         )
-        for run in (self._follow_for_ever, self.duty.run, self._elector.run):
+        for run in (self._follow_for_ever, self.write_loop.run, self._elector.run):
             world.spawn(self.process, run)
 
     @property
     def role(self) -> Role:
-        return self.membership.role
+        return self.role_holder.role
 
     def follow(self, offset: int) -> None:
         """Return when the store holds the log up to ``offset``."""
@@ -147,7 +148,7 @@ class Running:
 
     def stop(self) -> None:
         """Resign first; whoever kills it comes later."""
-        self.membership.left()
+        self.role_holder.left()
         self._elector.resign()
 
     def _claim(self) -> int:

@@ -31,7 +31,7 @@ class Counter(Protocol):
         ...
 
 
-class Electing:
+class ElectionThread:
     """``make`` makes the election on the loop on which it will run; ``heard`` is called there with events.
 
     The election knows that a node lives, not that it reaches its log. So a node that was elected and has had

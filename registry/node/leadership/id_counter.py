@@ -23,7 +23,7 @@ Advance = Callable[[int], "Future[int] | None"]
 """Moves the counter up to at least a value; the value found before. ``None``: there is no counter."""
 
 
-class Counting:
+class IdCounter:
     """Used by the thread that writes. ``view`` opens the committed rows."""
 
     def __init__(self, view: Callable[[], AbstractContextManager[View]], advance: Advance) -> None:

@@ -13,7 +13,7 @@ from .role import Role, Stage
 _log = logging.getLogger(__name__)
 
 
-class Membership:
+class RoleHolder:
     """Any thread may read ``role`` and change it.
 
     ``switched`` is called while the change is made, by the thread that makes it, whenever the node becomes

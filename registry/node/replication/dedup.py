@@ -31,7 +31,7 @@ class Remembered(NamedTuple):
     """See :class:`registry.domain.decide.Decision`; ``None``: what was answered is lost."""
 
 
-class Memory:
+class DedupCache:
     """Of the newest commands, bounded. One thread at a time reads; any may ask.
 
     ``applied``: where reading begins.

@@ -15,7 +15,7 @@ from registry.folding.log_fold import FAR_BEHIND, RECORDS_MAX, LogFold, Rows
 from registry.log.contract import Fetched, Log
 from registry.node.leadership.claim import Barrier, newest_barrier, read_barrier
 
-from .dedup import Memory
+from .dedup import DedupCache
 
 _PACE_S = 5.0
 
@@ -47,7 +47,7 @@ class Follower:
         far_behind: int | None = FAR_BEHIND,
         clock: Callable[[], float] = time.monotonic,
         barrier: Callable[[Barrier], None] = lambda _: None,
-        memory: Memory | None = None,
+        memory: DedupCache | None = None,
         seen: Callable[[list[Record]], None] = lambda _: None,
     ) -> None:
         self._log = log

@@ -31,7 +31,7 @@ class Known(NamedTuple):
     lineage: Lineage = NOTHING
 
 
-class Suiting:
+class LogMatcher:
     """Looks at logs for one store; ``known`` tells how the store is now."""
 
     def __init__(self, known: Callable[[], Known], *, margin_ms: int, now: Callable[[], int]) -> None:

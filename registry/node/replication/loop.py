@@ -1,4 +1,4 @@
-"""Following: one thread keeps the store the fold of the log; others may wait for an offset, or step along."""
+"""The follow thread, which keeps the store the fold of the log; others wait for an offset, or step along."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
 from .follower import Follower
-from .staleness import Absence, Moment, StaleStore
+from .staleness import Moment, Staleness, StaleStore
 
 ASK_S = 2.0
 """How long the log may take to say where it ends."""
@@ -33,7 +33,7 @@ _QUARANTINE_SHOWN_MAX = 20
 _log = logging.getLogger(__name__)
 
 
-class Following:
+class FollowLoop:
     """Drives the follower.
 
     ``caught_up`` is called once, when the log was read up to its end as of the start; ``advanced`` after
@@ -51,7 +51,7 @@ class Following:
         caught_up: Callable[[], None],
         advanced: Callable[[], None] = lambda: None,
         stuck: Callable[[], None] = lambda: None,
-        absence: Absence | None = None,
+        absence: Staleness | None = None,
     ) -> None:
         self._log = log
         self._store = store
@@ -199,7 +199,7 @@ class Following:
         if self._store.applied >= end:
             self._mark_at_end(self._absence, asked)
 
-    def _mark_at_end(self, absence: Absence, asked: Moment) -> None:
+    def _mark_at_end(self, absence: Staleness, asked: Moment) -> None:
         """Note that the store is at the log's end; on an idle log the only write that shows a full disk."""
         with self._stepping:
             try:

@@ -20,7 +20,7 @@ from registry.store.lmdb import Store
 _Waiting = tuple[float, int, "asyncio.Future[bool]"]
 
 
-class Freshness:
+class ReadBarrier:
     """Made by the thread of the event loop.
 
     ``nudge`` is called when somebody waits for what the store does not hold yet, ``heard`` after each

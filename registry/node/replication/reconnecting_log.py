@@ -51,7 +51,7 @@ Suits = Callable[[Topic], None]
 with it and has to be built anew."""
 
 
-class AttachedLog:
+class ReconnectingLog:
     """The log that ``open_log`` opens, when ``suits`` takes it; ``log`` is one that was taken already.
 
     ``identity`` and ``applied`` are the store's. Calls raise :class:`Unreachable` and :class:`ForeignLog`

@@ -42,7 +42,7 @@ def running_ms() -> int:
     return time.clock_gettime_ns(clock) // 1_000_000
 
 
-class Absence:
+class Staleness:
     """Keeps the mark of one store. ``retention_ms`` is asked each time, because topics are reconfigured."""
 
     def __init__(

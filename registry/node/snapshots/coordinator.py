@@ -68,7 +68,7 @@ class Situation(Protocol):
         ...
 
 
-class Snapshotting:
+class SnapshotCoordinator:
     """Any thread may call; ``soon`` has a function called on the event loop, where all answers are given."""
 
     def __init__(

@@ -17,7 +17,7 @@ from registry.store.open import Load, known_log
 from snapshots.format.files import BadLocation
 from snapshots.format.location import Location
 
-from .progress import Starting
+from .progress import StartProgress
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class LoadIfBehind:
     """Loading of a snapshot for one start. Used by the thread that starts."""
 
-    def __init__(self, settings: Settings, starting: Starting) -> None:
+    def __init__(self, settings: Settings, starting: StartProgress) -> None:
         self._settings = settings
         self._starting = starting
         self._begun: subprocess.Popen[bytes] | None = None

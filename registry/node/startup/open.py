@@ -22,7 +22,7 @@ from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store, peek
 
 from .load_if_behind import LoadIfBehind
-from .progress import Starting
+from .progress import StartProgress
 
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher
@@ -36,7 +36,7 @@ class Opening(NamedTuple):
 
     opened: Future[Opened]
     """Raises the errors of the log and the store, whose texts are for the user."""
-    starting: Starting
+    starting: StartProgress
     """How far it is."""
 
 
@@ -45,14 +45,14 @@ _log = logging.getLogger(__name__)
 
 def begin(settings: Settings) -> Opening:
     """Open both in a thread."""
-    starting = Starting()
+    starting = StartProgress()
     thread = ThreadPoolExecutor(1, "open")
     opened = thread.submit(_open, settings, starting)
     thread.shutdown(wait=False)
     return Opening(opened, starting)
 
 
-def _open(settings: Settings, starting: Starting) -> Opened:
+def _open(settings: Settings, starting: StartProgress) -> Opened:
     began = time.monotonic()
     load = LoadIfBehind(settings, starting)
     with load.expected():
@@ -71,7 +71,7 @@ def _open(settings: Settings, starting: Starting) -> Opened:
     return log, store
 
 
-def _open_on_kafka(settings: Settings, starting: Starting, loader: Loader) -> Opened:
+def _open_on_kafka(settings: Settings, starting: StartProgress, loader: Loader) -> Opened:
     from .open_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
 
     return open_on_kafka(settings, starting, loader)

@@ -16,14 +16,14 @@ from registry.log.embedded.log import now_ms
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.open_topic import open_topic
 from registry.log.kafka.topic import TopicMissing
-from registry.node.replication.log_match import Known, Suiting
-from registry.node.replication.reconnecting_log import AttachedLog
+from registry.node.replication.log_match import Known, LogMatcher
+from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.replication.staleness import StaleStore
 from registry.store.layout import META_LOG
 from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store, peek
 
-from .progress import Starting
+from .progress import StartProgress
 
 Loader = Callable[[Log], Load | None]
 TRY_S = 5.0
@@ -36,7 +36,9 @@ _ANY_END = 1 << 62
 _log = logging.getLogger(__name__)
 
 
-def open_on_kafka(settings: Settings, starting: Starting, loader: Loader) -> tuple[AttachedLog, Store]:
+def open_on_kafka(
+    settings: Settings, starting: StartProgress, loader: Loader
+) -> tuple[ReconnectingLog, Store]:
     """The log, attached or yet to be, and the store. Raises the errors of the log and the store.
 
     ``starting`` is told what is waited for; ``loader`` returns what loads a snapshot, if one is worth it.
@@ -54,7 +56,7 @@ def open_on_kafka(settings: Settings, starting: Starting, loader: Loader) -> tup
     return _beside_a_store(settings, loader, known)
 
 
-def _waited_for(settings: Settings, starting: Starting) -> KafkaLog:
+def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
     """The log, made if it is missing, however long it takes to reach the brokers."""
     while True:
         try:
@@ -68,7 +70,7 @@ def _waited_for(settings: Settings, starting: Starting) -> KafkaLog:
             return log
 
 
-def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[AttachedLog, Store]:
+def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[ReconnectingLog, Store]:
     found = peek(settings.data / "store")
     try:
         log = _open_log(settings, make=False)
@@ -78,7 +80,7 @@ def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[
     try:
         if found is not None:
             # One that cannot be read is set aside below, whatever log it was made from.
-            _suiting(settings, lambda: Known(identity, *found))(log)
+            _matcher(settings, lambda: Known(identity, *found))(log)
     except StaleStore as error:
         return _with_store(settings, loader, log, str(error))
     except (Unreachable, ForeignLog) as error:
@@ -93,7 +95,7 @@ def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[
 
 def _with_store(
     settings: Settings, loader: Loader, log: KafkaLog, unfit: str = ""
-) -> tuple[AttachedLog, Store]:
+) -> tuple[ReconnectingLog, Store]:
     """The log with its store, which is made anew where ``unfit`` says why."""
     try:
         return _attached(settings, log, _opened(settings, log.identity, unfit, loader(log)))
@@ -118,12 +120,12 @@ def _opened(settings: Settings, identity: str, unfit: str = "", load: Load | Non
 
 def _attached(
     settings: Settings, log: KafkaLog | None, store: Store, trouble: LogError | None = None
-) -> tuple[AttachedLog, Store]:
+) -> tuple[ReconnectingLog, Store]:
     identity = store.meta(META_LOG).decode()
-    suits = _suiting(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
-    attached = AttachedLog(
+    matches = _matcher(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
+    attached = ReconnectingLog(
         lambda: _open_log(settings, make=False),
-        suits,
+        matches,
         identity=identity,
         applied=store.applied,
         log=log,
@@ -132,8 +134,8 @@ def _attached(
     return attached, store
 
 
-def _suiting(settings: Settings, known: Callable[[], Known]) -> Suiting:
-    return Suiting(known, margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms)
+def _matcher(settings: Settings, known: Callable[[], Known]) -> LogMatcher:
+    return LogMatcher(known, margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms)
 
 
 def _open_log(settings: Settings, *, make: bool) -> KafkaLog:

@@ -28,7 +28,7 @@ class Stopped(Exception):
     """The start goes on no more, because the node is to stop."""
 
 
-class Starting:
+class StartProgress:
     """What is known of a start. One thread starts, any may ask, or stop it."""
 
     def __init__(self) -> None:

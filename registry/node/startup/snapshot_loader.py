@@ -26,7 +26,7 @@ from snapshots.loading.load_newest import LoadRequest
 from snapshots.loading.rejected import read_rejected
 
 from .load_process import LENGTH_BYTES, Given
-from .progress import Starting
+from .progress import StartProgress
 
 
 def begin() -> subprocess.Popen[bytes]:
@@ -53,7 +53,7 @@ def have_taken(
     log: Log,
     folder: Path,
     applied: int,
-    starting: Starting,
+    starting: StartProgress,
     begun: subprocess.Popen[bytes] | None = None,
 ) -> bool:
     """Whether a snapshot of ``log`` that is ahead of ``applied`` is the environment ``folder`` now.
@@ -75,7 +75,7 @@ def _have_taken(
     log: Log,
     folder: Path,
     applied: int,
-    starting: Starting,
+    starting: StartProgress,
     begun: subprocess.Popen[bytes] | None,
     refused: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
@@ -121,7 +121,7 @@ class _OtherHistory(Exception):
         self.id, self.why = id, why
 
 
-def _heard(process: subprocess.Popen[bytes], given: Given, starting: Starting, log: Log) -> str:
+def _heard(process: subprocess.Popen[bytes], given: Given, starting: StartProgress, log: Log) -> str:
     """Listen until the process ends; the id of the snapshot that it has taken, if it says so.
 
     Raises :class:`_OtherHistory` when it loads a snapshot of records that ``log`` has lost.

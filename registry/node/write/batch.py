@@ -30,7 +30,7 @@ from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View
 from registry.log.contract import RECORD_HEADER_BYTES
-from registry.node.replication.dedup import Memory
+from registry.node.replication.dedup import DedupCache
 from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
 
 # Records of one batch, the last command's excepted: what comes after them is decided with the next batch.
@@ -98,7 +98,7 @@ class Decider:
         self,
         defaults: Defaults,
         id_batch: int,
-        memory: Memory | None = None,
+        memory: DedupCache | None = None,
         *,
         postpones: bool = False,
         cipher: Cipher | None = None,

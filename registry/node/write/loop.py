@@ -1,4 +1,4 @@
-"""What the thread that writes does: claims the log when its node is elected, writes when it is primary."""
+"""The write thread: claims the log when its node is elected, and writes while it is primary."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ from collections.abc import Callable
 
 from registry.log.contract import Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
 from registry.node.leadership.role import Task
-from registry.node.leadership.role_holder import Membership
+from registry.node.leadership.role_holder import RoleHolder
 from registry.store.layout import DamagedStore, StoreError
 
 from .writer import Writer
 
 _RETRY_S = 0.5
+# After a claim that another one overtook: that one's node is about to lose the election, or this one is.
 _AGAIN_S = 0.05
-"""After a claim that another one overtook: that one's node is about to lose the election, or this one is."""
 _LOOK_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Duty:
-    """One thread's work.
+class WriteLoop:
+    """The work of the write thread.
 
-    ``confirm`` asks the election whether this node is elected; ``claim`` claims the log and returns the
-    epoch. ``renew_s``: after so much time without an append the fence is renewed; ``None`` where none stands.
-    The log may ask for it sooner.
-    ``refused`` is called with the reason when the brokers deny what a claim needs, at the first one.
-    ``wrote`` is called after each batch.
+    ``confirm`` asks the election if this node is elected; ``claim`` claims the log and returns the epoch.
+    ``renew_s``: after so many seconds without an append the fence is renewed, sooner if the log asks for it;
+    ``None`` if there is no fence. ``refused`` is called with the reason if the brokers deny what the first
+    claim needs, ``wrote`` after each batch.
     """
 
     def __init__(
         self,
         writer: Writer,
-        membership: Membership,
+        role_holder: RoleHolder,
         *,
         started: threading.Event,
         confirm: Callable[[], bool],
@@ -45,7 +44,7 @@ class Duty:
         wrote: Callable[[], None] = lambda: None,
     ) -> None:
         self._writer = writer
-        self._membership = membership
+        self._role_holder = role_holder
         self._started = started
         self._confirm = confirm
         self._claim = claim
@@ -59,14 +58,14 @@ class Duty:
 
     @property
     def trouble(self) -> str:
-        """Why the last try to claim or to write failed; empty when it did not."""
+        """Reason why the last try to claim or to write failed; empty if it did not."""
         return self._told
 
     def run(self) -> None:
-        """Do what the role asks for until :meth:`stop`, and then what still waits."""
+        """Do what the role asks for until :meth:`stop`, then decide what still waits."""
         self._started.wait()
         while True:
-            role = self._membership.role
+            role = self._role_holder.role
             if self._stopping and not self._writer.stat().waiting:
                 return
             match role.task:
@@ -76,10 +75,10 @@ class Duty:
                     self.claim_once()
                 case _:
                     self._told = ""
-                    self._membership.wait(role)
+                    self._role_holder.wait(role)
 
     def _write(self) -> None:
-        """One batch, or a look at the fence while there is none."""
+        """Write one batch, or renew the fence if it is time and nothing waits."""
         writer = self._writer
         try:
             renew_s = self._renewal_s()
@@ -93,11 +92,11 @@ class Duty:
         except (Fenced, OutcomeUnknown) as error:
             if self._renew_s is None:
                 raise
-            self._membership.deposed(str(error))
+            self._role_holder.deposed(str(error))
         except Unreachable as error:
             self._pause(str(error), _RETRY_S)
         except LogError as error:
-            self._membership.deposed(str(error))
+            self._role_holder.deposed(str(error))
         except DamagedStore:
             raise
         except StoreError as error:
@@ -109,8 +108,8 @@ class Duty:
 
     def claim_once(self) -> None:
         """Try to become primary."""
-        membership = self._membership
-        membership.claiming()
+        role_holder = self._role_holder
+        role_holder.claiming()
         began = time.monotonic()
         try:
             # Asked right before: a node that was frozen since it was elected must not fence its successor.
@@ -128,22 +127,22 @@ class Duty:
                 self._refused(str(error))
         else:
             self._served, self._told = True, ""
-            membership.claimed(epoch)
+            role_holder.claimed(epoch)
             _log.info("the log was claimed in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 
     def _give_up(self, reason: str, pause_s: float) -> None:
-        self._membership.deposed(reason)
+        self._role_holder.deposed(reason)
         self._pause(reason, pause_s)
 
     def _pause(self, reason: str, seconds: float) -> None:
         if reason != self._told:
-            _log.warning("%s; trying again", reason)
+            _log.warning("%s; retrying", reason)
             self._told = reason
-        self._membership.wait(self._membership.role, seconds)
+        self._role_holder.wait(self._role_holder.role, seconds)
 
     def stop(self) -> None:
         """Make :meth:`run` return once nothing waits."""
         self._stopping = True
         self._writer.close()
-        self._membership.close()
+        self._role_holder.close()
         self._started.set()

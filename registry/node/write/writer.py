@@ -48,7 +48,7 @@ from registry.log.contract import (
     Unreachable,
 )
 from registry.node.leadership.claim import newest_barrier
-from registry.node.replication.dedup import Memory
+from registry.node.replication.dedup import DedupCache
 from registry.observe.throttled import Throttled
 from registry.store.layout import StoreError
 from registry.workers.pool import SLOW, Answered, Pool
@@ -134,7 +134,7 @@ class Writer:
         deliver: Deliver,
         now: Callable[[], int],
         clock: Callable[[], float],
-        memory: Memory | None = None,
+        memory: DedupCache | None = None,
         pool: Pool | None = None,
         call_later: CallLater = _no_timers,
         cipher: Cipher | None = None,

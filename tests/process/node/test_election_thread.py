@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from election.contract import Event, Identity, Lost, Won
 from election.static import StaticElection
-from registry.node.leadership.election_thread import Electing
+from registry.node.leadership.election_thread import ElectionThread
 from tests.running import until
 
 
@@ -21,7 +21,7 @@ class Node:
 
     @contextmanager
     def takes_part(self, patience_s: float) -> Iterator[None]:
-        electing = Electing(
+        electing = ElectionThread(
             lambda: StaticElection(Identity("http", "127.0.0.1", 8081, True)),
             lambda event: self.heard.append(type(event)),
             trouble=lambda: self.trouble,

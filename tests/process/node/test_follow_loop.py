@@ -16,8 +16,8 @@ from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.replication import loop
 from registry.node.replication.follower import Follower
-from registry.node.replication.loop import Following
-from registry.node.replication.staleness import Absence
+from registry.node.replication.loop import FollowLoop
+from registry.node.replication.staleness import Staleness
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 
@@ -59,7 +59,7 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
     )
     store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=1 << 20)
     follower, there = Counted(log, store), threading.Event()
-    node = Following(log, store, follower, caught_up=there.set)
+    node = FollowLoop(log, store, follower, caught_up=there.set)
     thread = threading.Thread(target=node.run, daemon=True)
     thread.start()
     assert follower.often.wait(30)
@@ -95,10 +95,10 @@ def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_someb
     monkeypatch.setattr(loop, "_COLLECT_S", 3600.0)
     log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
     store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=64 << 20)
-    absence = Absence(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
+    absence = Staleness(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
     there, went = threading.Event(), SimpleQueue[int]()
     follower = Follower(log, store)
-    node = Following(
+    node = FollowLoop(
         log, store, follower,
         caught_up=there.set, advanced=lambda: went.put(store.applied), absence=absence,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from registry.api.status import NodeStatus
 from registry.ipc.messages import AskStatus, Confirm, Confirmed, Framed, State, Status, decode_from_node
-from registry.node.ipc_server import Endpoint
+from registry.node.ipc_server import IpcServer
 
 READY = NodeStatus(
     role="primary", epoch=0, applied=1, end=1, digest="", started=True, ready=True, reasons=[]
@@ -59,7 +59,7 @@ class Reader(Framed):
 async def _told(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]:
     submit = cast("Any", lambda *_: None)
     node = Starting()
-    endpoint = Endpoint(
+    endpoint = IpcServer(
         cast("Any", node), submit, status=node.status, metrics=lambda: b"", confirm_timeout_s=1
     )
     await endpoint.start(path)

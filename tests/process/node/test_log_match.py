@@ -12,7 +12,7 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import ForeignLog
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.replication.log_match import Known, Suiting
+from registry.node.replication.log_match import Known, LogMatcher
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def examine(log: EmbeddedLog, applied: int, lineage: Lineage) -> str:
     """Why the log is not taken; empty when it is."""
     known = Known(log.identity, applied, 0, lineage)
     try:
-        Suiting(lambda: known, margin_ms=0, now=lambda: 0)(log)
+        LogMatcher(lambda: known, margin_ms=0, now=lambda: 0)(log)
     except ForeignLog as error:
         return str(error)
     return ""

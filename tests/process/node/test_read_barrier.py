@@ -16,7 +16,7 @@ from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.replication.follower import Follower
-from registry.node.replication.read_barrier import Freshness
+from registry.node.replication.read_barrier import ReadBarrier
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 from tests.running import until
@@ -60,8 +60,8 @@ class Host:
         self.heard: list[LogError | None] = []
 
     @contextmanager
-    def freshness(self) -> Iterator[Freshness]:
-        fresh = Freshness(
+    def freshness(self) -> Iterator[ReadBarrier]:
+        fresh = ReadBarrier(
             self.log, self.store, ask_s=LONG_S,
             nudge=self.nudged, heard=self.heard.append, stuck=lambda: self.stuck,
         )  # fmt: skip
@@ -80,7 +80,7 @@ class Host:
         """One record more; where the log then ends."""
         return self.log.append([Entry(NOOP_KEY, None)]) + 1
 
-    def follow(self, fresh: Freshness) -> None:
+    def follow(self, fresh: ReadBarrier) -> None:
         while self.follower.step():
             fresh.advanced()
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from registry.log.contract import Claim, ForeignLog, LogError
-from registry.node.replication.reconnecting_log import AttachedLog
+from registry.node.replication.reconnecting_log import ReconnectingLog
 
 
 class Turning:
@@ -39,7 +39,7 @@ def test_whoever_uses_a_log_that_is_let_go_is_told_why() -> None:
         raise ForeignLog("the topic was made anew")
 
     turning = Turning()
-    log = AttachedLog(
+    log = ReconnectingLog(
         another, lambda _: None, identity="a", applied=0, log=cast("Any", turning), retry_s=0.01
     )
     told: list[LogError] = []

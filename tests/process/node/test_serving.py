@@ -12,19 +12,19 @@ import uvloop
 
 from registry.config.loading import Settings
 from registry.node.serving import Serving
-from registry.node.startup.progress import Starting
-from registry.node.startup_endpoint import EarlyBackend
+from registry.node.startup.progress import StartProgress
+from registry.node.startup_endpoint import StartupBackend
 from tests.process.raw import get
 
 RUNS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
-class Backend(EarlyBackend):
+class Backend(StartupBackend):
     """One that has applied ``offset`` records."""
 
     def __init__(self, offset: int) -> None:
-        super().__init__(Starting())
+        super().__init__(StartProgress())
         self._offset = offset
 
     def applied(self) -> int:

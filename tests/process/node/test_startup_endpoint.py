@@ -26,8 +26,8 @@ from registry.ipc.messages import (
     decode_from_node,
     decode_from_reader,
 )
-from registry.node.startup.progress import Starting
-from registry.node.startup_endpoint import HELD_MAX, Early
+from registry.node.startup.progress import StartProgress
+from registry.node.startup_endpoint import HELD_MAX, StartupEndpoint
 from tests.running import until_async
 
 
@@ -65,11 +65,11 @@ class NodesEnd(Line):
         self.asked.append(decode_from_reader(message))
 
 
-def with_early(path: Path, try_it: Callable[[Early, Reader, NodesEnd], Any]) -> None:
+def with_early(path: Path, try_it: Callable[[StartupEndpoint, Reader, NodesEnd], Any]) -> None:
     async def run() -> None:
-        starting = Starting()
+        starting = StartProgress()
         starting.waiting = "waiting for the log"
-        early = Early(Settings(readers=1), starting)
+        early = StartupEndpoint(Settings(readers=1), starting)
         await early.start(path)
         _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
         node = NodesEnd()
@@ -85,7 +85,7 @@ def with_early(path: Path, try_it: Callable[[Early, Reader, NodesEnd], Any]) -> 
 
 
 def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
-    async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
+    async def try_it(early: StartupEndpoint, reader: Reader, node: NodesEnd) -> None:
         reader.tell(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
         reader.tell(Submit(3, CommandRequest(DeleteSubject("s"), 0.01)))
         await until_async(lambda: len(reader.told) == 6, "all answers")
@@ -103,7 +103,7 @@ def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
 
 
 def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None:
-    async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
+    async def try_it(early: StartupEndpoint, reader: Reader, node: NodesEnd) -> None:
         reader.tell(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
         await until_async(lambda: len(reader.told) == 2, "the status")
         early.hand_over(cast("Any", node))
@@ -120,7 +120,7 @@ def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None
 
 
 def test_what_waits_is_bounded(tmp_path: Path) -> None:
-    async def try_it(early: Early, reader: Reader, node: NodesEnd) -> None:
+    async def try_it(early: StartupEndpoint, reader: Reader, node: NodesEnd) -> None:
         writes = [Submit(number, CommandRequest(DeleteSubject("s"), 20.0)) for number in range(HELD_MAX + 10)]
         reader.tell(*writes)
         await until_async(lambda: len(reader.told) == 11, "what is refused")

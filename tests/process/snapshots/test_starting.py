@@ -19,7 +19,7 @@ from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.config.settings import Settings
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.startup.progress import Starting, Stopped
+from registry.node.startup.progress import StartProgress, Stopped
 from snapshots.building.builder import build_now
 from snapshots.building.task import silent
 from snapshots.catalogue.open import open_catalogue
@@ -288,7 +288,7 @@ def _children_of(parent: int) -> list[int]:
 
 
 def test_a_start_that_is_stopped_ends_so_whatever_else_goes_wrong() -> None:
-    starting = Starting()
+    starting = StartProgress()
     starting.stop()
     with pytest.raises(Stopped), starting.loading(lambda: None):
         raise BrokenPipeError

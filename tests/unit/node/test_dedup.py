@@ -9,7 +9,7 @@ from registry.domain.commands import IDEMPOTENCY_KEY_BYTES, IdempotencyKey
 from registry.domain.log_format.idempotency import pack_header, unpack_header
 from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, RecordHeaders, Unreachable
-from registry.node.replication.dedup import Memory, Remembered
+from registry.node.replication.dedup import DedupCache, Remembered
 
 ALL = 1 << 20
 
@@ -31,20 +31,20 @@ def fetched(offsets: Iterable[int], *, after: int | None = None, brief: bytes = 
 
 
 def test_what_was_read_is_remembered_with_its_brief() -> None:
-    memory = Memory(10)
+    memory = DedupCache(10)
     memory.read(10, fetched(range(10, 20), brief=b'{"id":7}'))
     assert memory.find(idempotency_key(12)) == Remembered(b'{"id":7}')
     assert memory.find(idempotency_key(30)) is None
 
 
 def test_a_command_older_than_what_was_read_is_not_known_not_to_be_done() -> None:
-    memory = Memory(10)
+    memory = DedupCache(10)
     assert memory.knows(idempotency_key(1, since=10))
     assert not memory.knows(idempotency_key(1, since=9))
 
 
 def test_the_oldest_are_forgotten_and_then_not_known() -> None:
-    memory = Memory(0, count_max=5)
+    memory = DedupCache(0, count_max=5)
     memory.read(0, fetched(range(20)))
     assert memory.find(idempotency_key(14)) is None
     assert memory.find(idempotency_key(15)) is not None
@@ -53,13 +53,13 @@ def test_the_oldest_are_forgotten_and_then_not_known() -> None:
 
 
 def test_long_replies_leave_room_for_fewer() -> None:
-    memory = Memory(0, bytes_max=1000)
+    memory = DedupCache(0, bytes_max=1000)
     memory.read(0, fetched(range(20), brief=b"x" * 100))
     assert memory.since == 10
 
 
 def test_records_that_are_missing_may_have_had_notes() -> None:
-    memory = Memory(0)
+    memory = DedupCache(0)
     memory.read(0, fetched([0, 1, 4, 5]))
     assert memory.since == 4
     assert memory.find(idempotency_key(5)) is not None
@@ -68,7 +68,7 @@ def test_records_that_are_missing_may_have_had_notes() -> None:
 
 
 def test_what_is_read_again_counts_once() -> None:
-    memory = Memory(0, count_max=5)
+    memory = DedupCache(0, count_max=5)
     for _ in range(3):
         memory.read(0, fetched(range(5)))
     assert memory.since == 0
@@ -90,7 +90,7 @@ class Past:
 
 def test_looking_back_once_makes_older_commands_known() -> None:
     past = Past(RecordHeaders(4, fetched(range(4, 10)).headers))
-    memory = Memory(10)
+    memory = DedupCache(10)
     memory.read(10, fetched(range(10, 12)))
     for _ in range(2):
         memory.look_back(past)  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def test_looking_back_once_makes_older_commands_known() -> None:
 
 
 def test_who_reads_on_need_not_wait_for_who_looks_back() -> None:
-    memory = Memory(10)
+    memory = DedupCache(10)
 
     class Slow(Past):
         def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
@@ -121,7 +121,7 @@ def test_who_reads_on_need_not_wait_for_who_looks_back() -> None:
 
 def test_looking_back_in_vain_changes_nothing_and_is_tried_again() -> None:
     past = Past(None)
-    memory = Memory(10)
+    memory = DedupCache(10)
     for _ in range(2):
         memory.look_back(past)  # type: ignore[arg-type]
     assert past.asked == [10, 10]
@@ -130,7 +130,7 @@ def test_looking_back_in_vain_changes_nothing_and_is_tried_again() -> None:
 
 def test_what_was_forgotten_is_not_looked_for_behind_a_gap() -> None:
     past = Past(RecordHeaders(4, fetched(range(4, 10)).headers))
-    memory = Memory(10, count_max=2)
+    memory = DedupCache(10, count_max=2)
     memory.read(10, fetched(range(10, 15)))
     memory.look_back(past)  # type: ignore[arg-type]
     assert not past.asked

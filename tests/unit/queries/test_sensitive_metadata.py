@@ -36,7 +36,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import scan
 from registry.encoder.keyset import Keyset
-from registry.node.replication.dedup import Memory
+from registry.node.replication.dedup import DedupCache
 from registry.node.write.batch import Decider, Planned
 from tests.pending import pending
 
@@ -51,7 +51,7 @@ class Registry:
     def __init__(self, cipher: Cipher | None, view: DictView | None = None) -> None:
         self.cipher = cipher
         self.rows = view or DictView()
-        self.memory = Memory(0)
+        self.memory = DedupCache(0)
         self.decider = Decider(Defaults(), 20, self.memory, cipher=cipher)
         self.log: list[Record] = []
         self.headers: list[bytes] = []
