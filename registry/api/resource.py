@@ -25,6 +25,7 @@ from registry.domain.errors import (
     OUTCOME_UNKNOWN,
     UNAVAILABLE,
     RegistryError,
+    outcome_unknown,
 )
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Unanswered
@@ -229,7 +230,7 @@ class Resource:
             async with asyncio.timeout(self._settings.request_timeout_s):
                 outcome = await self._backend.submit(command, request_id=request_id, forwarded=forwarded)
         except TimeoutError:
-            raise OUTCOME_UNKNOWN("The outcome of the write is unknown; it is safe to repeat it") from None
+            raise OUTCOME_UNKNOWN(outcome_unknown("The write was not confirmed in time")) from None
         match outcome:
             case Done(body, offset):
                 return Answer(body, status, offset=offset)

@@ -17,7 +17,7 @@ from registry.encoder.open import keyset_place
 from registry.log.contract import LogError
 from registry.log.kafka.open_topic import open_topic_for_command
 from registry.store.layout import StoreError
-from registry.store.offline import KeptStore
+from registry.store.offline import OfflineStore
 from snapshots.backup.reseed_log import ReseedPlan
 from snapshots.backup.reseed_publish import ReseedRefused, look_at_store, publish_state, topic_target
 
@@ -38,7 +38,7 @@ def log_reseed(settings: Settings, *, dry_run: bool) -> int:
 def _log_reseed(settings: Settings, *, dry_run: bool) -> None:
     if not settings.kafka:
         raise ReseedRefused("log reseed writes to a Kafka topic: give --kafka HOST:PORT")
-    with KeptStore(settings.data / "store") as store:
+    with OfflineStore(settings.data / "store") as store:
         plan = look_at_store(store, f"store {settings.data / 'store'}")
         log = open_topic_for_command(settings, make=not dry_run)
         if log is None:
@@ -51,7 +51,7 @@ def _log_reseed(settings: Settings, *, dry_run: bool) -> None:
                 _say_what_is_next(settings, plan, store.state.applied)
 
 
-def _carry_keyset(settings: Settings, store: KeptStore) -> None:
+def _carry_keyset(settings: Settings, store: OfflineStore) -> None:
     """Copy the node's keyset to the topic of keysets, if the state needs one."""
     with store.view() as view:
         if not has_encoded(view):

@@ -93,6 +93,7 @@ ASSOCIATION_INVALID = ErrorKind(
     42212, "The association specified an invalid value for property: '%s', detail: %s"
 )
 STORE_FAILED = ErrorKind(50001, "%s")
+# Its message comes from outcome_unknown(), or from the primary that answered.
 OUTCOME_UNKNOWN = ErrorKind(50002, "%s")
 FORWARD_FAILED = ErrorKind(50003, "%s")
 NO_PRIMARY = ErrorKind(50004, "Leader not known.")
@@ -111,3 +112,8 @@ UNPROCESSABLE = ErrorKind(422, "%s")
 UNAVAILABLE = ErrorKind(503, "%s")
 NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")
+
+
+def outcome_unknown(cause: str) -> str:
+    """Return the message of a write that may or may not have been done; ``cause`` has no full stop."""
+    return f"{cause}; the outcome of the write is unknown, and it is safe to repeat it"

@@ -31,7 +31,7 @@ from registry.domain.commands import (
     refused,
     repeatable,
 )
-from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES
+from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
 from .confluent_client import PlainPrimary
@@ -44,7 +44,7 @@ RETIRE_S = 0.3
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 _TRY_S = 0.05
 """With less time left, nothing is sent any more: its outcome would most likely be unknown."""
-_IN_DOUBT = "The outcome of the write is unknown; it is safe to repeat it"
+_IN_DOUBT = outcome_unknown("No primary has confirmed the write")
 _NOT_THERE = "The primary cannot be reached; nothing was written"
 
 

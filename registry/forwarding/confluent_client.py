@@ -42,7 +42,7 @@ from registry.domain.commands import (
     refused,
     repeatable,
 )
-from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE
+from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE, outcome_unknown
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.pending_command import PendingCommand
 
@@ -53,7 +53,6 @@ CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
 _DONE = (200, 204, 207)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
-_UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _NO_SNAPSHOTS = "The primary is no node of this project; run registrar snapshot build, which needs none"
 
 
@@ -87,7 +86,7 @@ class PlainPrimary:
         """
         command = pending.command
         if pending.in_doubt and not repeatable(command):
-            return Unknown(f"The primary knows of no earlier try; {_UNKNOWN}")
+            return Unknown(outcome_unknown("The primary knows of no earlier try"))
         if isinstance(command, RequestSnapshot):
             return refused(UNAVAILABLE(_NO_SNAPSHOTS))
         loop = asyncio.get_running_loop()
@@ -100,9 +99,9 @@ class PlainPrimary:
             self.trouble = str(error)
             return NotPrimary()
         except TimeoutError:
-            return Unknown(f"The primary did not answer in time; {_UNKNOWN}")
+            return Unknown(outcome_unknown("The primary did not answer in time"))
         except (OSError, http.client.HTTPException):
-            return Unknown(f"The connection to the primary was lost; {_UNKNOWN}")
+            return Unknown(outcome_unknown("The connection to the primary was lost"))
         self.trouble = ""
         outcome = outcome_of(status, body)
         if isinstance(outcome, Done):

@@ -18,7 +18,7 @@ import msgspec
 from election.contract import Identity
 from registry.domain.admission import is_large
 from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, refused, repeatable
-from registry.domain.errors import FORWARD_FAILED
+from registry.domain.errors import FORWARD_FAILED, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
 from .http2_connection import NotSent
@@ -37,7 +37,6 @@ LIFE_EVERY_S = 3.0
 """Between signs of life; a connection that owes one when the next is due is given up."""
 MARGIN_S = 0.25
 _RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
-_UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
 _TOO_NEW = "Nothing was written: the primary is of an older version, which does not know of this"
 _log = logging.getLogger(__name__)
 
@@ -138,7 +137,7 @@ class Line:
             if pending in lane.waiting:
                 lane.waiting.remove(pending)
                 return NotPrimary()
-            return Unknown(f"The primary did not answer in time; {_UNKNOWN}", repeats=pending.repeats)
+            return Unknown(outcome_unknown("The primary did not answer in time"), repeats=pending.repeats)
 
     def _lane_of(self, pending: PendingCommand) -> _Lane:
         if not pending.may_defer:
@@ -198,12 +197,13 @@ class Line:
             _log.warning("the primary at %s refuses: %s", self.identity.peer, error)
             peer.abort()
             lost = Unknown(
-                f"The primary gave no answer that can be trusted; {_UNKNOWN}", repeats=peer.standing.repeats
+                outcome_unknown("The primary gave no answer that can be trusted"),
+                repeats=peer.standing.repeats,
             )
             outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(commands)
         except (ConnectionError, msgspec.DecodeError):
             lost = Unknown(
-                f"The connection to the primary was lost; {_UNKNOWN}", repeats=peer.standing.repeats
+                outcome_unknown("The connection to the primary was lost"), repeats=peer.standing.repeats
             )
             outcomes = [lost] * len(commands)
         for pending, outcome in zip(commands, outcomes, strict=True):
@@ -285,7 +285,7 @@ def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
         if not peer.standing.can(pending.command):
             pending.reply(refused(FORWARD_FAILED(_TOO_NEW)))
         elif pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
-            pending.reply(Unknown(f"The primary knows of no earlier try; {_UNKNOWN}"))
+            pending.reply(Unknown(outcome_unknown("The primary knows of no earlier try")))
         else:
             suited.append(pending)
     return suited

@@ -23,6 +23,7 @@ from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
 from registry.domain.commands import NotPrimary, Outcome, Unknown
+from registry.domain.errors import outcome_unknown
 from registry.domain.pending_command import CommandRequest, PendingCommand
 
 from .connection_limiter import Accepting
@@ -48,7 +49,7 @@ CONNECTIONS_MAX = 1000
 _BACKLOG = 100
 _HEADER_BYTES_MAX = 16 * 1024
 _IDLE_S = 60.0
-_LATE = "The log did not answer in time; the outcome of the write is unknown and it is safe to repeat it"
+_LATE = outcome_unknown("The log did not answer in time")
 _log = logging.getLogger(__name__)
 
 

@@ -7,16 +7,14 @@ import itertools
 from functools import partial
 
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
-from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE
+from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE, outcome_unknown
 from registry.domain.pending_command import OnReply, PendingCommand, Submit
 
 from .node import Node
 from .startup_endpoint import HELD_MAX, HOLD_S
 
-_IN_DOUBT = "The outcome of the write is unknown; it is safe to repeat it"
-_UNANSWERED = (
-    "The node stops before the log has answered; the outcome of the write is unknown, safe to repeat"
-)
+_IN_DOUBT = outcome_unknown("The node went away before it answered")
+_UNANSWERED = outcome_unknown("The node stops before the log has answered")
 _NOTHING = "The node stops; nothing was written"
 
 

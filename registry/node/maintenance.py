@@ -84,7 +84,7 @@ class Maintenance:
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
             if self._own is not None and now >= room_at:
-                self._own.look_for_room()
+                self._own.check_for_room()
                 room_at = now + _ROOM_EVERY_S
             if now >= topic_at:
                 self._check_topic()

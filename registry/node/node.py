@@ -290,7 +290,7 @@ class Node:
 
     def troubles(self) -> list[str]:
         """Why the store stands still or the own log takes nothing; empty when neither is so."""
-        own = self.log.trouble if isinstance(self.log, EmbeddedLog) else ""
+        own = self.log.last_error if isinstance(self.log, EmbeddedLog) else ""
         return [each for each in (self.following.trouble, own) if each]
 
     def lags_s(self) -> dict[str, float]:

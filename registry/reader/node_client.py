@@ -35,6 +35,7 @@ from registry.domain.errors import (
     TOO_MANY_WRITES,
     UNAVAILABLE,
     RegistryError,
+    outcome_unknown,
 )
 from registry.domain.pending_command import CommandRequest
 from registry.ipc.messages import (
@@ -64,10 +65,9 @@ CATALOGUE_TIMEOUT_S = 15.0  # for queries that the node has to pass on, and for 
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
-_UNKNOWN = "the outcome of the write is unknown and it is safe to repeat it"
-_LOST = f"The node went away before it answered; {_UNKNOWN}"
+_LOST = outcome_unknown("The node went away before it answered")
 _NOT_SENT = "The node is overloaded; nothing was written"
-_LATE = f"The node did not answer in time; {_UNKNOWN}"
+_LATE = outcome_unknown("The node did not answer in time")
 
 
 class NodeLost(RegistryError):

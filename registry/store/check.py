@@ -1,7 +1,7 @@
 """Check of a store's files before it serves, in a child process (:mod:`registry.processes.lmdb_check`).
 
-A small store is held against its digest; of a larger one some rows all over it are read, and the digest is
-checked later by :meth:`.lmdb.Store.verify_step`.
+All rows of a small store are compared with its digest. Of a larger store, a sample of rows is read, and
+:meth:`.lmdb.Store.verify_step` checks the digest later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROGRESS_EVERY = 4_096
 
 
 def look(path: Path) -> Iterator[str]:
-    """The findings, in the child."""
+    """Yield the findings, in the child process."""
     return look_inside(path, layout.TABLES, lambda env: _look_inside(path, env))
 
 
@@ -40,7 +40,7 @@ def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
         return
     with env.begin(rows) as txn:
         if (found := txn.get(layout.META_FORMAT, db=meta)) != layout.FORMAT:
-            yield f"it has the format {found!r} where {layout.FORMAT!r} is known"
+            yield f"it has the unknown format {found!r}; this version knows {layout.FORMAT!r}"
             return
         names = (layout.META_FOLD, layout.META_LOG, layout.META_BOOT, layout.META_CLEAN)
         if any(txn.get(name, db=meta) is None for name in names):
@@ -68,7 +68,7 @@ def _look_at_rows(
                 if seen % _PROGRESS_EVERY == 0:
                     progress(f"{seen} of {entries} rows")
         if total % MODULUS != state.digest:
-            yield "its rows do not give the digest that was kept with them"
+            yield "its rows do not match the stored digest"
     elif is_short(path, page_bytes, last_page):
         _touch_all(txn)
     else:
@@ -76,7 +76,7 @@ def _look_at_rows(
 
 
 def _touch_all(txn: lmdb.Transaction[bytes]) -> None:
-    """Read every row: a page beyond the file's end ends this process."""
+    """Read every row: a page beyond the file's end kills this process."""
     with txn.cursor() as cursor:
         for seen, _ in enumerate(cursor, 1):
             if seen % _PROGRESS_EVERY == 0:
@@ -84,7 +84,7 @@ def _touch_all(txn: lmdb.Transaction[bytes]) -> None:
 
 
 def _touch_some(txn: lmdb.Transaction[bytes]) -> None:
-    """Read rows all over the key space: again and again the one half-way between two that were read."""
+    """Read a sample of rows: repeatedly the one half-way between two neighbours in the sample."""
     with txn.cursor() as cursor:
         if not cursor.first():
             return
@@ -101,7 +101,7 @@ def _touch_some(txn: lmdb.Transaction[bytes]) -> None:
 
 
 def _half_way(low: bytes, high: bytes) -> bytes:
-    """A key between two keys."""
+    """Return a key between two keys."""
     differing = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
     shared = next(differing, min(len(low), len(high)))
     a, b = (int.from_bytes(key[shared : shared + 8].ljust(8, b"\0"), "big") for key in (low, high))
@@ -109,9 +109,9 @@ def _half_way(low: bytes, high: bytes) -> bytes:
 
 
 def standing(path: Path) -> tuple[int, int, str]:
-    """The applied offset of the environment at ``path``, when it was at the log's end, and its lineage.
+    """Return the environment's applied offset, when it was last at the log's end, and its lineage.
 
-    In the child; the lineage is in hexadecimal digits.
+    Runs in the child process; the lineage is in hexadecimal digits.
     """
     with (
         read_only(path, layout.TABLES) as env,

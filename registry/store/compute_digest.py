@@ -1,9 +1,9 @@
-"""Adding up all rows of a store beside the node that writes it, in a process of its own.
+"""Verification of a store's digest in a separate process, while the node writes to the store.
 
     python -m registry.store.compute_digest FOLDER
 
-Ends with 0 when the rows give the digest that is kept with them, as of one and the same moment; otherwise it
-prints what was found and ends with :data:`WRONG`.
+Exit status: 0 if the rows match the stored digest, in one consistent view; otherwise prints the finding and
+exits with :data:`WRONG`.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _LAST_NICE = 19
 
 
 def wrong(path: Path) -> str:
-    """What is wrong with the environment at ``path``; empty when nothing is."""
+    """Return what is wrong with the environment at ``path``; empty if nothing is."""
     with lmdb.open(
         str(path), max_dbs=layout.TABLES, readonly=True, create=False,
         map_size=0, max_readers=layout.READERS_MAX,
     ) as env:  # fmt: skip
         rows, meta = (env.open_db(name, create=False) for name in (layout.ROWS, layout.META))
-        # The view lasts for some seconds: what is written meanwhile takes new pages.
+        # The view lasts for some seconds, during which commits cannot reuse pages and the file grows.
         with env.begin(rows) as txn, txn.cursor() as cursor:
             state = State.unpack(txn.get(layout.META_STATE, db=meta) or b"")
             total, each = digest.EMPTY, iter(cursor)
             while some := list(islice(each, _ROWS)):
                 total += digest.total(some)
     if total % digest.MODULUS != state.digest:
-        return "its rows do not give the digest that was kept with them"
+        return "its rows do not match the stored digest"
     return ""
 
 
 def main() -> None:
-    """Add up, when nobody else needs the processor."""
+    """Compute the digest at the lowest priority."""
     os.nice(_LAST_NICE)
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""Making an environment: empty, or from rows in the order of their keys.
+"""Creation of an environment: empty, or from rows in key order.
 
-Nothing here is a store before the file ``current`` names it; what a killed process leaves is removed by the
-next start (:mod:`.open`).
+An environment is not a store until the file ``current`` names it. The next start removes what a killed
+process has left (:mod:`.open`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from registry.processes.lmdb_check import DATA
 from . import layout
 from .layout import State, StoreError
 
+# Batches of rows in one transaction. Its pages stay in memory until it commits.
 _COMMIT_BATCHES = 2
-"""Of rows in one transaction, whose pages are held in memory until then."""
+# A disk with less free space counts as full.
 _ROOM_MIN = 1 << 20
-"""Bytes that a disk has free which is not full."""
 
 
 class OutOfOrder(Exception):
@@ -35,31 +35,31 @@ class OutOfOrder(Exception):
 
 
 class Origin(NamedTuple):
-    """What an environment is told about its rows."""
+    """Where an environment's rows come from."""
 
+    # Version of the fold that produced the rows.
     fold: int
-    """Version of the fold that made them."""
+    # Identity of the log.
     log: str
-    """Identity of the log."""
     state: State
+    # When the rows were up to date with the log's end, in ms since the epoch.
     at_end_ms: int
-    """When they were those at the log's end, ms since the epoch."""
+    # Id of the snapshot that they were loaded from, until their digest is verified.
     snapshot: str = ""
-    """Id of the snapshot that they were loaded from, while nobody has added them up."""
     lineage: Lineage = NOTHING
 
 
 class NewStore:
-    """The environment in ``folder``, which must not exist, for a ``with`` block.
+    """A new environment in ``folder``, which must not exist; used in a ``with`` block.
 
-    Raises :class:`StoreError` when the disk or the map is full.
+    Raises :class:`StoreError` if the disk or the map is full.
     """
 
     def __init__(self, folder: Path, map_bytes: int) -> None:
         self._folder = folder
         self._pending = self._rows_added = 0
         try:
-            # Whole or not at all is what the file "current" is for: pages go to disk once, at the end.
+            # The file "current" makes creation atomic, so pages need to reach the disk only once, at the end.
             self._env = lmdb.open(
                 str(folder), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700,
                 max_readers=layout.READERS_MAX, sync=False, metasync=False, readahead=False,
@@ -68,12 +68,12 @@ class NewStore:
             self._meta = self._env.open_db(layout.META)
             self._txn = self._env.begin(self._rows, write=True)
         except lmdb.Error as error:
-            raise self._meant(error) from error
+            raise self._store_error(error) from error
         self._thread = ThreadPoolExecutor(1, "sync")
         self._syncing: Future[None] | None = None
 
     def append(self, rows: Iterable[tuple[bytes, bytes]], count: int) -> None:
-        """Add ``count`` rows, some megabytes at most, whose keys all are greater than those before.
+        """Add ``count`` rows, a few megabytes at most, whose keys are greater than all before.
 
         Raises :class:`OutOfOrder`.
         """
@@ -82,7 +82,7 @@ class NewStore:
                 consumed, added = cursor.putmulti(rows, append=True)
             if not consumed == added == count:
                 raise OutOfOrder(
-                    f"the row after the {self._rows_added + added}th has a smaller key, or the same"
+                    f"row {self._rows_added + added + 1} has a key that is not greater than the one before"
                 )
             self._rows_added += added
             self._pending += 1
@@ -93,11 +93,11 @@ class NewStore:
                 if self._syncing is None or self._syncing.done():
                     self._syncing = self._thread.submit(self._write_out)
         except lmdb.Error as error:
-            raise self._meant(error) from error
+            raise self._store_error(error) from error
 
     def _write_out(self) -> None:
-        """Bring to disk what was committed, so that little is left for the end."""
-        with suppress(OSError):  # the sync at the end would meet it too
+        """Write committed pages to disk, so that the sync at the end is short."""
+        with suppress(OSError):  # the sync at the end would fail, too
             fd = os.open(self._folder / DATA, os.O_RDONLY)
             try:
                 os.fdatasync(fd)
@@ -105,7 +105,7 @@ class NewStore:
                 os.close(fd)
 
     def finish(self, origin: Origin) -> None:
-        """Say what the rows are, and bring everything to disk."""
+        """Write the meta rows and sync everything to disk."""
         meta = {
             layout.META_FORMAT: layout.FORMAT,
             layout.META_FOLD: b"%d" % origin.fold,
@@ -125,17 +125,17 @@ class NewStore:
             file_lock.sync(self._folder)
             file_lock.sync(self._folder.parent)
         except lmdb.Error as error:
-            raise self._meant(error) from error
+            raise self._store_error(error) from error
 
-    def _meant(self, error: lmdb.Error) -> StoreError:
+    def _store_error(self, error: lmdb.Error) -> StoreError:
         if isinstance(error, lmdb.MapFullError):
             return StoreError(f"the store {self._folder} has reached its map size (setting store_map_bytes)")
-        # LMDB calls a page that was written only in part an input/output error.
+        # LMDB reports a partial write, as on a full disk, as an input/output error.
         try:
             full = shutil.disk_usage(self._folder.parent).free < _ROOM_MIN
         except OSError:
             full = False
-        room = "; there is no room left on the disk" if full else ""
+        room = "; the disk is full" if full else ""
         return StoreError(f"the store {self._folder} cannot be written: {error}{room}")
 
     def __enter__(self) -> Self:

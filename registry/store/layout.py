@@ -1,8 +1,8 @@
-"""How a store lies on disk.
+"""The layout of a store on disk.
 
-The store's folder has one environment, ``store-N``, and the small file ``current`` that names it and the log
-it was made from; ``current`` is swapped by rename. An environment has two tables: ``rows`` with the rows and
-nothing else, and ``meta``:
+The store's folder has one environment, ``store-N``, and the small file ``current``, which names the
+environment and the log it was built from. ``current`` is replaced by rename. An environment has two tables:
+``rows``, which contains only the rows, and ``meta``:
 
 ============ ========================================================
 """
@@ -30,41 +30,42 @@ META_COUNTED = b"counted"
 CURRENT = "current"
 PREFIX = "store-"
 ASIDE = ".damaged"
+# A file in an environment's folder that says why its rows are wrong, where no check at the start would find
+# it.
 CONDEMNED = "condemned"
-"""A file in an environment's folder that says why its rows are wrong: no look at the start would find it."""
 
 _STATE = struct.Struct(">Q16s")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class StoreError(Exception):
-    """The store could not do what was asked; its rows are as before."""
+    """The operation failed; the store's rows are unchanged."""
 
 
 class DamagedStore(StoreError):
-    """The store's rows are not what was written; it has to be made again from the log."""
+    """The store's rows are corrupt; it must be rebuilt from the log."""
 
 
 class StoreMissing(StoreError):
-    """There is no store yet."""
+    """The store does not exist yet."""
 
 
 class State(NamedTuple):
-    """What a store's rows stand for."""
+    """The position and digest of a store's rows."""
 
+    # Offset of the next record to apply: the rows are the fold of all records before it.
     applied: int
-    """Offset of the next record to apply: the rows are the fold of all before it."""
+    # Sum of all rows' hashes, modulo 2**128; independent of their order.
     digest: int
-    """Order-free sum of all rows' hashes, modulo 2**128."""
 
     def pack(self) -> bytes:
-        """The row's value."""
+        """Return the meta row's value."""
         raw = _STATE.pack(self.applied, self.digest.to_bytes(16, "big"))
         return raw + crc32(raw).to_bytes(4, "big")
 
     @classmethod
     def unpack(cls, raw: bytes) -> State:
-        """The state in ``raw``; :class:`ValueError` when it is damaged."""
+        """Read the meta row's value. Raises :class:`ValueError` if it is damaged."""
         if len(raw) != _STATE.size + 4 or crc32(raw[:-4]) != int.from_bytes(raw[-4:], "big"):
             raise ValueError("the state row is damaged")
         applied, digest = _STATE.unpack_from(raw)
@@ -72,7 +73,7 @@ class State(NamedTuple):
 
 
 def applied_of(raw: bytes) -> int:
-    """The applied offset in the row of a :class:`State`, without looking at the rest."""
+    """Return the applied offset in the row of a :class:`State`, without checking the rest."""
     return int.from_bytes(raw[:8], "big")
 
 
@@ -80,12 +81,12 @@ class Current(NamedTuple):
     """The content of file ``current``."""
 
     name: str
+    # Identity of the log.
     log: str
-    """Identity of the log."""
 
 
 def read_current(path: Path) -> Current | None:
-    """The environment that file ``current`` in the store's folder names."""
+    """Return the environment that the file ``current`` names; ``None`` if there is none."""
     try:
         name, log = (path / CURRENT).read_text().split()
     except (OSError, ValueError):
@@ -94,7 +95,7 @@ def read_current(path: Path) -> Current | None:
 
 
 def write_current(path: Path, current: Current) -> None:
-    """Swap file ``current``; on disk when this returns."""
+    """Replace the file ``current`` durably."""
     new = path / (CURRENT + ".new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -107,8 +108,24 @@ def write_current(path: Path, current: Current) -> None:
 
 
 def boot_id() -> bytes:
-    """Names this boot of the machine; empty where the system does not say, which is never the same boot."""
+    """Return the id of this boot of the machine; empty if the system has none, which never equals another."""
     try:
         return _BOOT_ID.read_bytes().strip()
     except OSError:
         return b""
+
+
+def hold(path: Path) -> int:
+    """Lock the store in the folder ``path`` until the returned descriptor is closed.
+
+    Raises :class:`StoreError` if another process holds it or the folder cannot be used.
+    """
+    try:
+        return file_lock.hold(path / "lock")
+    except file_lock.LockHeld as held:
+        raise StoreError(
+            f"the store in {path} is open for writing by process {held}: "
+            "give each node a folder of its own (data)"
+        ) from held
+    except OSError as error:
+        raise StoreError(f"cannot lock the store in {path}: {error}") from error

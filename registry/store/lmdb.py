@@ -1,12 +1,14 @@
-"""The store: all rows of one host in an LMDB environment, and the offset up to which they are the log's fold.
+"""The store: all rows of one host in an LMDB environment, and the offset up to which they fold the log.
 
 Rules:
 
-* :meth:`Store.commit` is the only way rows change; rows, applied offset and digest change in one transaction,
-  so that a process killed at any instant resumes exactly;
-* commits are not synced: the log is the truth, and what a kill leaves in the page cache is whole. What a lost
-  machine leaves is not, so a store that was not closed before a reboot is made again (:mod:`.open`);
-* the map is as large from the beginning as it may ever become; the file is sparse.
+* :meth:`Store.commit` is the only way to change rows. Rows, applied offset and digest change in one
+transaction,
+  so a process that is killed at any instant resumes exactly.
+* Commits are not synced: the log is the truth, and the page cache survives a kill. It does not survive a
+crash of
+  the machine, so a store that was not closed before a reboot is rebuilt (:mod:`.open`).
+* The map has its maximum size from the beginning; the file is sparse.
 """
 
 from __future__ import annotations
@@ -45,9 +47,9 @@ class StoreStat(NamedTuple):
 
 
 class Store:
-    """The writer's side of the environment in folder ``path``, which must be one that :mod:`.open` made.
+    """The writer's side of the environment in folder ``path``, which :mod:`.open` has created.
 
-    Any thread may open views; commits exclude one another. ``block``: versions that are counted together.
+    Any thread may open views; commits are mutually exclusive. ``block``: versions that are counted together.
     """
 
     def __init__(self, path: Path, map_bytes: int = layout.MAP_BYTES, *, block: int = BLOCK) -> None:
@@ -71,9 +73,9 @@ class Store:
                 txn.put(layout.META_BOOT, layout.boot_id())
                 txn.put(layout.META_CLEAN, b"0")
                 txn.put(layout.META_REVISION, _new_revision())
-            # A version that knows no counts may have changed the rows since.
+            # A release without counts may have changed the rows since.
             self._counted = counted.upto if counted.applied == self._state.applied else b""
-            # From here on a lost machine is noticed, whatever part of the pages it wrote.
+            # From here on a crash of the machine is detected, whichever pages reached the disk.
             self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
             raise StoreError(f"the store in {path} cannot be opened: {error}") from error
@@ -90,51 +92,51 @@ class Store:
 
     @property
     def state(self) -> State:
-        """Applied offset and digest of one and the same moment."""
+        """The applied offset and digest of one moment."""
         return self._state
 
     @property
     def lineage(self) -> Lineage:
-        """What is remembered of the log that was applied; nothing in stores of older versions."""
+        """The lineage of the log that was applied; empty in stores of older releases."""
         return self._lineage
 
     def meta(self, name: bytes) -> bytes:
-        """One of the meta rows that opening wrote; empty when it is missing."""
+        """Return a meta row's value; empty if it is missing."""
         with self._env.begin(self._meta) as txn:
             return txn.get(name) or b""
 
     def at_end_ms(self) -> int:
-        """When the store last was at the log's end, or was begun: ms since the epoch, 0 when not known."""
+        """Return when the store was last at the log's end, or created, in ms since the epoch; 0: unknown."""
         return int(self.meta(layout.META_AT_END) or b"0")
 
     def mark_at_end(self, now_ms: int) -> None:
-        """Keep that the store is at the log's end."""
+        """Record that the store is at the log's end."""
         try:
             with self._writing, self._env.begin(self._meta, write=True) as txn:
                 txn.put(layout.META_AT_END, b"%d" % now_ms)
         except lmdb.Error as error:
-            raise _meant(self.path, error) from error
+            raise _store_error(self.path, error) from error
 
     @property
     def loaded(self) -> str:
-        """Id of the snapshot that the rows were loaded from; empty once they were added up, or for others."""
+        """Id of the snapshot that the rows were loaded from; empty once their digest is verified."""
         return self.meta(layout.META_LOADED).decode()
 
     def proven(self) -> None:
-        """Keep that the rows that were loaded give their digest."""
+        """Record that the digest of the loaded rows is verified."""
         try:
             with self._writing, self._env.begin(self._meta, write=True) as txn:
                 txn.put(layout.META_LOADED, b"")
         except lmdb.Error as error:
-            raise _meant(self.path, error) from error
+            raise _store_error(self.path, error) from error
 
     def condemn(self, reason: str) -> None:
-        """Keep, outside of LMDB, that this environment must not be opened again."""
+        """Record, outside of LMDB, that this environment must not be opened again."""
         with suppress(OSError):
             (self.path / layout.CONDEMNED).write_text(reason)
 
     def view(self) -> StoreView:
-        """The committed rows, for a ``with`` block."""
+        """Return a view of the committed rows, for a ``with`` block."""
         return StoreView(self._env, self._rows, self._meta)
 
     def commit(
@@ -143,12 +145,12 @@ class Store:
         applied: int,
         lineage: Lineage = NOTHING,
     ) -> None:
-        """Write the changes, the last of each key counting, and move the applied offset, all or nothing.
+        """Write the changes and the applied offset atomically; of several changes of a key the last counts.
 
-        ``lineage``: of the log up to there; if it is not known, the one that is kept stays.
+        ``lineage``: of the log up to ``applied``; if it is unknown, the stored one stays.
 
-        Raises :class:`StoreError` when the disk or the map is full, :class:`DamagedStore` when LMDB finds its
-        own pages broken.
+        Raises :class:`StoreError` if the disk or the map is full, :class:`DamagedStore` if LMDB's own pages
+        are corrupt.
         """
         rows = changes if isinstance(changes, dict) else dict(changes)
         self.commit_folded((), sorted(rows.items(), key=itemgetter(0)), applied, lineage)
@@ -160,10 +162,10 @@ class Store:
         applied: int,
         lineage: Lineage = NOTHING,
     ) -> None:
-        """As :meth:`commit`, for changes in ascending order of distinct keys.
+        """Commit changes in ascending order of distinct keys; otherwise as :meth:`commit`.
 
-        ``new`` are rows whose keys no row has, so that nobody looks at what was there before; it is damage if
-        one was there.
+        ``new`` are rows whose keys must not exist yet, so that former values need not be read. An existing
+        one means that the store is damaged.
         """
         with self._writing:
             scrubbed = total(_before(self._scrubbed, new)) + total(_before(self._scrubbed, changed))
@@ -173,7 +175,7 @@ class Store:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
                         raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
                     replace, pop = cursor.replace, cursor.pop
-                    disturbed = bool(new)  # these come by the thousand, and nobody looks where they go
+                    disturbed = bool(new)  # new rows come by the thousand; where they go is not checked
                     upto, touched = b"" if new else self._counted, list[Touched]()
                     for key, value in changed:
                         old = pop(key) if value is None else replace(key, value)
@@ -198,16 +200,16 @@ class Store:
                     if upto or self._counted:
                         txn.put(layout.META_COUNTED, Counted(applied, upto).pack(), db=self._meta)
             except lmdb.Error as error:
-                raise _meant(self.path, error) from error
+                raise _store_error(self.path, error) from error
             self._state, self._counted = state, upto
             self._lineage = lineage if lineage != NOTHING else self._lineage
             self._scrub_sum += scrubbed
 
     def verify_step(self, rows_max: int = 1000) -> bool:
-        """Add up the next rows' hashes; whether all rows have been seen and give the digest.
+        """Add the next rows' hashes; return True at the end of a round in which all rows matched the digest.
 
-        Commits may come between steps: what they change below the step's position is added up too. Call it
-        until it says True, and again for another round. Raises :class:`DamagedStore` on another digest.
+        Commits may come between steps; their changes below the current position are added, too. Call it
+        repeatedly. Raises :class:`DamagedStore` if the digest differs.
         """
         with self._writing:
             found, last = self._scrub_sum, None
@@ -218,18 +220,18 @@ class Store:
                         found += row_hash(key, value)
                         last = key
             except lmdb.Error as error:
-                raise _meant(self.path, error) from error
+                raise _store_error(self.path, error) from error
             if last is not None:
                 self._scrubbed, self._scrub_sum = last + b"\0", found
                 return False
             self._scrubbed, self._scrub_sum = b"", 0
             if found % MODULUS != self._state.digest:
-                self.condemn("its rows do not give the digest that was kept with them")
-                raise DamagedStore(f"the rows in {self.path} do not give the digest that was kept with them")
+                self.condemn("its rows do not match the stored digest")
+                raise DamagedStore(f"the rows in {self.path} do not match the stored digest")
             return True
 
     def count_step(self) -> bool:
-        """Count one block of versions more, if they are not counted; return true if all are."""
+        """Count the next block of versions, if any; return True once all are counted."""
         with self._writing:
             if self._counted == END:
                 return True
@@ -239,32 +241,32 @@ class Store:
                     counted = Counted(self._state.applied, upto)
                     txn.put(layout.META_COUNTED, counted.pack(), db=self._meta)
             except lmdb.Error as error:
-                raise _meant(self.path, error) from error
+                raise _store_error(self.path, error) from error
             self._counted = upto
             return upto == END
 
     def reader_check(self) -> int:
-        """Free the slots of killed readers, whose views would pin old pages; how many there were."""
+        """Free the slots of killed readers, whose views would pin old pages; return their number."""
         return self._env.reader_check()
 
     def stat(self) -> StoreStat:
-        """Sizes as of now."""
+        """Return the current sizes."""
         with self._env.begin(self._rows) as txn:
             rows = txn.stat(self._rows)["entries"]
         info, page_bytes = self._env.info(), self._env.stat()["psize"]
         return StoreStat(rows, (info["last_pgno"] + 1) * page_bytes, info["map_size"], info["num_readers"])
 
     def sync(self) -> None:
-        """Bring all committed pages to disk."""
+        """Write all committed pages to disk."""
         self._env.sync(True)
 
     def close(self) -> None:
-        """Sync, mark the store as cleanly closed, release it. Views that are still open become errors."""
+        """Sync the store, mark it as cleanly closed, and release it. Open views become invalid."""
         with self._writing:
             if self._closed:
                 return
             self._closed = True
-            # On a full disk the store stays marked as open, which is the careful side.
+            # On a full disk the store stays marked as open, so it is rebuilt after a reboot.
             with suppress(lmdb.Error), closing(self._env):
                 self._env.sync(True)
                 with self._env.begin(self._meta, write=True) as txn:
@@ -277,19 +279,19 @@ def _new_revision() -> bytes:
 
 
 def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
-    """As :func:`registry.domain.rows.version_row.disturbs`, for the cursor that has just put the row."""
+    """Evaluate :func:`registry.domain.rows.version_row.disturbs` with the cursor that has just put the row."""
     if old is not None:
         return not same_content(old, value)
     return cursor.next() and cursor.key().startswith(key[:-4])
 
 
 def _before(end: bytes, rows: Sequence[Change]) -> Sequence[Change]:
-    """Of rows in ascending order, those with a smaller key than ``end``."""
+    """Return the rows, given in ascending order, whose keys are less than ``end``."""
     return rows[: bisect_left(rows, (end,))] if end else ()
 
 
-def _meant(path: Path, error: lmdb.Error) -> StoreError:
-    """What an error of LMDB means for the store."""
+def _store_error(path: Path, error: lmdb.Error) -> StoreError:
+    """Return the store's exception for an error of LMDB."""
     if isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.BadTxnError | lmdb.PanicError):
         return DamagedStore(f"the store in {path} is damaged: {error}")
     if isinstance(error, lmdb.MapFullError):

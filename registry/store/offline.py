@@ -1,7 +1,6 @@
-"""A store as it is: read by a command while no node runs, whatever log it was made from.
+"""Read access to a store for commands while no node runs, regardless of the log it was built from.
 
-Nothing is written but the lock, nothing is set aside. All rows are checked against the digest that was kept
-with them, so that what is read here is what was folded.
+Only the lock is written, and a bad store is not set aside.
 """
 
 from __future__ import annotations
@@ -19,24 +18,23 @@ from registry.domain.rows.view import scan
 from registry.processes.lmdb_check import CannotExamine, examine, read_only
 
 from . import layout
-from .layout import DamagedStore, State, StoreError, StoreMissing, read_current
-from .lock import hold
+from .layout import DamagedStore, State, StoreError, StoreMissing, hold, read_current
 from .views import StoreView
 
 
-class KeptStore:
-    """The current store in folder ``path``, held until its ``with`` block ends.
+class OfflineStore:
+    """The current store in folder ``path``, locked until its ``with`` block ends.
 
-    Raises :class:`StoreMissing`, :class:`StoreError` when a node has it open or its rows are of another fold,
-    :class:`DamagedStore`.
+    Raises :class:`StoreMissing`, :class:`StoreError` if a node has it open or its rows are of another fold
+    version, :class:`DamagedStore`.
     """
 
     def __init__(self, path: Path) -> None:
         current = read_current(path)
         if current is None:
             raise StoreMissing(f"there is no store in {path}")
+        # Identity of the log that it was built from.
         self.log = current.log
-        """Identity of the log that it was made from."""
         self._lock_fd = hold(path)
         try:
             self._folder = path / current.name
@@ -61,19 +59,17 @@ class KeptStore:
         return state
 
     def check(self) -> None:
-        """Add up all rows; raises :class:`DamagedStore` when they do not give the digest kept with them."""
+        """Verify the digest of all rows. Raises :class:`DamagedStore` if it differs."""
         with self.view() as view:
             if digest.of_rows(scan(view, b"")) != self.state.digest:
-                raise DamagedStore(
-                    f"the rows in {self._folder} do not give the digest that was kept with them"
-                )
+                raise DamagedStore(f"the rows in {self._folder} do not match the stored digest")
 
     def view(self) -> StoreView:
-        """The rows, for a ``with`` block."""
+        """Return a view of the rows, for a ``with`` block."""
         return StoreView(self._env, self._rows, self._meta)
 
     def close(self) -> None:
-        """Release the store; a node may then open it."""
+        """Release the store, so that a node can open it."""
         self._env.close()
         os.close(self._lock_fd)
 

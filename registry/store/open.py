@@ -1,7 +1,7 @@
-"""Opening the store of a host: find it, look whether it may be used, else set it aside and begin another.
+"""Opening a host's store: find it, check that it can be used, otherwise set it aside and create a new one.
 
-A store is only a fold of the log. Whatever is wrong with it, it is never mended: it is set aside, said aloud,
-and made again from the log.
+A store is only a fold of the log. A bad store is never repaired: it is set aside with a message and rebuilt
+from the log.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ from registry.processes.lmdb_check import CannotExamine, ask, examine, read_only
 
 from . import layout
 from .create import NewStore, Origin
-from .layout import Current, State, StoreError, read_current, write_current
+from .layout import Current, State, StoreError, hold, read_current, write_current
 from .lmdb import Store
-from .lock import hold
 
 _NAME = re.compile(re.escape(layout.PREFIX) + r"(\d+)(" + re.escape(layout.ASIDE) + ")?")
 
 
+# Creates a complete environment in the given folder, which must not exist, with rows beyond the given offset.
+# Returns False if it cannot; it may then leave an incomplete environment.
 Load = Callable[[Path, int], bool]
-"""Makes a complete environment in the folder named, which is not there yet, with rows that are further than
-the offset; whether it did. It may leave what it did not complete."""
 
-
+# See registry.log.contract.Log.divergence.
 Divergence = Callable[[Lineage], int | None]
-"""See :meth:`registry.log.contract.Log.divergence`."""
 
 
 class HeldStore(Store):
@@ -66,25 +64,24 @@ def open_store(
     load: Load | None = None,
     divergence: Divergence = lambda _: None,
 ) -> tuple[Store, list[str]]:
-    """The store in folder ``path`` for this log, and what there is to say about how it was found.
+    """Open the store in folder ``path`` for this log; return it with messages about what was found.
 
-    ``unfit`` is the caller's reason why the one that is there cannot be used. Such a store, and one that is
-    damaged, of another fold, of another log or ahead of ``log_end``, or that was open when
-    the machine went down, is set aside and an empty one begun. ``load`` may bring rows that are further than
-    those that are there: then they take their place. A store that holds what the log has lost, as
-    ``divergence`` tells, is set aside too. Raises :class:`StoreError` when another process has the folder or
-    nothing can be made in it.
+    A store is set aside and replaced by an empty one if ``unfit`` gives the caller's reason, if it is
+    damaged, of another fold version, of another log or ahead of ``log_end``, if it was open when the machine
+    crashed, or if it holds records that the log has lost (``divergence``). ``load`` may provide rows beyond
+    the store's; they then replace it. Raises :class:`StoreError` if another process has the folder open or it
+    cannot be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock_fd = hold(path)
     except OSError as error:
-        raise StoreError(f"no store can be kept in {path}: {error}") from error
+        raise StoreError(f"cannot create a store in {path}: {error}") from error
     try:
         current = read_current(path)
-        messages = list(_refusals(path, current, log_identity, log_end, fold, divergence))
+        messages = list(_reasons_to_discard(path, current, log_identity, log_end, fold, divergence))
         if unfit and current is not None:
-            messages = [f"The store {path / current.name} cannot go on: {unfit}"]
+            messages = [f"The store {path / current.name} cannot be used: {unfit}"]
         if current is None or messages:
             messages = _set_aside(path, current, messages)
             current = None
@@ -105,35 +102,35 @@ def open_store(
 
 
 def known_log(path: Path) -> str | None:
-    """Identity of the log that the store in folder ``path`` was made from: a log that ought to be there."""
+    """Return the identity of the log that the store in folder ``path`` was built from; ``None``: no store."""
     current = read_current(path)
     return current.log if current else None
 
 
-class Standing(NamedTuple):
-    """How far a store is."""
+class StorePosition(NamedTuple):
+    """A store's position in the log."""
 
     applied: int
+    # When it was last at the log's end, in ms since the epoch.
     at_end_ms: int
-    """When it last was at the log's end."""
+    # The lineage of the log up to there; empty in stores of older releases.
     lineage: Lineage
-    """What is remembered of the log up to there; nothing in stores of older versions."""
 
 
-def peek(path: Path) -> Standing | None:
-    """How far the store in folder ``path`` is, if it can be read: it may outlive its log."""
+def peek(path: Path) -> StorePosition | None:
+    """Return the position of the store in folder ``path``; ``None`` if it cannot be read."""
     current = read_current(path)
-    said = ask("registry.store.check", str(path / current.name), "standing") if current else None
-    if not said:
+    answer = ask("registry.store.check", str(path / current.name), "standing") if current else None
+    if not answer:
         return None
-    applied, at_end_ms, *lineage = said.split()
+    applied, at_end_ms, *lineage = answer.split()
     try:
-        return Standing(int(applied), int(at_end_ms), Lineage.unpack(bytes.fromhex("".join(lineage))))
+        return StorePosition(int(applied), int(at_end_ms), Lineage.unpack(bytes.fromhex("".join(lineage))))
     except ValueError:
         return None
 
 
-def _refusals(
+def _reasons_to_discard(
     path: Path,
     current: Current | None,
     log_identity: str,
@@ -141,10 +138,10 @@ def _refusals(
     fold: int,
     divergence: Divergence,
 ) -> Iterator[str]:
-    """Why the current store cannot be used; nothing when it can or there is none."""
+    """Yield why the current store cannot be used; nothing if it can, or if there is none."""
     if current is None:
         if any(_NAME.fullmatch(entry.name) for entry in path.iterdir()):
-            yield f"Which store in {path} is the current one is not to be read from its file {layout.CURRENT}"
+            yield f"The file {layout.CURRENT} in {path} does not name the current store"
         return
     folder = path / current.name
     if condemned := _condemned(folder):
@@ -159,17 +156,17 @@ def _refusals(
         return
     meta = _meta(folder)
     if meta[layout.META_LOG].decode() != log_identity:
-        yield f"The store {folder} was made from another log"
+        yield f"The store {folder} was built from another log"
     elif meta[layout.META_FOLD] != b"%d" % fold:
         yield f"The store {folder} has rows of fold {meta[layout.META_FOLD].decode()}; this is fold {fold}"
     elif meta[layout.META_CLEAN] != b"1" and meta[layout.META_BOOT] != (layout.boot_id() or None):
-        yield f"The store {folder} was open when the machine went down"
+        yield f"The store {folder} was open when the machine crashed"
     elif (applied := State.unpack(meta[layout.META_STATE]).applied) > log_end:
         yield f"The store {folder} has applied the log up to offset {applied}, but the log ends at {log_end}"
-    elif (departed := divergence(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))) is not None:
+    elif (diverged := divergence(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))) is not None:
         yield (
-            f"The store {folder} cannot go on: the log has lost records and grown again; from offset "
-            f"{departed} or earlier on, up to {log_end}, it does not have those that the store holds up to "
+            f"The store {folder} cannot be used: the log has lost records and grown again; from offset "
+            f"{diverged} or earlier on, up to {log_end}, it does not have those that the store holds up to "
             f"{applied}"
         )
 
@@ -191,9 +188,9 @@ def _meta(folder: Path) -> dict[bytes, bytes]:
 
 
 def _set_aside(path: Path, current: Current | None, reasons: list[str]) -> list[str]:
-    """Rename the current store; the messages with what became of it. One is kept, older ones go."""
+    """Rename the current store; return the complete messages. One is kept, older ones are deleted."""
     if current is None:
-        return [f"{reason}. The rows are made again from the log." for reason in reasons]
+        return [f"{reason}. The rows are rebuilt from the log." for reason in reasons]
     for other in path.glob(f"{layout.PREFIX}*{layout.ASIDE}"):
         shutil.rmtree(other, ignore_errors=True)
     folder = path / current.name
@@ -202,11 +199,11 @@ def _set_aside(path: Path, current: Current | None, reasons: list[str]) -> list[
     if folder.exists():
         folder.rename(aside)
         kept = f" It was set aside as {aside}."
-    return [f"{reason}.{kept} The rows are made again from the log." for reason in reasons]
+    return [f"{reason}.{kept} The rows are rebuilt from the log." for reason in reasons]
 
 
 def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
-    """A new, empty store, made current."""
+    """Create an empty store and make it current."""
     current = Current(_free_name(path), log_identity)
     with NewStore(path / current.name, map_bytes) as store:
         store.finish(Origin(fold, log_identity, State(0, 0), time.time_ns() // 1_000_000))
@@ -215,7 +212,7 @@ def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
 
 
 def _loaded(path: Path, current: Current | None, log_identity: str, load: Load | None) -> Current | None:
-    """The environment that ``load`` made, as the current one; ``None`` where it made none."""
+    """Return the environment that ``load`` has created, as the current one; ``None`` if it created none."""
     if load is None:
         return None
     applied = 0 if current is None else State.unpack(_meta(path / current.name)[layout.META_STATE]).applied
@@ -232,7 +229,7 @@ def _free_name(path: Path) -> str:
 
 
 def _tidy(path: Path, current: Current | None) -> None:
-    """Remove what a process that was killed while it made or replaced a store has left."""
+    """Remove what a process has left that was killed while it created or replaced a store."""
     for entry in path.iterdir():
         match = _NAME.fullmatch(entry.name)
         if match and not match[2] and (current is None or entry.name != current.name):

@@ -1,4 +1,4 @@
-"""The reader's side of the store: read-only, in other processes than the node."""
+"""The store as readers open it: read-only, in processes other than the node."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _Mark = tuple[int, int] | None
 
 
 class StoreReader:
-    """The rows of the store in folder ``path``, whether or not it is there yet.
+    """The rows of the store in folder ``path``, which need not exist yet.
 
-    The node may begin another store at any time; :meth:`refresh`, called by one thread, follows it.
-    Views may be opened by others. Open it after the process was started, never before a fork.
+    The node may create a new store at any time; :meth:`refresh`, called by one thread, follows it. Other
+    threads may open views. Create the object in the process that uses it, never before a fork.
 
-    ``map_bytes``: how large the node lets the store become, if that is known. A store that grows beyond what
-    was mapped is opened again.
+    ``map_bytes``: the node's map size, if known. A store that grows beyond its map is opened again.
     """
 
     def __init__(self, path: Path, map_bytes: int = 0) -> None:
@@ -41,7 +40,7 @@ class StoreReader:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Open the current store if it is another than before; whether there is one. Cheap when it is not."""
+        """Open the current store if it has changed; return True if there is one. Cheap if nothing changed."""
         with self._opening:
             mark = _mark(self._path / layout.CURRENT)
             if mark is not None and (mark != self._mark or self._env is None):
@@ -60,25 +59,26 @@ class StoreReader:
             rows = env.open_db(layout.ROWS, create=False)
             meta = env.open_db(layout.META, create=False)
         except lmdb.Error:
-            # Swapped or removed just now: the next refresh sees what came of it.
+            # Replaced or removed at this moment: the next refresh finds the new state.
             return
-        # The environment of before closes with its last view, which may be in another thread.
+        # The former environment closes with its last view, which may be in another thread.
         self._mark, self._env, self._rows, self._meta = mark, env, rows, meta
         self._memo = [(-1, 0)]
         self._opened += 1
         self._outgrown = False
 
     def view(self) -> StoreView:
-        """The committed rows, for a ``with`` block; :class:`StoreMissing` when there is no store yet.
+        """Return a view of the committed rows, for a ``with`` block.
 
-        Raises it too while views of before keep a store that has outgrown its map from being opened again.
+        Raises :class:`StoreMissing` if there is no store yet, or while older views keep a store that has
+        outgrown its map from being opened again.
         """
         opened = self._opened
         if self._env is not None:
             try:
                 return StoreView(self._env, self._rows, self._meta, self._memo)
             except lmdb.MapResizedError:
-                # The exception's frames hold the environment, which must close before it can be opened again.
+                # The exception's frames hold the environment, which must be closed before it is opened again.
                 pass
             self._drop(opened)
         if self._outgrown:
@@ -88,14 +88,14 @@ class StoreReader:
         return StoreView(self._env, self._rows, self._meta, self._memo)
 
     def _drop(self, opened: int) -> None:
-        """Let go of an environment that has outgrown its map, unless another thread has done so."""
+        """Release an environment that has outgrown its map, unless another thread has done so."""
         with self._opening:
             if opened == self._opened:
                 self._env = self._rows = self._meta = None
                 self._outgrown = True
 
     def state(self) -> State:
-        """Applied offset and digest; :class:`StoreMissing` when there is no store yet."""
+        """Return applied offset and digest. Raises :class:`StoreMissing`."""
         try:
             with self.view() as view:
                 return view.state()
@@ -103,7 +103,7 @@ class StoreReader:
             raise StoreError(f"the store in {self._path} cannot be read: {error}") from error
 
     def lineage(self) -> Lineage:
-        """What is remembered of the log that was applied; raises :class:`StoreMissing` without a store."""
+        """Return the lineage of the log that was applied. Raises :class:`StoreMissing`."""
         try:
             with self.view() as view:
                 return view.lineage()
@@ -111,7 +111,7 @@ class StoreReader:
             raise StoreError(f"the store in {self._path} cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Release the store; views become errors."""
+        """Release the store; open views become invalid."""
         if self._env is not None:
             self._env.close()
             self._env = None

@@ -18,22 +18,22 @@ from registry.domain.rows.view import View
 from .counts import Counted, block_at
 from .layout import META_COUNTED, META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
+# One entry: a transaction's id and the applied offset in it. Saves most reads of the meta table.
 Memo = list[tuple[int, int]]
-"""One entry: the number of a transaction, and the applied offset at it; spares most reads of the meta."""
 
 
 class AppliedView(View, AbstractContextManager["AppliedView"], Protocol):
-    """Rows of a store, for a ``with`` block, that know which offset they stand for."""
+    """A store's rows at one applied offset, for a ``with`` block."""
 
     def applied(self) -> int:
-        """Return the applied offset of the very rows that this view sees."""
+        """Return the applied offset of the rows in this view."""
         ...
 
 
 class StoreView:
     """A read transaction as a :class:`registry.domain.rows.view.View`; ends with its ``with`` block.
 
-    Short by rule: while it lasts, no page that it sees is used again. It belongs to one thread.
+    Must be short: while it lasts, none of the pages that it sees can be reused. It belongs to one thread.
     """
 
     __slots__ = ("_blocks", "_counted", "_cursor", "_memo", "_meta", "_rows", "_txn", "get")
@@ -48,7 +48,7 @@ class StoreView:
         self._cursor: lmdb.Cursor[bytes] | None = None
         self._blocks: lmdb.Cursor[bytes] | None = None
         self._counted: Counted | None = None
-        # The transaction's own method: a by-id read is one call into LMDB.
+        # The transaction's own method, so that a read by id is a single call into LMDB.
         self.get = self._txn.get
 
     def __enter__(self) -> Self:
@@ -58,19 +58,19 @@ class StoreView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._txn.abort()
-        # A name that still holds the view must not keep the environment, which may have to be opened again.
+        # A variable that still holds the view must not keep the environment open.
         del self._txn, self._cursor, self._blocks, self.get
 
     def state(self) -> State:
-        """Applied offset and digest of the very rows that this view sees."""
+        """Return the applied offset and digest of the rows in this view."""
         return State.unpack(self._txn.get(META_STATE, db=self._meta) or b"")
 
     def lineage(self) -> Lineage:
-        """What is remembered of the log that these rows are the fold of. Raises :class:`ValueError`."""
+        """Return the lineage of the log that these rows fold. Raises :class:`ValueError`."""
         return Lineage.unpack(self._txn.get(META_LINEAGE, db=self._meta) or b"")
 
     def applied(self) -> int:
-        """The applied offset of the very rows that this view sees."""
+        """Return the applied offset of the rows in this view."""
         memo, moment = self._memo, self._txn.id()
         if memo is not None and memo[0][0] == moment:
             return memo[0][1]
@@ -92,18 +92,18 @@ class StoreView:
         return None if self._blocks is None else block_at(self._blocks, key)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The first row whose key is ``key`` or greater."""
+        """Return the first row whose key is ``key`` or greater."""
         cursor = self._cursor or self._open_cursor()
         return cursor.item() if cursor.set_range(key) else None
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The last row whose key is less than ``key``."""
+        """Return the last row whose key is less than ``key``."""
         cursor = self._cursor or self._open_cursor()
         found = cursor.prev() if cursor.set_range(key) else cursor.last()
         return cursor.item() if found else None
 
     def batches(self, rows_max: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All rows in the order of their keys, in lists of so many."""
+        """Yield all rows in key order, in lists of at most ``rows_max``."""
         with self._txn.cursor(self._rows) as cursor:
             rows = iter(cursor)
             while batch := list(islice(rows, rows_max)):
@@ -115,7 +115,7 @@ class StoreView:
 
 
 class DecryptedView(PlainView):
-    """A store's view whose rows show sensitive metadata in clear."""
+    """A store's view with sensitive metadata decrypted."""
 
     __slots__ = ("_store_view",)
 
@@ -137,5 +137,5 @@ class DecryptedView(PlainView):
 
 
 def decrypted(view: StoreView, cipher: Cipher | None) -> AppliedView:
-    """Return the view as whoever has the keys sees it."""
+    """Return the view with sensitive metadata decrypted, if there is a cipher."""
     return view if cipher is None else DecryptedView(view, cipher)

@@ -18,7 +18,7 @@ from registry.log.contract import Log, LogError
 from registry.log.kafka.log import KafkaLog
 from registry.observe.progress_bar import ProgressBar
 from registry.store.lmdb import Store
-from registry.store.offline import KeptStore
+from registry.store.offline import OfflineStore
 from registry.store.open import open_store
 
 from . import reseed_log
@@ -60,7 +60,7 @@ def topic_target(settings: Settings, log: KafkaLog) -> ReseedTarget:
     )
 
 
-def look_at_store(store: KeptStore, name: str) -> ReseedPlan:
+def look_at_store(store: OfflineStore, name: str) -> ReseedPlan:
     """Check the store's rows and count the records to write; ``name`` is the store's name in messages.
 
     Raises :class:`registry.store.layout.DamagedStore`.
@@ -79,7 +79,7 @@ def look_at_store(store: KeptStore, name: str) -> ReseedPlan:
 
 
 def publish_state(
-    store: KeptStore,
+    store: OfflineStore,
     plan: ReseedPlan,
     target: ReseedTarget,
     *,
@@ -110,7 +110,9 @@ def publish_state(
     return True
 
 
-def _look_at_log(store: KeptStore, plan: ReseedPlan, target: ReseedTarget) -> tuple[Resumed, Iterator[Entry]]:
+def _look_at_log(
+    store: OfflineStore, plan: ReseedPlan, target: ReseedTarget
+) -> tuple[Resumed, Iterator[Entry]]:
     """Return the part that the log holds, and the remaining records. Raises :class:`ForeignRecords`."""
     log = target.log
     if log.identity == store.log:
@@ -137,13 +139,13 @@ def _is_the_same(target: ReseedTarget, end: int, applied: int) -> str:
     return f"{target.name} is the log that this state was made from{cut}. {target.advice}"
 
 
-def _remaining(store: KeptStore, plan: ReseedPlan, done: int) -> Iterator[Entry]:
+def _remaining(store: OfflineStore, plan: ReseedPlan, done: int) -> Iterator[Entry]:
     with store.view() as view:
         yield from islice(reseed_log.every(view, plan.marker), done, None)
 
 
 def _conflicts(
-    store: KeptStore, target: ReseedTarget, find: Callable[[View, View], Iterator[str]]
+    store: OfflineStore, target: ReseedTarget, find: Callable[[View, View], Iterator[str]]
 ) -> Iterator[str]:
     with _folded(target, 0) as folded, store.view() as old, folded.view() as new:
         yield from find(old, new)
@@ -166,7 +168,7 @@ def _publish(remaining: Iterator[Entry], found: Resumed, plan: ReseedPlan, targe
         ) from error
 
 
-def _verify(store: KeptStore, plan: ReseedPlan, target: ReseedTarget) -> None:
+def _verify(store: OfflineStore, plan: ReseedPlan, target: ReseedTarget) -> None:
     with _folded(target, plan.records + 1) as folded:
         print("comparing the rows of both …", flush=True)
         with store.view() as old, folded.view() as new:

@@ -17,7 +17,7 @@ from registry.domain.model import Metadata, Reference, RuleSet, Subject
 from registry.domain.rows.memory_views import OverlayView
 from registry.store.layout import PREFIX, Current, write_current
 from registry.store.lmdb import Store
-from registry.store.offline import KeptStore
+from registry.store.offline import OfflineStore
 from registry.store.open import open_store
 from snapshots.building.task import Progress
 from snapshots.format.location import Location
@@ -34,7 +34,7 @@ _URL_LOG = "registry"  # stands for the identity of a log that is not known
 @contextmanager
 def snapshot_store(
     settings: Settings, location: Location, manifest: Manifest, folder: Path, progress: Progress
-) -> Iterator[KeptStore]:
+) -> Iterator[OfflineStore]:
     """Load a snapshot's rows into a store in ``folder``, for a ``with`` block.
 
     Raises :class:`.stored.SnapshotNotFound` for a snapshot of another fold,
@@ -52,7 +52,7 @@ def snapshot_store(
     name = f"{PREFIX}1"
     load(manifest, location, folder / name, map_bytes=settings.store_map_bytes, on_step=on_step)
     write_current(folder, Current(name, manifest.log))
-    with KeptStore(folder) as store:
+    with OfflineStore(folder) as store:
         yield store
 
 

@@ -1,8 +1,8 @@
-"""The check of the embedded log's files before it serves.
+"""Check of the embedded log's files before it serves.
 
-Runs in a child process (:mod:`registry.processes.lmdb_check`). A small log is read to the last record; of a
-larger one
-the tail and a sample at even distances, and the rest later by :meth:`.log.EmbeddedLog.verify_step`.
+Runs in a child process (:mod:`registry.processes.lmdb_check`). All records of a small log are read. Of a
+larger log, the tail and an even sample are read, and :meth:`.log.EmbeddedLog.verify_step` checks the rest
+later.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NAMED_MAX = 10
 
 
 def check(path: Path) -> list[str]:
-    """What is damaged in the log at ``path``, in plain words; empty when nothing was seen.
+    """Return the damage found in the log at ``path``; empty if there is none.
 
-    Raises :class:`LogError` when the check itself fails.
+    Raises :class:`LogError` if the check itself fails.
     """
     try:
         return examine("registry.log.embedded.check", path)
@@ -38,7 +38,7 @@ def check(path: Path) -> list[str]:
 
 
 def look(path: Path) -> Iterator[str]:
-    """The findings, in the child."""
+    """Yield the findings, in the child process."""
     return look_inside(path, layout.TABLES, lambda env: _look_inside(path, env))
 
 
@@ -51,7 +51,7 @@ def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
         return
     with env.begin(records) as txn:
         if (found := bytes(txn.get(layout.META_FORMAT, b"", db=meta))) != layout.FORMAT:
-            yield f"it has the format {found!r} where {layout.FORMAT!r} is known"
+            yield f"it has the unknown format {found!r}; this version knows {layout.FORMAT!r}"
             return
         if not txn.get(layout.META_IDENTITY, db=meta):
             yield "its identity is missing"
@@ -71,7 +71,7 @@ def _look_inside(path: Path, env: lmdb.Environment) -> Iterator[str]:
 def _look_at_counts(txn: lmdb.Transaction[Any], records: Any, state: layout.State) -> Iterator[str]:
     entries = txn.stat(records)["entries"]
     if entries != state.records:
-        yield f"{state.records} records should be there, but {entries} are"
+        yield f"it should have {state.records} records, but has {entries}"
     with txn.cursor() as cursor:
         last = layout.unpack_offset(cursor.key()) if cursor.last() else -1
     if last != state.end - 1:
@@ -79,7 +79,7 @@ def _look_at_counts(txn: lmdb.Transaction[Any], records: Any, state: layout.Stat
 
 
 def _scan(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int, int]]:
-    """Ranges (first, last) of offsets that are lost, from reading every record."""
+    """Yield ranges (first, last) of lost offsets, by reading every record."""
     expected = seen = 0
     with txn.cursor() as cursor:
         for raw_offset, raw in cursor:
@@ -95,7 +95,7 @@ def _scan(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int
 
 
 def _sample(txn: lmdb.Transaction[Any], state: layout.State) -> Iterator[tuple[int, int]]:
-    """Ranges of lost offsets, from reading some records over the whole length and all of the tail."""
+    """Yield ranges of lost offsets, by reading a sample of all records and the whole tail."""
     with txn.cursor() as cursor:
         for offset in range(0, state.end, max(1, state.end // SAMPLES)):
             raw_offset = layout.pack_offset(offset)
@@ -128,7 +128,7 @@ def _holds(raw_offset: bytes, raw: bytes) -> bool:
 
 
 def _name(ranges: Iterator[tuple[int, int]]) -> Iterator[str]:
-    """The ranges in words, the first few by name."""
+    """Describe the ranges, the first few explicitly."""
     merged: list[list[int]] = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1] + 1:

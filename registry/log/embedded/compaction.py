@@ -1,8 +1,9 @@
-"""Compaction of the embedded log: what Kafka's cleaner does to a compacted topic, in bounded steps.
+"""Compaction of the embedded log: the equivalent of Kafka's log cleaner, in bounded steps.
 
-A record is looked at once, when it is older than the lag: it replaces the earlier record of its key, which
-goes. So a record stays at least until a later one of its key has the lag's age, and the order of records
-never changes. The log's last record always stays, so that the check at the start can hold it against the end.
+Each record is examined once, when it is older than the lag: it supersedes the earlier record of its key,
+which is deleted. So a record stays at least until a later one of its key is older than the lag, and the
+order of records never changes. The log's last record always stays, so that the check at the start can
+compare it with the end.
 """
 
 from __future__ import annotations
@@ -17,33 +18,33 @@ from .format import State
 
 
 class Bounds(NamedTuple):
-    """What one step may take."""
+    """The limits of one step. Times are in ms since the epoch."""
 
+    # Only records with lower offsets are examined.
     offset: int
-    """Only records below."""
+    # Records that are not newer supersede earlier ones of their keys.
     replaced_ts: int
-    """Records appended until then, ms since the epoch, take the earlier ones of their keys away."""
+    # Tombstones that are not newer are deleted.
     tombstone_ts: int
-    """Tombstones appended until then go themselves."""
+    # The maximum number of records to examine.
     limit: int
-    """Records to look at."""
 
 
 class Compaction:
-    """One step at a time over the log's tables, inside the caller's write transaction."""
+    """Compacts the log's tables step by step, in the caller's write transactions."""
 
     def __init__(self, records: Any, keys: Any, graves: Any) -> None:
         self._records, self._keys, self._graves = records, keys, graves
 
     def step(self, txn: lmdb.Transaction[bytes], state: State, bounds: Bounds) -> tuple[State, int]:
-        """The state afterwards, and how many records were looked at or buried; 0 when all is done."""
+        """Return the new state, and how many records were examined or buried; 0 at the end."""
         cleaned, superseded = self._look(txn, state.cleaned, bounds)
         buried = self._bury(txn, bounds)
         done = cleaned - state.cleaned + buried
         return State(state.end, state.records - superseded - buried, cleaned), done
 
     def _look(self, txn: lmdb.Transaction[bytes], cleaned: int, bounds: Bounds) -> tuple[int, int]:
-        """Look at the next records; the new ``cleaned``, and how many went."""
+        """Examine the next records; return the new ``cleaned`` and the number of deleted records."""
         removed = 0
         for offset in range(cleaned, min(bounds.offset, cleaned + bounds.limit)):
             raw_offset = layout.pack_offset(offset)
@@ -68,7 +69,7 @@ class Compaction:
         return int(txn.delete(earlier, db=self._records))
 
     def _bury(self, txn: lmdb.Transaction[bytes], bounds: Bounds) -> int:
-        """Remove old tombstones; table graves lists those that stand alone."""
+        """Delete old tombstones; the table graves lists those without earlier records of their key."""
         removed = 0
         with txn.cursor(self._graves) as cursor:
             graves = list(islice(cursor, bounds.limit))

@@ -1,18 +1,18 @@
-"""How the embedded log lies in its LMDB environment.
+"""The layout of the embedded log in its LMDB environment.
 
 ======== ==================== =============================================================
 table    key                  value
 ======== ==================== =============================================================
 records  offset               header (checksum, time, key length, tombstone?), key, value
-keys     hash(record key)     offset of the key's last record, as far as compaction has looked
-graves   offset               hash(record key) of a tombstone that compaction still has to take
+keys     hash(record key)     offset of the key's last record, as far as compaction has examined
+graves   offset               hash(record key) of a tombstone that compaction still has to delete
 meta     ``format`` …         format, identity, the state (end, count, cleaned), and ``room``:
-                              filling, written and deleted to find out if a full disk has room again
+                              filler, written and deleted to test if a full disk has room again
 ======== ==================== =============================================================
 
-Numbers in keys are eight bytes, big-endian. LMDB keeps no checksum of its pages, so that every record
-carries one of its own; it covers the offset, so that a record found under another's offset is seen too.
-``cleaned`` is the offset up to which compaction has looked: from there on offsets have no holes.
+Numbers in keys are eight bytes, big-endian. LMDB has no page checksums, so every record carries its own. It
+covers the offset, so that a record under a wrong offset is detected, too. ``cleaned`` is the offset up to
+which compaction has examined records: from there on offsets have no holes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ pack_offset = _OFFSET.pack
 
 
 class BadRecord(Exception):
-    """A record's bytes are not those that were written."""
+    """A record's bytes are corrupt."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(offset)
@@ -48,23 +48,23 @@ class BadRecord(Exception):
 
 
 class State(NamedTuple):
-    """What the log knows of itself, written with every change."""
+    """The log's bounds, written with every change."""
 
+    # The offset of the next record.
     end: int
-    """The offset that the next record will get."""
+    # The number of records.
     records: int
-    """Records that are there."""
+    # Compaction has examined all records below; only there may offsets have holes.
     cleaned: int
-    """Compaction has looked at all records below; holes are only there."""
 
     def pack(self) -> bytes:
-        """The row's value."""
+        """Return the meta row's value."""
         raw = _STATE.pack(*self)
         return raw + crc32(raw).to_bytes(4, "big")
 
     @classmethod
     def unpack(cls, raw: bytes) -> State:
-        """The state in ``raw``; :class:`ValueError` when it is damaged."""
+        """Read the meta row's value. Raises :class:`ValueError` if it is damaged."""
         if len(raw) != _STATE.size + 4 or crc32(raw[:-4]) != int.from_bytes(raw[-4:], "big"):
             raise ValueError("the state row is damaged")
         state = cls(*_STATE.unpack_from(raw))
@@ -74,12 +74,12 @@ class State(NamedTuple):
 
 
 def unpack_offset(raw: bytes) -> int:
-    """The offset in a key of table records."""
+    """Return the offset in a key of the table records."""
     return int.from_bytes(raw, "big")
 
 
 def pack(raw_offset: bytes, ts: int, entry: Entry) -> bytes:
-    """The value of one row of table records; ``ts`` in ms since the epoch."""
+    """Return the value of a row of the table records; ``ts`` is in ms since the epoch."""
     key, value = entry
     size = len(key) | (_TOMBSTONE if value is None else 0)
     body = b"".join((_REST.pack(ts, size), key, value or b""))
@@ -87,7 +87,7 @@ def pack(raw_offset: bytes, ts: int, entry: Entry) -> bytes:
 
 
 def unpack(raw_offset: bytes, raw: bytes) -> Record:
-    """The record of one row; :class:`BadRecord` when its checksum does not hold."""
+    """Return the record of a row. Raises :class:`BadRecord` if its checksum is wrong."""
     offset = int.from_bytes(raw_offset, "big")
     if len(raw) < _HEAD_BYTES or len(raw_offset) != 8:
         raise BadRecord(offset)
@@ -101,5 +101,5 @@ def unpack(raw_offset: bytes, raw: bytes) -> Record:
 
 
 def key_hash(key: bytes) -> bytes:
-    """The name of ``key`` in table keys: LMDB's keys are short, those of records need not be."""
+    """Return the hash of ``key`` for the table keys, because LMDB's keys are limited in length."""
     return hashlib.blake2b(key, digest_size=16).digest()

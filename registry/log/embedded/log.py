@@ -1,24 +1,20 @@
-"""The embedded log: a log in an LMDB environment of its own, for one machine without Kafka.
+"""The embedded log: a log in its own LMDB environment, for a single machine without Kafka.
 
 Rules:
 
-* one process writes, which a lock file beside the folder keeps; any number of its threads may call;
-* an append is one synced LMDB transaction: all of the batch or nothing, on disk before the call returns;
-* the folder is made under another name and renamed when it is complete, so that a log without its meta
-  rows is damage and never a log half made.
+* One process writes; a lock file next to the folder ensures that. Any of its threads may make calls.
+* An append is one synced LMDB transaction: all or nothing, on disk before the call returns.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import lmdb
 
@@ -35,8 +31,8 @@ from registry.log.contract import (
     RecordHeaders,
     RecordTooLarge,
 )
-from registry.processes import file_lock
 
+from . import files
 from . import format as layout
 from .check import check
 from .compaction import Bounds, Compaction
@@ -45,26 +41,26 @@ from .reader import divergence, fetched
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# Room beyond twice the refused size that ends the trouble, so that it does not come back at once.
+# Free space required beyond twice the rejected size before the error is cleared, so that it does not recur.
 _SPARE_BYTES = 64 << 10
+# With less free space an I/O error means a full disk: LMDB reports a short write that way.
 _ROOM_BYTES = 16 << 20
-"""With less room an I/O error means a full disk: LMDB says so of the short write with which the disk ends."""
 
 
 def now_ms() -> int:
-    """The wall clock, ms since the epoch."""
+    """Return the wall clock, in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 class EmbeddedLog:
-    """The log in folder ``path``, made when it is not there.
+    """The log in folder ``path``, created if it is missing.
 
-    ``map_bytes`` is the most the log can grow to; the file is sparse and only as large as its content.
-    ``must_exist``: the caller knows of this log (a store was made from it), so a missing one is damage.
-    ``advice`` gives the end of the text of :class:`DamagedLog`: what the user still has.
+    ``map_bytes`` limits the log's size; the file is sparse and only as large as its content. ``must_exist``:
+    the caller knows that the log existed (a store was built from it), so a missing one is damage. ``advice``
+    returns the end of :class:`DamagedLog`'s text: which copies the user still has.
 
-    Raises :class:`DamagedLog` when the files are not what was written, :class:`LogError` when another
-    process has the log open or it cannot be opened.
+    Raises :class:`DamagedLog` if the files are corrupt, :class:`LogError` if another process has the log
+    open or it cannot be opened.
     """
 
     def __init__(
@@ -84,18 +80,18 @@ class EmbeddedLog:
         self._writing = threading.Lock()
         self._appended = threading.Condition()
         self._closed = False
-        self._doubt = ""
-        self.trouble = ""
-        """Why nothing can be appended; empty again once there is room for what was refused."""
+        self._in_doubt = ""
+        # Why appends fail; cleared once there is room for what was rejected.
+        self.last_error = ""
         self._refused_bytes = 0
         self._verified = 0
-        self._lock_fd = _lock(path)
+        self._lock_fd = files.lock(path)
         try:
-            if _absent(path) and not must_exist:
-                _make(path, map_bytes)
+            if files.is_absent(path) and not must_exist:
+                files.create(path, map_bytes)
             elif findings := check(path):
-                raise self._damaged("; ".join(findings))  # noqa: TRY301 (the lock goes with it)
-            self._env, self._tables = _open(path, map_bytes)
+                raise self._damaged("; ".join(findings))  # noqa: TRY301 (the lock is released below)
+            self._env, self._tables = files.open_log(path, map_bytes)
         except BaseException:
             os.close(self._lock_fd)
             raise
@@ -108,34 +104,34 @@ class EmbeddedLog:
 
     @property
     def identity(self) -> str:
-        """Random, given when the log was made."""
+        """A random id, assigned when the log was created."""
         return self._identity
 
     @property
     def fencing(self) -> Fencing:
-        """See :class:`.contract.Log`: nobody else can append."""
+        """See :class:`.contract.Log`: no other process can append."""
         return Fencing()
 
     @property
     def tombstone_retention_ms(self) -> None:
-        """Always: compaction takes only tombstones that the one store has applied."""
+        """``None``: compaction deletes only tombstones that the only store has applied."""
         return
 
     def end(self) -> int:
-        """The offset that the next record will get."""
+        """See :meth:`.contract.Log.end`."""
         self._alive()
         return self._state.end
 
     def query_end(self, timeout_s: float) -> int:
-        """The same; nobody else appends."""
+        """Return :meth:`end`; no other process appends."""
         return self.end()
 
     def claim(self) -> None:
-        """Nothing: the lock file keeps every other process out."""
+        """Do nothing: the lock file keeps every other process out."""
         self._alive()
 
     def fence(self, earlier: Claim) -> None:
-        """Nothing: no claim was ever given."""
+        """Do nothing: this log has no claims."""
         self._alive()
 
     def count(self) -> int:
@@ -179,15 +175,15 @@ class EmbeddedLog:
                 )
         with self._writing:
             self._alive()
-            if self._doubt:
-                raise OutcomeUnknown(self._doubt)
+            if self._in_doubt:
+                raise OutcomeUnknown(self._in_doubt)
             end, count, cleaned = self._state
             state = layout.State(end + len(entries), count + len(entries), cleaned)
             if entries:
                 self._commit(entries, state)
                 self._state = state
-                if self.trouble and _size(entries) >= self._refused_bytes:
-                    self.trouble = ""
+                if self.last_error and _size(entries) >= self._refused_bytes:
+                    self.last_error = ""
         with self._appended:
             self._appended.notify_all()
         return end
@@ -206,7 +202,7 @@ class EmbeddedLog:
             self._failed(error, entries, state)
 
     def _stored(self) -> layout.State | None:
-        """The state that the environment says; ``None`` when it says nothing."""
+        """Return the state in the environment; ``None`` if it cannot be read."""
         try:
             with self._env.begin(self._tables[3]) as txn:
                 return layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
@@ -214,35 +210,36 @@ class EmbeddedLog:
             return None
 
     def _failed(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
-        """Raise what a failed commit means: what the environment now says decides.
+        """Raise the meaning of a failed commit, which the environment's state decides.
 
-        In doubt the log takes nothing more: only opening it again shows what is on disk.
+        If the outcome is unknown, the log accepts no more appends: only opening it again shows what is on
+        disk.
         """
         found = self._stored()
         if found is None or found == wanted:
-            self._doubt = f"writing the log in {self._path} failed ({error}): start the node again"
-            raise OutcomeUnknown(self._doubt) from error
+            self._in_doubt = f"writing the log in {self._path} failed ({error}): start the node again"
+            raise OutcomeUnknown(self._in_doubt) from error
         if isinstance(error, lmdb.MapFullError):
-            why = f"the log in {self._path} has reached its map size (setting log_map_bytes)"
+            reason = f"the log in {self._path} has reached its map size (setting log_map_bytes)"
         elif error.code in _FULL or (error.code == errno.EIO and self._free_bytes() < _ROOM_BYTES):
-            why = f"the disk under the log in {self._path} is full"
+            reason = f"the disk under the log in {self._path} is full"
         else:
-            why = f"the log in {self._path} cannot be written: {error}"
-        self.trouble = why
+            reason = f"the log in {self._path} cannot be written: {error}"
+        self.last_error = reason
         self._refused_bytes = min(_size(entries), self.record_bytes_max)
-        raise LogError(f"{why}; nothing was appended") from error
+        raise LogError(f"{reason}; nothing was appended") from error
 
-    def look_for_room(self) -> None:
-        """End the :attr:`trouble` if there is room again for what was refused, and some more.
+    def check_for_room(self) -> None:
+        """Clear :attr:`last_error` if there is room again for what was rejected, and some more.
 
-        A row of that size is written and deleted again, which leaves its pages to the next append.
+        A row of that size is written and deleted, which leaves its pages to the next append.
         """
         with self._writing:
-            if not self.trouble or self._doubt or self._closed:
+            if not self.last_error or self._in_doubt or self._closed:
                 return
             meta = self._tables[3]
             try:
-                # A small row first: LMDB reuses what a transaction has freed only after another one.
+                # A small row first: LMDB reuses freed pages only after another transaction.
                 for size in (1, 2 * self._refused_bytes + _SPARE_BYTES):
                     with self._env.begin(meta, write=True) as txn:
                         txn.put(layout.META_ROOM, bytes(size))
@@ -250,7 +247,7 @@ class EmbeddedLog:
                     txn.delete(layout.META_ROOM)
             except lmdb.Error:
                 return
-            self.trouble = ""
+            self.last_error = ""
 
     def _free_bytes(self) -> int:
         room = os.statvfs(self._path)
@@ -271,13 +268,13 @@ class EmbeddedLog:
         limit: int = 1000,
         applied: int | None = None,
     ) -> int:
-        """Take away what later records have replaced; 0 when nothing is left to do, else call it again.
+        """Delete superseded records, in one bounded step; return 0 when nothing is left to do.
 
-        A record goes when a later one of its key is older than ``min_lag_ms`` at ``now`` (ms since the
-        epoch); a tombstone goes when it is older than ``tombstone_retention_ms`` and nothing earlier of its
-        key is left. Only records below ``applied`` count, if given: a store that follows must have seen a
-        tombstone before it goes. A call looks at no more than ``limit`` records and as many tombstones, so
-        that appends wait only shortly. Raises :class:`LogError`; the next call tries the same again.
+        A record is deleted when a later one of its key is older than ``min_lag_ms`` at ``now`` (ms since the
+        epoch); a tombstone when it is older than ``tombstone_retention_ms`` and no earlier record of its key
+        is left. With ``applied``, only lower offsets count: the following store must have applied a tombstone
+        before it is deleted. A step examines at most ``limit`` records and as many tombstones, so that
+        appends wait only briefly. Raises :class:`LogError`; the next call retries.
         """
         with self._writing:
             self._alive()
@@ -296,9 +293,9 @@ class EmbeddedLog:
         return done
 
     def verify_step(self, records_max: int = 1000) -> bool:
-        """Check the next records' checksums; whether all that were there have been seen.
+        """Check the next records' checksums; return True at the log's end.
 
-        Called from time to time after the start, whose own check is bounded. Raises :class:`DamagedLog`.
+        Called from time to time, because the check at the start is bounded. Raises :class:`DamagedLog`.
         """
         fetched = self.read(self._verified, records_max, 64 << 20)
         self._verified = fetched.next
@@ -321,57 +318,12 @@ class EmbeddedLog:
 
     def _damaged(self, finding: str) -> DamagedLog:
         text = (
-            f"The log in {self._path} is damaged: {finding}. It is the only truth of this registry, so "
-            "nothing is served from it. Restore the folder from a backup, or move it away to begin with an "
-            "empty log."
+            f"The log in {self._path} is damaged: {finding}. It is the registry's only source of truth, so "
+            "the registry does not start with it. Restore the folder from a backup, or move it away to start "
+            "with an empty log."
         )
         return DamagedLog(f"{text} {self._advice()}".rstrip())
 
 
 def _size(entries: Sequence[Entry]) -> int:
     return sum(len(entry.key) + len(entry.value or b"") for entry in entries)
-
-
-def _absent(path: Path) -> bool:
-    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
-
-
-def _lock(path: Path) -> int:
-    """Hold the lock file beside the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        return file_lock.hold(path.with_name(path.name + ".lock"))
-    except file_lock.LockHeld as held:
-        raise LogError(
-            f"the log in {path} is open for writing by process {held}: "
-            "give each node a folder of its own (data)"
-        ) from held
-
-
-def _make(path: Path, map_bytes: int) -> None:
-    """A new, empty log with an identity of its own."""
-    new = path.with_name(path.name + ".new")
-    shutil.rmtree(new, ignore_errors=True)
-    try:
-        env = lmdb.open(str(new), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700)
-        tables = [env.open_db(name) for name in (layout.RECORDS, layout.KEYS, layout.GRAVES, layout.META)]
-        with env.begin(tables[3], write=True) as txn:
-            txn.put(layout.META_FORMAT, layout.FORMAT)
-            txn.put(layout.META_IDENTITY, secrets.token_hex(16).encode())
-            txn.put(layout.META_STATE, layout.State(0, 0, 0).pack())
-        env.close()
-        new.rename(path)
-        file_lock.sync(path.parent)
-    except (lmdb.Error, OSError) as error:
-        raise LogError(f"no log can be made in {path}: {error}") from error
-
-
-def _open(path: Path, map_bytes: int) -> tuple[lmdb.Environment, list[Any]]:
-    try:
-        env = lmdb.open(
-            str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, max_spare_txns=1, create=False
-        )
-        names = (layout.RECORDS, layout.KEYS, layout.GRAVES, layout.META)
-        return env, [env.open_db(name, create=False) for name in names]
-    except lmdb.Error as error:
-        raise LogError(f"the log in {path} cannot be opened: {error}") from error

@@ -1,4 +1,4 @@
-"""Reading the embedded log in another process than the node's, while the node writes or is not there."""
+"""Read access to the embedded log from processes other than the node, whether or not the node runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from . import format as layout
 
 
 class EmbeddedLogReader:
-    """The log in folder ``path``, read-only. Raises :class:`.contract.LogError` when there is none.
+    """The log in folder ``path``, read-only. Raises :class:`.contract.LogError` if there is none.
 
-    Every call sees the log as of then; what compaction takes between two calls is gone. One thread uses it.
+    Every call sees the current log; compaction may remove records between two calls. One thread uses it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,10 +35,12 @@ class EmbeddedLogReader:
             raise LogError(f"the log in {path} cannot be read: {error}") from error
         if found != layout.FORMAT:
             self._env.close()
-            raise LogError(f"the log in {path} has the format {found!r} where {layout.FORMAT!r} is known")
+            raise LogError(
+                f"the log in {path} has the unknown format {found!r}; this version knows {layout.FORMAT!r}"
+            )
 
     def query_end(self, timeout_s: float) -> int:
-        """The offset that the next record will get."""
+        """See :meth:`.contract.Log.query_end`."""
         try:
             with self._begin(self._meta) as txn:
                 return layout.State.unpack(txn.get(layout.META_STATE) or b"").end
@@ -62,14 +64,14 @@ class EmbeddedLogReader:
         return divergence(self, lineage)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """Whether a read from ``offset`` gets on; all that there is, is at hand."""
+        """Return True if a read from ``offset`` would advance. Does not wait."""
         end = self.query_end(timeout_s)
         if end < offset:
             raise ForeignLog(f"the log in {self._path} ends at {end}, before offset {offset}")
         return end > offset
 
     def _begin(self, table: Any) -> lmdb.Transaction[bytes]:
-        """Begin to read, with a larger map if a node with a larger one has written since."""
+        """Begin a read transaction, with a larger map if a node has enlarged it."""
         try:
             return self._env.begin(table)
         except lmdb.MapResizedError:
@@ -82,14 +84,14 @@ class EmbeddedLogReader:
 
 
 class Readable(Protocol):
-    """A log whose records are all at hand."""
+    """A log whose records can all be read without waiting."""
 
     def query_end(self, timeout_s: float) -> int:
-        """The offset that the next record will get."""
+        """See :meth:`.contract.Log.query_end`."""
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """The records from ``offset`` on."""
+        """See :meth:`.contract.Log.read`."""
         ...
 
 
@@ -105,9 +107,9 @@ def divergence(log: Readable, lineage: Lineage) -> int | None:
 
 
 def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
-    """As :meth:`.contract.Log.read`, within a transaction of LMDB on the records.
+    """Read records in a transaction on the table records; see :meth:`.contract.Log.read`.
 
-    Raises :class:`.format.BadRecord`, and the errors of LMDB.
+    Raises :class:`.format.BadRecord` and LMDB's errors.
     """
     found: list[Record] = []
     size = 0

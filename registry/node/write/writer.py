@@ -30,7 +30,14 @@ from registry.domain.commands import (
     Unknown,
     refused,
 )
-from registry.domain.errors import SCHEMA_TOO_LARGE, STORE_FAILED, UNAVAILABLE, ErrorKind, RegistryError
+from registry.domain.errors import (
+    SCHEMA_TOO_LARGE,
+    STORE_FAILED,
+    UNAVAILABLE,
+    ErrorKind,
+    RegistryError,
+    outcome_unknown,
+)
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import facts
@@ -66,7 +73,6 @@ LOOK_S = 0.25
 """The same, for a log that was out of reach a moment ago."""
 SPARE_S = 0.5
 """How long before its time is over a command is told that what it needs to know was not found out."""
-_UNKNOWN = "The outcome of the write is unknown; it is safe to repeat it"
 _SLOW = f"Nothing was written. {SLOW}"
 _log = logging.getLogger(__name__)
 _failures = Throttled(_log)
@@ -384,14 +390,16 @@ class Writer:
             case Planned(reply, _, stop):
                 return Done(reply, first + stop)
             case Doubtful():
-                return Unknown(f"{_UNKNOWN} (it was done before; what was answered is not known any more)")
+                return Unknown(outcome_unknown("The write was done before, but its reply is lost"))
         return plan
 
     def _unseen(self, plan: Plan, error: Exception) -> Outcome | Postponed:
         return self._unknown(str(error)) if isinstance(plan, Planned) else self._done(plan, 0)
 
     def _unknown(self, why: str) -> Outcome:
-        return Unknown(f"{_UNKNOWN} ({why})", repeats=self._memory is not None)
+        return Unknown(
+            outcome_unknown(f"The log did not confirm the write ({why})"), repeats=self._memory is not None
+        )
 
     def _too_large(self, commands: int) -> list[Outcome | Postponed] | None:
         """The log takes less than it said: tried one by one, only the command at fault is refused."""

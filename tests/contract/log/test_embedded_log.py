@@ -182,16 +182,16 @@ def test_a_full_log_says_so_until_there_is_room_for_what_it_refused(tmp_path: Pa
             log.append([large])
         except LogError:
             full = True
-    assert "log_map_bytes" in log.trouble
-    log.look_for_room()
-    assert log.trouble, "there is still no room"
+    assert "log_map_bytes" in log.last_error
+    log.check_for_room()
+    assert log.last_error, "there is still no room"
     log.append([Entry(b"small", b"")])
-    assert log.trouble, "a small record says nothing about a large one"
+    assert log.last_error, "a small record says nothing about a large one"
     compacted(log, 1 << 40, 0, 0)
-    log.look_for_room()
-    assert not log.trouble
+    log.check_for_room()
+    assert not log.last_error
     log.append([large])
-    assert not log.trouble
+    assert not log.last_error
     kept = everything(log)
     log.close()
     log = EmbeddedLog(tmp_path / "log", map_bytes=1 << 20)
@@ -246,12 +246,12 @@ try:
 except LogError as error:
     print(error)
 assert done and log.end() == log.count() == done
-assert log.trouble
-log.look_for_room()
-assert log.trouble
+assert log.last_error
+log.check_for_room()
+assert log.last_error
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-log.look_for_room()
-assert not log.trouble
+log.check_for_room()
+assert not log.last_error
 assert log.append([Entry(b"there is room again", b"")]) == done
 print(done + 1)
 """

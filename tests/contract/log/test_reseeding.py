@@ -17,7 +17,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import Change
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
-from registry.store.offline import KeptStore
+from registry.store.offline import OfflineStore
 from registry.store.open import open_store
 from snapshots.backup import reseed_log
 from snapshots.backup.reseed_log import ForeignRecords, ReseedPlan
@@ -128,26 +128,26 @@ def made(path: Path, changes: list[Change]) -> Path:
 def test_a_kept_store_is_read_as_it_is(tmp_path: Path) -> None:
     path = made(tmp_path / "store", list(OLD.rows()))
     before = {file: file.read_bytes() for file in path.rglob("data.mdb")}
-    with KeptStore(path) as kept:
+    with OfflineStore(path) as kept:
         kept.check()
         assert (kept.log, kept.state.applied) == ("old", 10)
         with kept.view() as view:
             assert list(reseed.differences(OLD, view)) == []
         with pytest.raises(StoreError, match="is open for writing by process"):
-            KeptStore(path)
+            OfflineStore(path)
     assert {file: file.read_bytes() for file in path.rglob("data.mdb")} == before
     open_store(path, "old", 10, map_bytes=MAP)[0].close()
 
 
 def test_a_store_that_is_not_there_or_in_use_or_damaged_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing):
-        KeptStore(tmp_path / "nowhere")
+        OfflineStore(tmp_path / "nowhere")
     path = made(tmp_path / "store", [(b"Fsome", b"row")])
     store, _ = open_store(path, "old", 10, map_bytes=MAP)
     with pytest.raises(StoreError, match="is open for writing by process"):
-        KeptStore(path)
+        OfflineStore(path)
     store.close()
     file = next(path.rglob("data.mdb"))
     file.write_bytes(file.read_bytes().replace(b"Fsomerow", b"Fsomewor"))
-    with pytest.raises(DamagedStore, match="do not give the digest"), KeptStore(path) as kept:
+    with pytest.raises(DamagedStore, match="do not match the stored digest"), OfflineStore(path) as kept:
         kept.check()

@@ -271,7 +271,7 @@ def test_changed_rows_are_found_by_the_digest(store: Store) -> None:
 @pytest.mark.parametrize(
     ("log", "log_end", "fold", "reason"),
     [
-        ("another", 1000, 1, "was made from another log"),
+        ("another", 1000, 1, "was built from another log"),
         (LOG, 6, 1, "has applied the log up to offset 7, but the log ends at 6"),
         (LOG, 1000, 2, "has rows of fold 1; this is fold 2"),
     ],
@@ -288,7 +288,7 @@ def test_a_store_that_does_not_fit_is_set_aside_and_another_begun(
     assert message.startswith(
         f"The store {tmp_path / 'store' / 'store-1'} {reason}. It was set aside as {aside}."
     )
-    assert message.endswith("The rows are made again from the log.")
+    assert message.endswith("The rows are rebuilt from the log.")
     assert again.state == (0, digest.EMPTY)
     with again.view() as view:
         assert view.seek(b"") is None
@@ -334,7 +334,7 @@ def test_a_store_that_was_open_when_the_machine_went_down_is_made_again(
     boot[0] = b"three"
     store, messages = open_store(tmp_path / "store", LOG, 9, map_bytes=MAP, fold=1)
     assert store.applied == 0
-    assert "was open when the machine went down" in messages[0]
+    assert "was open when the machine crashed" in messages[0]
     store.close()
 
 

@@ -288,7 +288,7 @@ def test_rows_that_are_wrong_are_condemned_and_their_snapshot_is_not_taken_again
     wrong = known._replace(digest=(known.digest + 1) % digest.MODULUS)
     location.write(f"{known.id}/{MANIFEST}", wrong.dumps())
     store = opened(tmp_path, loading(location, wrong))
-    with pytest.raises(DamagedStore, match="do not give the digest"):
+    with pytest.raises(DamagedStore, match="do not match the stored digest"):
         prove(store, threading.Event())
     store.close()
     refused = read_rejected(tmp_path / "store")
@@ -298,7 +298,7 @@ def test_rows_that_are_wrong_are_condemned_and_their_snapshot_is_not_taken_again
     assert load_newest(catalogue, location.uri, wanted(tmp_path, refused=refused), Hearing(said)) is None
     assert said == [f"The snapshot {wrong.id} is not used: {refused[wrong.id]}"]
     store, messages = open_store(tmp_path / "store", LOG, ANY_END, map_bytes=MAP)
-    assert "do not give the digest" in messages[0]
+    assert "do not match the stored digest" in messages[0]
     assert store.applied == 0
     prove(store, threading.Event())
     store.close()

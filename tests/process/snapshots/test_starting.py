@@ -163,13 +163,13 @@ def test_rows_that_turn_out_wrong_are_made_anew_without_their_snapshot(data: Pat
     (data / "snapshots" / newest.id / MANIFEST).write_bytes(wrong.dumps())
     registry = start(data)
     try:
-        until(lambda: "do not give the digest" in registry.output, WAIT_S, "the fault to be found")
+        until(lambda: "do not match the stored digest" in registry.output, WAIT_S, "the fault to be found")
         until(lambda: _loaded(registry) == older.id, WAIT_S, "the node to begin anew")
         registry.wait()
         assert rows(registry) == wanted
         (sentence,) = told(registry)["refused"]
         assert newest.id in sentence
-        assert "do not give the digest" in sentence
+        assert "do not match the stored digest" in sentence
     finally:
         registry.stop()
 

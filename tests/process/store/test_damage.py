@@ -131,7 +131,7 @@ def test_records_that_are_gone_are_named(tmp_path: Path) -> None:
             txn.delete(offset.to_bytes(8, "big"))
     log.close()
     text = damage_of(tmp_path / "log")
-    assert "3000 records should be there, but 2995 are" in text
+    assert "it should have 3000 records, but has 2995" in text
     assert "the last record should have offset 2999, but has 2998" in text
     assert "at offsets 7–9, 2000" in text
 
@@ -229,6 +229,6 @@ def test_a_store_that_is_named_by_nothing_is_made_again_aloud(tmp_path: Path, co
     store, messages = open_store(tmp_path / "store", "log", 9, map_bytes=MAP, fold=1)
     assert len(messages) == 1
     assert "Which store" in messages[0]
-    assert messages[0].endswith("The rows are made again from the log.")
+    assert messages[0].endswith("The rows are rebuilt from the log.")
     assert store.applied == 0
     store.close()

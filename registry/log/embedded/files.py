@@ -1,0 +1,67 @@
+"""The folder of an embedded log: its lock, its creation, and opening its environment."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from registry.log.contract import LogError
+from registry.processes import file_lock
+
+from . import format as layout
+
+_TABLES = (layout.RECORDS, layout.KEYS, layout.GRAVES, layout.META)
+
+
+def is_absent(path: Path) -> bool:
+    """Return True if the folder is missing or empty."""
+    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
+
+
+def lock(path: Path) -> int:
+    """Hold the lock file next to the folder until the returned descriptor is closed."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        return file_lock.hold(path.with_name(path.name + ".lock"))
+    except file_lock.LockHeld as held:
+        raise LogError(
+            f"the log in {path} is open for writing by process {held}: "
+            "give each node a folder of its own (data)"
+        ) from held
+
+
+def create(path: Path, map_bytes: int) -> None:
+    """Create an empty log with a new identity.
+
+    The folder gets its name when it is complete, so a log without meta rows is damage, never a log half
+    created.
+    """
+    new = path.with_name(path.name + ".new")
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        env = lmdb.open(str(new), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700)
+        tables = [env.open_db(name) for name in _TABLES]
+        with env.begin(tables[3], write=True) as txn:
+            txn.put(layout.META_FORMAT, layout.FORMAT)
+            txn.put(layout.META_IDENTITY, secrets.token_hex(16).encode())
+            txn.put(layout.META_STATE, layout.State(0, 0, 0).pack())
+        env.close()
+        new.rename(path)
+        file_lock.sync(path.parent)
+    except (lmdb.Error, OSError) as error:
+        raise LogError(f"cannot create a log in {path}: {error}") from error
+
+
+def open_log(path: Path, map_bytes: int) -> tuple[lmdb.Environment, list[Any]]:
+    """Open the environment and its tables."""
+    try:
+        env = lmdb.open(
+            str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, max_spare_txns=1, create=False
+        )
+        return env, [env.open_db(name, create=False) for name in _TABLES]
+    except lmdb.Error as error:
+        raise LogError(f"the log in {path} cannot be opened: {error}") from error
