@@ -1,1 +1,1 @@
-"""How the nodes of one cluster reach each other: forwarded commands, and who is there."""
+"""Communication between the nodes of a cluster: forwarded commands, and the peers' roles."""

@@ -1,4 +1,4 @@
-"""How peers know one another: a secret that they share, certificates of one authority, both, or neither."""
+"""Authentication of peers: by a shared secret, by certificates of one authority, by both, or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALPN = ["h2"]
 
 @dataclass(frozen=True)
 class Security:
-    """What one cluster's nodes have in common. The three files go together, or are all empty."""
+    """The credentials of a cluster's nodes. The three files are all set or all empty."""
 
     secret: str = ""
     certificate: str = ""
@@ -22,15 +22,15 @@ class Security:
     """Path, PEM: who signs the nodes' certificates. Whoever has one of these is a peer, whatever its name."""
 
     def signing(self) -> Signing:
-        """Signs and checks with the secret."""
+        """Return the signer for the secret."""
         return Signing(self.secret)
 
     def serving(self) -> ssl.SSLContext | None:
-        """For the endpoint, which wants its clients' certificates. Raises :class:`OSError`."""
+        """Return the endpoint's TLS context, which requires client certificates. Raises :class:`OSError`."""
         return self._context(ssl.PROTOCOL_TLS_SERVER)
 
     def asking(self) -> ssl.SSLContext | None:
-        """For the client. Raises as :meth:`serving`."""
+        """Return the client's TLS context. Raises as :meth:`serving`."""
         return self._context(ssl.PROTOCOL_TLS_CLIENT)
 
     def _context(self, protocol: int) -> ssl.SSLContext | None:

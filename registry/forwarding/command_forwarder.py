@@ -34,45 +34,45 @@ from registry.domain.commands import (
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
-from .confluent_client import PlainPrimary
-from .node_port import Host, outcome_of
-from .primary_client import Line
+from .confluent_client import ConfluentClient
+from .node_port import NodePort, outcome_of
+from .primary_client import PrimaryClient
 from .signing import Signing
 
+# How long a former primary may take to answer commands that were sent to it.
 RETIRE_S = 0.3
-"""How long a former primary may take to answer what it has been sent."""
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
+# With less time left nothing is sent, because the outcome would most likely be unknown.
 _TRY_S = 0.05
-"""With less time left, nothing is sent any more: its outcome would most likely be unknown."""
 _IN_DOUBT = outcome_unknown("No primary has confirmed the write")
 _NOT_THERE = "The primary cannot be reached; nothing was written"
 
 
 class Forwarding:
-    """Made on the node's event loop and used there."""
+    """Decides or forwards commands; created and used on the node's event loop."""
 
     def __init__(
         self,
-        host: Host,
+        node_port: NodePort,
         signing: Signing,
         tls: ssl.SSLContext | None,
         *,
         node: str,
         room: Room,
     ) -> None:
-        """``node``: the own id; ``room``: for commands that wait for another node, or for a primary."""
-        self._host = host
+        """``node``: this node's id; ``room`` limits the commands that wait for a primary."""
+        self._node_port = node_port
         self._signing = signing
         self._tls = tls
         self._node = node
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        self._line: Line | PlainPrimary | None = None
+        self._client: PrimaryClient | ConfluentClient | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way = 0
         self._room = room
         self._stopped = False
-        host.when_role_changes(self._role_changed)
+        node_port.when_role_changes(self._role_changed)
         self._role_changed()
 
     def submit(self, pending: PendingCommand) -> None:
@@ -83,8 +83,8 @@ class Forwarding:
         :class:`NotPrimary`.
         """
         if pending.request.idempotency_key is None:
-            self._set_key(pending, os.urandom(IDEMPOTENCY_KEY_BYTES), self._host.applied())
-        if self._host.role != "primary" or pending.in_doubt:
+            self._set_key(pending, os.urandom(IDEMPOTENCY_KEY_BYTES), self._node_port.applied())
+        if self._node_port.role != "primary" or pending.in_doubt:
             if self._room.fits(pending.size):
                 self._begin(pending)
             elif pending.in_doubt:
@@ -92,7 +92,7 @@ class Forwarding:
             else:
                 pending.reply(refused(TOO_MANY_WRITES()))
             return
-        attempt, repeats = pending.attempt(), self._host.repeats
+        attempt, repeats = pending.attempt(), self._node_port.repeats
 
         def on_reply(outcome: Outcome) -> None:
             if isinstance(outcome, Done | Refused):
@@ -101,18 +101,18 @@ class Forwarding:
                 self._begin(pending, Reply(outcome, repeats))
 
         attempt.reply = on_reply
-        self._host.submit(attempt)
+        self._node_port.submit(attempt)
 
     @property
     def under_way(self) -> int:
-        """How many commands wait for another node, or for a primary."""
+        """Return how many commands wait for another node or for a primary."""
         return self._under_way
 
     async def stop(self) -> None:
-        """Hang up; what is still under way is given up."""
+        """Close the connection and give up what is in flight."""
         self._stopped = True
-        if self._line is not None:
-            await self._line.retire(0)
+        if self._client is not None:
+            await self._client.retire(0)
         for task in self._tasks:
             task.cancel()
 
@@ -121,20 +121,22 @@ class Forwarding:
     def _role_changed(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        wanted = None if self._host.role == "primary" or self._stopped else self._host.primary
-        line = self._line
-        if line is not None and line.identity == wanted:
+        wanted = None if self._node_port.role == "primary" or self._stopped else self._node_port.primary
+        client = self._client
+        if client is not None and client.identity == wanted:
             return
-        if line is not None:
-            self._keep(self._loop.create_task(line.retire(RETIRE_S)))
-        self._line = None if wanted is None or wanted.node == self._node != "" else self._to(wanted)
+        if client is not None:
+            self._keep(self._loop.create_task(client.retire(RETIRE_S)))
+        self._client = None if wanted is None or wanted.node == self._node != "" else self._to(wanted)
 
-    def _to(self, identity: Identity) -> Line | PlainPrimary:
+    def _to(self, identity: Identity) -> PrimaryClient | ConfluentClient:
         if not identity.peer:
-            return PlainPrimary(identity, self._host)
-        line = Line(identity, self._signing, self._tls, node=self._node, refused=self._host.evict)
-        line.start()
-        return line
+            return ConfluentClient(identity, self._node_port)
+        client = PrimaryClient(
+            identity, self._signing, self._tls, node=self._node, refused=self._node_port.evict
+        )
+        client.start()
+        return client
 
     # --- one command
 
@@ -170,7 +172,7 @@ class Forwarding:
                 return doubt.unknown or refused(NO_PRIMARY())
             left = pending.deadline - self._loop.time()
             # Where nobody is known there is nobody to ask again before that changes.
-            known = self._line is not None or self._host.role == "primary"
+            known = self._client is not None or self._node_port.role == "primary"
             pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)] if known else left
             tries += 1
             if left <= (pause + _TRY_S if known else 0):
@@ -185,34 +187,34 @@ class Forwarding:
         """
         key = pending.request.idempotency_key
         if key is not None and not doubt.any:
-            end = 0 if self._line is None else self._line.end
-            self._set_key(pending, key.id, max(key.since, self._host.applied(), end))
+            end = 0 if self._client is None else self._client.end
+            self._set_key(pending, key.id, max(key.since, self._node_port.applied(), end))
 
     @staticmethod
     def _set_key(pending: PendingCommand, id: bytes, since: int) -> None:
         pending.request = replace(pending.request, idempotency_key=IdempotencyKey(id, since))
 
     def _other_is_primary(self) -> bool:
-        return self._host.role != "primary" and self._line is not None
+        return self._node_port.role != "primary" and self._client is not None
 
     def _unreached(self) -> Refused:
-        trouble = "" if self._line is None else self._line.trouble
+        trouble = "" if self._client is None else self._client.trouble
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
 
     async def _try(self, pending: PendingCommand, doubt: Doubt) -> Reply:
-        if self._host.role == "primary":
-            repeats = self._host.repeats
+        if self._node_port.role == "primary":
+            repeats = self._node_port.repeats
             if doubt.any and not (repeats or repeatable(pending.command)):
                 return Reply(doubt.unknown or Unknown(_IN_DOUBT), repeats)
-            return Reply(await outcome_of(self._host.submit, pending.attempt()), repeats)
-        line = self._line
+            return Reply(await outcome_of(self._node_port.submit, pending.attempt()), repeats)
+        line = self._client
         if line is None or pending.forwarded:
             return Reply(NotPrimary(), repeats=False)
         attempt = pending.attempt(may_defer=True, in_doubt=doubt.any)
         outcome = await line.ask(attempt)
         if isinstance(outcome, Done):
             # It is done even if this node does not see the record in time; reads here wait for it themselves.
-            await self._host.reach_async(outcome.offset, pending.deadline - self._loop.time())
+            await self._node_port.reach_async(outcome.offset, pending.deadline - self._loop.time())
         return Reply(outcome, attempt.repeats)
 
 
@@ -228,14 +230,14 @@ class Doubt:
     """The knowledge if a command may have been done by earlier tries, which its next outcome is read by."""
 
     def __init__(self, before: bool) -> None:
-        """``before``: it was sent before, to primaries that keep to idempotency keys."""
+        """``before``: it was sent earlier, to primaries that honour idempotency keys."""
+        # The answer if no primary can tell the outcome.
         self.unknown: Unknown | None = Unknown(_IN_DOUBT, repeats=True) if before else None
-        """What to answer when nobody says what came of it."""
         self._blind = False
 
     @property
     def any(self) -> bool:
-        """Whether there is a doubt."""
+        """True if an earlier try may have been done."""
         return self.unknown is not None
 
     def weigh(self, command: Command, reply: Reply) -> Outcome | None:
@@ -245,8 +247,7 @@ class Doubt:
             case Done():
                 return outcome
             case Refused(code):
-                # Who keeps to idempotency keys has looked whether it was done, unless it could not decide at
-                # all.
+                # A primary that honours idempotency keys has checked earlier tries, unless it failed.
                 looked = reply.repeats and not self._blind and not str(code).startswith("5")
                 return outcome if looked else self.unknown or outcome
             case Unknown():

@@ -1,4 +1,4 @@
-"""Bodies of the requests by which a client of Confluent's asks for a write."""
+"""Request bodies of writes, as Confluent's clients send them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writing through a primary that is no node of this project, but Confluent's: plain HTTP on its public URL.
+"""Writes through a primary that is one of Confluent's nodes: plain HTTP to its public URL.
 
-As its own followers do it (Confluent 8.x): the request as a client would make it, marked ``X-Forward: true``.
-Blocking calls in threads, because this lasts as long as a migration.
+Requests are those that a client would make, marked ``X-Forward: true``, as Confluent 8.x's own secondaries
+send them. Blocking calls in threads are good enough, because such a primary exists only during a migration.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.pending_command import PendingCommand
 
 from .confluent_bodies import association_body, registration, tag_body
-from .node_port import Host
+from .node_port import NodePort
 
 CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
@@ -61,7 +61,7 @@ class _Unreachable(ConnectionError):
 
 
 class PlainRequest(NamedTuple):
-    """A command as a client of Confluent's would send it."""
+    """A command as one of Confluent's clients would send it."""
 
     method: str
     target: str
@@ -69,18 +69,18 @@ class PlainRequest(NamedTuple):
     body: bytes
 
 
-class PlainPrimary:
-    """Stands where a :class:`.primary_client.Line` stands for the nodes of this project."""
+class ConfluentClient:
+    """The counterpart of :class:`.primary_client.PrimaryClient` for Confluent's nodes."""
 
-    def __init__(self, identity: Identity, host: Host) -> None:
+    def __init__(self, identity: Identity, node_port: NodePort) -> None:
         self.identity = identity
         self.trouble = ""
         self.end = 0
-        self._host = host
+        self._node_port = node_port
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
 
     async def ask(self, pending: PendingCommand) -> Outcome:
-        """As :meth:`.primary_client.Line.ask`; returns once the effect is in the own store, too.
+        """As :meth:`.primary_client.PrimaryClient.ask`; returns once the effect is in the own store, too.
 
         Confluent's nodes know of no idempotency keys, so ``pending.repeats`` stays false.
         """
@@ -106,17 +106,17 @@ class PlainPrimary:
         outcome = outcome_of(status, body)
         if isinstance(outcome, Done):
             # Its answers name no offset: the log's end, asked after it, is not before the write.
-            await self._host.confirm(max(0.0, pending.deadline - loop.time()))
-            outcome = Done(outcome.body, self._host.applied())
+            await self._node_port.confirm(max(0.0, pending.deadline - loop.time()))
+            outcome = Done(outcome.body, self._node_port.applied())
         return outcome
 
     async def retire(self, grace_s: float) -> None:
-        """Calls under way end by themselves."""
+        """Do nothing: calls in flight end by themselves."""
         self._pool.shutdown(wait=False)
 
 
 def plain_request(command: Command) -> PlainRequest:
-    """The request that asks for ``command``, which is none for a snapshot."""
+    """Return the request for ``command``; snapshots have none."""
     match command:
         case Register(subject=subject):
             flags = {"normalize": command.normalize, "force": command.force}
@@ -172,14 +172,14 @@ def _associating(command: Associate | ChangeAssociations) -> PlainRequest:
 
 
 def _target(*segments: str | None, **query: bool | str | list[str]) -> str:
-    """Path and query; of the query what is neither false nor empty."""
+    """Return path and query, without parameters that are false or empty."""
     path = "".join("/" + quote(each, safe="") for each in segments if each is not None)
     given = {name: "true" if value is True else value for name, value in query.items() if value}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def outcome_of(status: int, body: bytes) -> Outcome:
-    """What an answer of Confluent's says; the offset of what was done is not in it, and is 0 here."""
+    """Return the outcome in Confluent's answer, which names no offset, so it is 0 here."""
     if status in _DONE:
         return Done(body, 0)
     try:

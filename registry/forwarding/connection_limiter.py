@@ -1,4 +1,4 @@
-"""Accepting connections where hypercorn's ``serve`` does not: a bounded number, ended in order."""
+"""A listener for hypercorn with a limit on connections and a graceful shutdown, which its ``serve`` lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Accepting:
-    """Accepts at most ``connections_max`` connections at a time for ``serve``; one more is closed at once."""
+    """Accepts at most ``connections_max`` connections at a time for ``serve``; others are closed at once."""
 
     def __init__(self, serve: Serve, *, connections_max: int) -> None:
         self._serve = serve
@@ -31,7 +31,7 @@ class Accepting:
         tls: ssl.SSLContext | None = None,
         handshake_s: float = 60.0,
     ) -> None:
-        """Accept what connects to ``listener``, a bound socket; ``handshake_s``: time for that of TLS."""
+        """Accept connections on ``listener``, a bound socket; ``handshake_s`` limits the TLS handshake."""
         self._listener = await asyncio.start_server(
             self._connected,
             sock=listener,
@@ -41,13 +41,13 @@ class Accepting:
         )
 
     def refuse(self) -> None:
-        """Accept nothing more; what is open goes on."""
+        """Accept no more connections; open ones continue."""
         self._stopped = True
         if self._listener is not None:
             self._listener.close()
 
     async def end(self, grace_s: float) -> None:
-        """Give what is open ``grace_s`` to end, then drop the rest."""
+        """Give open connections ``grace_s`` to end, then abort the rest."""
         if self._connections:
             _, late = await asyncio.wait(self._connections, timeout=grace_s)
             for connection in late:
@@ -65,7 +65,7 @@ class Accepting:
         except asyncio.CancelledError:  # by end alone; asyncio's streams would log it as an error
             return
         except Exception as error:
-            # The fault or the loss of the other side; what fails in the application is told there.
+            # A fault or loss of the peer; the application logs its own failures.
             cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
             _log.warning("a peer's connection was given up: %r", cause)
         finally:

@@ -1,8 +1,8 @@
 """Frames of a stream between two nodes: a number and a body each.
 
-A frame is its length (4 bytes, of what follows), its number (4 bytes), its body, and a seal of 16 bytes where
-the nodes share a secret. A seal covers the direction and the count of frames before it too, so that no frame
-can be forged, changed, left out, sent again or sent back.
+A frame is its length (4 bytes, of what follows), its number (4 bytes), its body, and a seal of 16 bytes if
+the nodes share a secret. A seal also covers the direction and the number of frames before it, so that no
+frame can be forged, changed, dropped, replayed or reflected.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _COUNT = struct.Struct(">Q")
 
 
 class BadFrame(Exception):
-    """A frame that is too long, or that the other node has not sealed."""
+    """A frame that is too long or has a wrong seal."""
 
 
 class Frame(NamedTuple):
-    """One frame."""
+    """A frame's number and body."""
 
     number: int
     body: bytes
 
 
 class Sender:
-    """Makes the frames of one direction; ``key`` is empty where nothing is sealed."""
+    """Writes the frames of one direction; an empty ``key`` means no seals."""
 
     def __init__(self, direction: bytes) -> None:
         self._direction = direction
@@ -41,11 +41,11 @@ class Sender:
         self._count = 0
 
     def seal(self, key: bytes) -> None:
-        """Seal what follows."""
+        """Seal the following frames."""
         self._key = key
 
     def frame(self, number: int, body: bytes) -> bytes:
-        """Return a frame as it travels."""
+        """Return the encoded frame."""
         if not self._key:
             return _HEAD.pack(_LENGTH_BYTES + len(body), number) + body
         sealed = _HEAD.pack(_LENGTH_BYTES + len(body) + SEAL_BYTES, number) + body
@@ -54,7 +54,7 @@ class Sender:
 
 
 class Receiver:
-    """Cuts the bytes of one direction into frames, none longer than ``bytes_max``."""
+    """Splits the bytes of one direction into frames of at most ``bytes_max``."""
 
     def __init__(self, direction: bytes, bytes_max: int) -> None:
         self._direction = direction
@@ -64,7 +64,7 @@ class Receiver:
         self._pending = bytearray()
 
     def seal(self, key: bytes, bytes_max: int) -> None:
-        """Take only what is sealed from now on, and frames of that length."""
+        """Accept only sealed frames from now on, of at most that length."""
         self._key, self._bytes_max = key, bytes_max
 
     def frames(self, data: bytes) -> Iterator[Frame]:

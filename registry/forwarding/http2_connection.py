@@ -1,7 +1,7 @@
-"""One HTTP/2 connection to another node: few, long, and of many requests at once.
+"""An HTTP/2 client connection to another node, long-lived and multiplexed.
 
-The client's side of the protocol by ``h2``, over asyncio. Whoever asks knows afterwards whether the request
-can have reached the other side: :class:`NotSent` before, :class:`Broken` after its first byte was given away.
+The protocol is ``h2``'s, over asyncio. Errors tell if the request can have reached the peer: :class:`NotSent`
+if none of its bytes were sent, :class:`Broken` otherwise.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _CONFIGURATION = H2Configuration(client_side=True, header_encoding=None)
 
 
 class NotSent(ConnectionError):
-    """The request cannot have reached the other side."""
+    """The request did not reach the peer."""
 
 
 class Broken(ConnectionError):
-    """The connection ended before the answer was there; the request may or may not have been served."""
+    """The connection ended before the answer; the request may or may not have been executed."""
 
 
 class Response(NamedTuple):
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     headers: list[Header]
@@ -52,7 +52,7 @@ class Response(NamedTuple):
 
 
 class _Exchange:
-    """One request and what came of it."""
+    """A request in flight."""
 
     def __init__(
         self, answer: asyncio.Future[Response], unsent: bytes, heard: Callable[[bytes], None] | None
@@ -66,7 +66,7 @@ class _Exchange:
 
 
 class Connection(asyncio.Protocol):
-    """Made by :func:`connect`; used on the event loop that made it."""
+    """A connection from :func:`connect`; used on one event loop."""
 
     def __init__(self, authority: str, scheme: bytes) -> None:
         self._front = ((b":scheme", scheme), (b":authority", authority.encode()))
@@ -80,14 +80,14 @@ class Connection(asyncio.Protocol):
         """Done once the connection has ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to speak HTTP/2 at once: the other side is known to."""
+        """Start HTTP/2 with prior knowledge."""
         self._transport = cast("asyncio.Transport", transport)
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_WINDOW_BYTES)
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Whatever waits for an answer gets none."""
+        """Fail all requests in flight."""
         exchanges, self._exchanges = self._exchanges, {}
         for exchange in exchanges.values():
             _fail(exchange.answer, Broken("the connection was lost"))
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
             self.closed.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Parse; answers go to those who wait."""
+        """Parse received data and complete requests."""
         try:
             events = self._h2.receive_data(data)
         except H2Error:
@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
         *,
         heard: Callable[[bytes], None] | None = None,
     ) -> Response:
-        """Ask and wait for the whole answer; ``heard`` gets its body piece by piece instead.
+        """Send a request and return the complete response; ``heard`` gets its body piece by piece instead.
 
         Raises :class:`NotSent` and :class:`Broken`. A caller that is cancelled drops the request.
         """
@@ -185,13 +185,13 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _go_on(self) -> None:
-        # The shortest first: what is small does not wait for the window that something large would use up.
+        # The shortest first, so that small bodies do not wait for window that a large one would use up.
         unsent = [(len(each.unsent), number) for number, each in self._exchanges.items() if each.unsent]
         for _, number in sorted(unsent):
             self._send(number, self._exchanges[number])
 
     def _send(self, number: int, exchange: _Exchange) -> None:
-        """Send as much of a body as the other side takes now."""
+        """Send as much of a body as the peer's window allows."""
         while exchange.unsent:
             room = min(self._h2.local_flow_control_window(number), self._h2.max_outbound_frame_size)
             if room <= 0:
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     def ping(self) -> bool:
-        """Ask for a sign of life; ``False`` when the last one was not answered."""
+        """Send a ping; return False if the last one was not answered."""
         if self._transport.is_closing() or self._pongs != self._pings:
             return False
         self._pings += 1
@@ -214,11 +214,11 @@ class Connection(asyncio.Protocol):
         return True
 
     def abort(self) -> None:
-        """End it now."""
+        """Abort the connection."""
         self._transport.abort()
 
     async def close(self) -> None:
-        """End it in order."""
+        """Close the connection gracefully."""
         self._transport.close()
         await self.closed
 
@@ -240,7 +240,7 @@ async def open_connection(
 ) -> _P:
     """Connect to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable.
 
-    So it does for what is no address: others advertise what they like.
+    Also raises it for a malformed address, because peers may advertise anything.
     """
     host, _, port = address.rpartition(":")
     loop = asyncio.get_running_loop()

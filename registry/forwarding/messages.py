@@ -1,6 +1,6 @@
-"""What nodes say to each other, as msgpack in the bodies of HTTP/2 requests.
+"""Messages between nodes, as msgpack in the bodies of HTTP/2 requests and in frames.
 
-Unknown members are ignored and missing ones have defaults, so that nodes of neighbouring versions understand
+Unknown members are ignored and missing ones have defaults, so that nodes of adjacent releases understand
 each other during a rolling upgrade.
 """
 
@@ -40,37 +40,35 @@ class Batch(msgspec.Struct, frozen=True):
 
     requests: list[CommandRequest] = msgspec.field(name="wanted")
     node: str = ""
-    """The id of the node that sends them."""
+    # True if slow commands may be answered with Later; the sender then repeats each in a batch of its own.
     later: bool = False
-    """Whether what takes long may be answered with :class:`Later`, and then comes in a batch by itself."""
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """One for each command of a batch, in its order."""
+    """The outcomes of a batch's commands, in order."""
 
     outcomes: list[Outcome]
+    # The log's end before they were decided; later idempotency keys may begin there.
     end: int = 0
-    """Where the log ended before they were decided: idempotency keys may begin there."""
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Who a node is and what it does now."""
+    """A node's identity and role."""
 
     node: str
-    """Its id."""
+    # Its public URL.
     url: str
-    """Its public URL."""
+    # primary, secondary or following.
     role: str
-    """``primary``, ``secondary`` or ``following``."""
+    # Its own clock, which signed requests to it must name (signing.py).
     clock_ms: int = 0
-    """Its own clock, which only it reads: signed requests name it (:mod:`.signing`)."""
+    # True if it honours idempotency keys.
     repeats: bool = False
-    """Whether it does a command that is sent again with its idempotency key only once."""
+    # See FEATURES; older nodes send none.
     features: tuple[str, ...] = ()
-    """See :data:`FEATURES`; an older node tells of none."""
 
     def can(self, command: Command) -> bool:
-        """Whether it would understand all of the command, and with it the batch that it comes in."""
+        """Return True if the node understands the command; otherwise it would reject the whole batch."""
         tags = isinstance(command, Register) and command.changes_tags
         feature = "tags" if tags else _FEATURES.get(type(command))
         return feature is None or feature in self.features
@@ -83,7 +81,7 @@ decode_standing = msgspec.msgpack.Decoder(Standing).decode
 
 
 def outcomes_of(body: bytes, count: int) -> Outcomes:
-    """The outcomes of ``count`` commands. Raises ``msgspec.DecodeError``."""
+    """Decode the outcomes of ``count`` commands. Raises ``msgspec.DecodeError``."""
     said = _decode_outcomes(body)
     if len(said.outcomes) != count:
         raise msgspec.DecodeError(f"{len(said.outcomes)} outcomes of {count} commands")

@@ -24,8 +24,8 @@ async def outcome_of(submit: Submit, pending: PendingCommand) -> Outcome:
     return await replied
 
 
-class Host(Protocol):
-    """The node. Used on its event loop."""
+class NodePort(Protocol):
+    """A node, as its peers use it on its event loop."""
 
     @property
     def role(self) -> str:
@@ -34,12 +34,12 @@ class Host(Protocol):
 
     @property
     def primary(self) -> Identity | None:
-        """The present primary, which may be this node itself; ``None`` while none is known."""
+        """The current primary, which may be this node; ``None`` while none is known."""
         ...
 
     @property
     def repeats(self) -> bool:
-        """Whether the own writer does a command that is sent again with its idempotency key only once."""
+        """True if the local writer honours idempotency keys."""
         ...
 
     def submit(self, pending: PendingCommand) -> None:
@@ -47,21 +47,21 @@ class Host(Protocol):
         ...
 
     def when_role_changes(self, call: Callable[[], None]) -> object:
-        """Have ``call`` called after each change of the role or of the primary."""
+        """Register a callback for changes of the role or the primary."""
         ...
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
-        """Wait until the store holds the log up to ``offset``; whether it does."""
+        """Wait until the store has applied the log up to ``offset``; return True if so."""
         ...
 
     async def confirm(self, timeout_s: float) -> bool:
-        """Wait until the store is as new as the log was at the call; whether it is."""
+        """Wait until the store has applied the log up to its end at the call; return True if so."""
         ...
 
     def applied(self) -> int:
-        """The offset up to which the store holds the log."""
+        """Return the offset up to which the store has applied the log."""
         ...
 
     async def evict(self, identity: Identity) -> bool:
-        """Have the election forget the primary ``identity``, at which nobody listens; whether it did."""
+        """Evict the primary ``identity``, whose port is closed, from the election; return True if removed."""
         ...

@@ -1,4 +1,4 @@
-"""Asking one other node: a connection that knows whom it speaks to, and signs what it says."""
+"""The client of one other node: a connection that verifies the node's identity and signs requests."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ CONNECT_S = 2.0
 
 
 class NotAPeer(ConnectionError):
-    """What answers is not the node that was meant, or it does not know the secret."""
+    """The node that answers is not the expected one, or does not know the secret."""
 
 
 class Doubtful(NotAPeer):
-    """The same, but the node that was meant may have got the request all the same."""
+    """The answer is not trustworthy, but the expected node may have received the request."""
 
 
 class Peer:
-    """One connection to a node; made by :meth:`meet`."""
+    """A connection to a node, from :meth:`meet`."""
 
     def __init__(self, connection: Connection, signing: Signing, standing: Standing) -> None:
         self._connection = connection
@@ -46,9 +46,9 @@ class Peer:
 
     @classmethod
     async def meet(cls, identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> Self:
-        """Connect to the peer endpoint of ``identity`` and see that it is that node.
+        """Connect to the peer endpoint of ``identity`` and verify its node id.
 
-        Raises :class:`OSError`: ``ConnectionRefusedError`` where nobody listens, :class:`NotAPeer`, others.
+        Raises :class:`NotAPeer`, and :class:`OSError`: ``ConnectionRefusedError`` if the port is closed.
         """
         connection = await connect(identity.peer, CONNECT_S, tls)
         try:
@@ -66,9 +66,9 @@ class Peer:
         return cls(connection, signing, standing)
 
     async def open_stream(self, address: str, tls: ssl.SSLContext | None) -> None:
-        """Have small batches go over a stream, if the node takes streams. Raises :class:`OSError`.
+        """Use a stream for small batches if the node supports it. Raises :class:`OSError`.
 
-        The stream and the connection end together.
+        The stream and the connection close together.
         """
         if STREAM not in self.standing.features:
             return
@@ -78,9 +78,9 @@ class Peer:
         self.closed.add_done_callback(lambda _: stream.abort())
 
     async def commands(self, batch: bytes, *, large: bool = False) -> bytes:
-        """Send a batch of commands; their outcomes. Raises as :meth:`ask`.
+        """Send a batch of commands and return their outcomes. Raises as :meth:`ask`.
 
-        ``large``: it must not keep smaller ones waiting, so it is a request by itself.
+        ``large``: send it as a separate request, so that smaller batches do not wait behind it.
         """
         if self._stream is None or large:
             return await self.ask(COMMANDS, batch)
@@ -90,23 +90,23 @@ class Peer:
         return outcomes
 
     async def ask(self, path: str, body: bytes) -> bytes:
-        """POST ``body``; the body of the answer. Raises ``NotSent``, ``Broken``, :class:`Doubtful`.
+        """POST ``body`` and return the response's body. Raises ``NotSent``, ``Broken``, :class:`Doubtful`.
 
-        :class:`NotAPeer` when it certainly did nothing.
+        Raises :class:`NotAPeer` if the node certainly did nothing.
         """
         return await _ask(self._connection, self._signing, "POST", path, body, clock_ms() + self._ahead_ms)
 
     async def watch(self) -> None:
-        """Be told of the node's standing until the connection ends or the node ends the telling."""
+        """Receive changes of the node's role until the connection or the node ends it."""
         headers, _ = self._signing.request("GET", WATCH, b"", clock_ms() + self._ahead_ms)
         await self._connection.request("GET", WATCH, headers, heard=_unheard)
 
     def alive(self) -> bool:
-        """Ask for a sign of life; ``False`` when the last one was not answered, or this is closed."""
+        """Send a ping; return False if the last one was not answered or the connection is closed."""
         return self._connection.ping() and (self._stream is None or self._stream.ping())
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Abort the connection."""
         self._connection.abort()
         if self._stream is not None:
             self._stream.abort()
@@ -121,9 +121,9 @@ async def _ask(
     headers, nonce = signing.request(method, path, body, time_ms)
     answer = await connection.request(method, path, headers, body)
     if answer.status == _STRANGER:
-        raise NotAPeer("it does not take this node for a peer: their secrets differ")
+        raise NotAPeer("it does not accept this node as a peer: their secrets differ")
     if not signing.answers(nonce, answer.status, answer.headers, answer.body):
-        raise Doubtful("what answers does not know the secret that peers share")
+        raise Doubtful("the node that answers does not know the peers' secret")
     if answer.status != _OK:
         kind = NotAPeer if answer.status in _UNREAD else Doubtful
         raise kind(f"the node answered with status {answer.status}")
@@ -131,9 +131,9 @@ async def _ask(
 
 
 async def unreachable(identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> str:
-    """Why the node cannot be reached at the peer endpoint it advertises: a sentence, or nothing when it can.
+    """Return why the node cannot be reached at its advertised peer endpoint; empty if it can.
 
-    Nodes without such an endpoint are not asked. It runs on whichever event loop it is awaited on.
+    Nodes without a peer endpoint are not probed. Runs on the caller's event loop.
     """
     if not identity.peer:
         return ""

@@ -1,7 +1,7 @@
-"""The line of a secondary to the primary: one connection, commands in batches, and the watch over it.
+"""A secondary's client of the primary: one connection, batches of commands, and keep-alive.
 
-While batches are under way, what comes meanwhile collects for the next one; so one command alone goes at
-once, and many go together.
+Commands that arrive while batches are in flight form the next batch. So a single command is sent at once, and
+many travel together.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .node_port import outcome_of
 from .peer_client import Doubtful, NotAPeer, Peer
 from .signing import Signing
 
+# Batches in flight at the same time. More of them would be smaller and cost more.
 UNDER_WAY_MAX = 2
-"""Batches of one line that wait for their answer at once; more of them are smaller, and cost more."""
-# The same for batches of large commands, which have batches of their own: a batch is answered as a whole.
+# The same for large commands. They have their own batches, because a batch is answered as a whole.
 LARGE_UNDER_WAY_MAX = 1
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
+# Between pings. A connection that has not answered the last one when the next is due is closed.
 LIFE_EVERY_S = 3.0
-"""Between signs of life; a connection that owes one when the next is due is given up."""
 MARGIN_S = 0.25
 _RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
 _TOO_NEW = "Nothing was written: the primary is of an older version, which does not know of this"
@@ -52,11 +52,11 @@ class _Lane:
         self.under_way: set[asyncio.Task[None]] = set()
 
 
-class Line:
-    """To the primary ``identity``, from :meth:`start` to :meth:`retire`.
+class PrimaryClient:
+    """Connected to the primary ``identity`` from :meth:`start` to :meth:`retire`.
 
-    ``refused`` is called when the connection broke and a new one was refused: nobody listens there any more;
-    and again, until it says that something was done about it.
+    ``refused`` is called when the connection broke and a new one was refused, so the port is closed, and
+    again until it returns True.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class Line:
         self._sending = False
         self._retired = False
         self._keeper: asyncio.Task[None] | None = None
+        # Why there is no connection; empty while there is one.
         self.trouble = ""
-        """Why there is no connection now; empty while there is one."""
+        # The log's end, as the primary last reported it.
         self.end = 0
-        """Where the log ended, as the primary last said."""
 
     def start(self) -> None:
-        """Keep a connection from now on."""
+        """Connect, and reconnect until :meth:`retire`."""
         self._keeper = self._loop.create_task(self._keep())
 
     async def retire(self, grace_s: float) -> None:
-        """Take no more, give back what was not sent, wait ``grace_s`` for answers, then hang up."""
+        """Fail commands that were not sent, wait ``grace_s`` for answers, then close the connection."""
         self._retired = True
         under_way: set[asyncio.Task[None]] = set()
         for lane in self._lanes:
@@ -147,7 +147,7 @@ class Line:
     # --- sending
 
     def _plan(self) -> None:
-        """Send at the end of this turn of the event loop, so that what comes in it goes together."""
+        """Send at the end of this event-loop iteration, so that its commands go together."""
         if not self._sending and any(lane.waiting for lane in self._lanes):
             self._sending = True
             self._loop.call_soon(self._send)
@@ -194,7 +194,7 @@ class Line:
             self._take_back(commands)
             return
         except NotAPeer as error:
-            _log.warning("the primary at %s refuses: %s", self.identity.peer, error)
+            _log.warning("the primary at %s rejected a batch: %s", self.identity.peer, error)
             peer.abort()
             lost = Unknown(
                 outcome_unknown("The primary gave no answer that can be trusted"),
@@ -245,7 +245,7 @@ class Line:
         return peer
 
     async def _is_replaced(self) -> bool:
-        """Say that nobody listens where the primary was; whether that was enough."""
+        """Report that the primary's port is closed; return True if it was evicted."""
         try:
             return await self._refused(self.identity)
         except Exception as error:
@@ -266,7 +266,7 @@ class Line:
             while not peer.closed.done() and peer.alive():
                 await asyncio.wait((peer.closed,), timeout=LIFE_EVERY_S)
             if not peer.closed.done():
-                _log.warning("the primary at %s gives no sign of life", self.identity.peer)
+                _log.warning("the primary at %s does not answer pings", self.identity.peer)
         finally:
             self._peer = None
             peer.abort()
@@ -276,8 +276,8 @@ class Line:
 def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
     """Return what ``peer`` can be sent, and answer the rest.
 
-    An older node would refuse a whole batch for one command that it does not understand, and would do again
-    what was done before.
+    An older node would reject a whole batch because of one unknown command, and would execute a retried
+    command twice.
     """
     suited = []
     for pending in commands:
@@ -292,7 +292,7 @@ def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
 
 
 def _less(left_s: float) -> float:
-    """What the other side may take, so that its answer is here in time."""
+    """Return how long the primary may take, so that its answer arrives in time."""
     return left_s - min(MARGIN_S, left_s / 10)
 
 

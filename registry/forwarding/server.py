@@ -1,7 +1,7 @@
-"""The peer endpoint: what a node serves to other nodes, by hypercorn in the node's own event loop.
+"""The peer endpoint: a node's HTTP server for other nodes, by hypercorn on the node's event loop.
 
-HTTP/2 with prior knowledge and streams (:mod:`.stream`), over TLS where certificates are set. It decides
-commands only while its node is primary and never hands them on, so that no command can go round in circles.
+It serves HTTP/2 with prior knowledge and streams (:mod:`.stream`), over TLS if certificates are set. It
+decides commands only while its node is primary and never forwards them, so no command can travel in circles.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from .messages import (
     decode_batch,
     encode,
 )
-from .node_port import Host
+from .node_port import NodePort
 from .signing import Header, Signing, clock_ms
 from .stream import GREETING_BYTES_MAX
 from .stream_calls import StreamCall
-from .unauthenticated import KNOWN_WITHIN_S, Stranger, Strangers
+from .unauthenticated import AUTHENTICATE_WITHIN_S, UnauthenticatedConnection, UnauthenticatedConnections
 
 CONNECTIONS_MAX = 1000
 _BACKLOG = 100
@@ -54,11 +54,11 @@ _log = logging.getLogger(__name__)
 
 
 class PeerServer:
-    """Serves until it is stopped. ``body_bytes_max`` bounds one batch."""
+    """Serves peers until it is stopped. ``body_bytes_max`` limits one batch."""
 
     def __init__(
         self,
-        host: Host,
+        node_port: NodePort,
         signing: Signing,
         tls: ssl.SSLContext | None,
         *,
@@ -67,7 +67,7 @@ class PeerServer:
         body_bytes_max: int,
         access_log: bool = False,
     ) -> None:
-        self._host = host
+        self._node_port = node_port
         self._signing = signing
         self._tls = tls
         self._node = node
@@ -76,19 +76,21 @@ class PeerServer:
         self._level = logging.INFO if access_log else logging.DEBUG
         self._context = WorkerContext(None)
         self._config = _configured()
-        self._strangers = Strangers()
+        self._unauthenticated = UnauthenticatedConnections()
         self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX)
         self._calls: set[StreamCall] = set()
         self._changed = asyncio.Event()
         self._stopped = False
-        host.when_role_changes(self._role_changed)
+        node_port.when_role_changes(self._role_changed)
 
     async def start(self, listener: socket.socket) -> None:
-        """Serve what connects to ``listener``, a bound socket."""
-        await self._accepting.start(listener, backlog=_BACKLOG, tls=self._tls, handshake_s=KNOWN_WITHIN_S)
+        """Serve connections on ``listener``, a bound socket."""
+        await self._accepting.start(
+            listener, backlog=_BACKLOG, tls=self._tls, handshake_s=AUTHENTICATE_WITHIN_S
+        )
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more connections, give what is under way ``grace_s`` to end, then drop the rest."""
+        """Accept no more connections, give requests in flight ``grace_s`` to finish, then drop the rest."""
         self._stopped = True
         self._accepting.refuse()
         self._role_changed()
@@ -98,24 +100,28 @@ class PeerServer:
         await self._accepting.end(grace_s)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        stranger = self._strangers.came(writer.transport.abort)
+        connection = self._unauthenticated.opened(writer.transport.abort)
         try:
             begun = await _begun(reader)
             if begun.startswith(PREFACE):
-                await self._stream(stranger, writer.transport, begun[len(PREFACE) :])
+                await self._stream(connection, writer.transport, begun[len(PREFACE) :])
             else:
-                await self._http(stranger, _Begun(begun, reader), writer)
+                await self._http(connection, _Begun(begun, reader), writer)
         finally:
-            stranger.is_known()
+            connection.authenticated()
 
-    async def _http(self, stranger: Stranger, reader: _Begun, writer: asyncio.StreamWriter) -> None:
-        serve = ASGIWrapper(cast("Any", partial(self._serve, stranger)))
+    async def _http(
+        self, connection: UnauthenticatedConnection, reader: _Begun, writer: asyncio.StreamWriter
+    ) -> None:
+        serve = ASGIWrapper(cast("Any", partial(self._serve, connection)))
         loop = asyncio.get_running_loop()
         await _Connection(serve, loop, self._config, self._context, {}, cast("Any", reader), writer)
 
-    async def _stream(self, stranger: Stranger, transport: asyncio.WriteTransport, begun: bytes) -> None:
+    async def _stream(
+        self, connection: UnauthenticatedConnection, transport: asyncio.WriteTransport, begun: bytes
+    ) -> None:
         call = StreamCall(
-            self._signing, self._commands, bytes_max=self._body_bytes_max, known=stranger.is_known
+            self._signing, self._commands, bytes_max=self._body_bytes_max, known=connection.authenticated
         )
         self._calls.add(call)
         try:
@@ -126,14 +132,16 @@ class PeerServer:
 
     # --- one request
 
-    async def _serve(self, stranger: Stranger, scope: Any, receive: Any, send: Any) -> None:
+    async def _serve(
+        self, connection: UnauthenticatedConnection, scope: Any, receive: Any, send: Any
+    ) -> None:
         if scope["type"] != "http":
             return
         method, path, headers = scope["method"], scope["path"], scope["headers"]
         if not self._signing.accepts(method, path, headers, any_time=path == IDENTITY):
             await self._answer(send, headers, 401)
             return
-        stranger.is_known()
+        connection.authenticated()
         if (method, path) == ("GET", IDENTITY):
             await self._answer(send, headers, 200, encode(self._standing()))
         elif (method, path) == ("GET", WATCH):
@@ -156,7 +164,9 @@ class PeerServer:
         await send({"type": "http.response.body", "body": body})
 
     def _standing(self) -> Standing:
-        return Standing(self._node, self._url, self._host.role, clock_ms(), self._host.repeats, FEATURES)
+        return Standing(
+            self._node, self._url, self._node_port.role, clock_ms(), self._node_port.repeats, FEATURES
+        )
 
     # --- watching
 
@@ -165,7 +175,7 @@ class PeerServer:
         changed.set()
 
     async def _tell(self, receive: Any, send: Any) -> None:
-        """Tell the standing at first and whenever it changes, until either side ends."""
+        """Send the node's role at first and after each change, until either side ends it."""
         await send({"type": "http.response.start", "status": 200, "headers": []})
         gone = asyncio.get_running_loop().create_task(_gone(receive))
         try:
@@ -193,17 +203,17 @@ class PeerServer:
         return await asyncio.shield(answer)
 
     def _commands(self, body: bytes, answered: Callable[[bytes], None]) -> None:
-        """Have a batch decided; ``answered`` is called once, with nothing where it is no batch."""
+        """Decide a batch; ``answered`` is called once, with ``b""`` if it is malformed."""
         try:
             batch = decode_batch(body)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            _log.warning("a peer sent what is no batch of commands: %s", error)
+            _log.warning("a peer sent a malformed batch of commands: %s", error)
             answered(b"")
             return
-        if self._host.role != "primary":
+        if self._node_port.role != "primary":
             answered(encode(Outcomes([NotPrimary()] * len(batch.requests))))
             return
-        end = self._host.applied()
+        end = self._node_port.applied()
         self._decide(batch, lambda outcomes: answered(encode(Outcomes(outcomes, end))))
 
     def _decide(self, batch: Batch, answered: Callable[[list[Outcome]], None]) -> None:
@@ -215,7 +225,7 @@ class PeerServer:
             if not ended:
                 ended = True
                 timer.cancel()
-                late = Unknown(_LATE, repeats=self._host.repeats)
+                late = Unknown(_LATE, repeats=self._node_port.repeats)
                 answered([late if outcome is None else outcome for outcome in outcomes])
 
         def decided(place: int, outcome: Outcome) -> None:
@@ -231,7 +241,7 @@ class PeerServer:
         for place, request in enumerate(batch.requests):
             self._log_request(batch.node, request)
             deadline = loop.time() + request.remaining_s
-            self._host.submit(
+            self._node_port.submit(
                 PendingCommand(request, deadline, partial(decided, place), may_defer=batch.later)
             )
         if not batch.requests:
@@ -244,12 +254,12 @@ class PeerServer:
 
 
 class _Connection(TCPServer):
-    """Hypercorn's connection, which starts no idle time for a client that has gone."""
+    """Hypercorn's connection, without an idle timer for a client that has disconnected."""
 
     _ended = False
 
     async def protocol_send(self, event: Event) -> None:
-        """Send, or hear that the connection is idle."""
+        """Send data, or handle that the connection is idle."""
         if not (self._ended and isinstance(event, Updated)):
             await super().protocol_send(event)
 
@@ -262,18 +272,18 @@ class _Connection(TCPServer):
 
 
 class _Begun:
-    """What a connection has sent already, and the rest, as hypercorn reads it."""
+    """A stream reader for hypercorn that returns bytes that were read before, then the rest."""
 
     def __init__(self, begun: bytes, reader: asyncio.StreamReader) -> None:
         self._begun = begun
         self._reader = reader
 
     def at_eof(self) -> bool:
-        """Say if nothing more comes."""
+        """Return True at the end of the stream."""
         return not self._begun and self._reader.at_eof()
 
     async def read(self, count: int) -> bytes:
-        """Return what comes next."""
+        """Return the next bytes."""
         begun, self._begun = self._begun, b""
         return begun or await self._reader.read(count)
 

@@ -1,11 +1,11 @@
-"""Requests and answers between nodes that share a secret, which itself never travels.
+"""Signatures of requests and answers between nodes that share a secret, which is never sent.
 
 A request is signed over its method, path, body, a nonce, and the time on the *receiver's* own clock, which
-begins anywhere and counts on; the sender has learned it from the receiver's signed identity. So no two clocks
-need agree, a jump of the time of day changes nothing, and what is sent again is refused: an old time, a nonce
-that was seen within the window, or a time of another node's clock, or of the same node's in a former life.
-An answer is signed over the nonce of its request. The body stands in the signature by its hash, so that a
-stranger is refused before its body is read.
+begins anywhere and counts on; the sender has learned it from the receiver's signed identity. So clocks
+need not be synchronised, changes of the wall clock do not matter, and replays are rejected: an old time, a
+nonce seen within the window, the time of another node's clock, or of the same node's clock before a restart.
+An answer is signed over the nonce of its request. The body enters the signature by its hash, so that an
+unauthenticated request is rejected before its body is read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _BEGAN_AT_MS = secrets.randbelow(1 << 52)
 
 
 def clock_ms() -> int:
-    """The clock of this process for signatures, ms; it begins anywhere."""
+    """Return this process's clock for signatures, in ms from an arbitrary start."""
     return _BEGAN_AT_MS + time.monotonic_ns() // 1_000_000
 
 
 class Signing:
-    """Signs and checks with one secret; an empty one signs nothing and takes everything."""
+    """Signs and verifies with a secret; an empty one signs nothing and accepts everything."""
 
     def __init__(self, secret: str, clock: Callable[[], int] = clock_ms) -> None:
         self._secret = secret.encode()
@@ -48,7 +48,7 @@ class Signing:
         self._seen: OrderedDict[bytes, int] = OrderedDict()
 
     def request(self, method: str, path: str, body: bytes, time_ms: int) -> tuple[list[Header], bytes]:
-        """The headers that sign a request, and its nonce. ``time_ms``: on the receiver's clock."""
+        """Return the headers that sign a request, and its nonce. ``time_ms`` is of the receiver's clock."""
         if not self._secret:
             return [], b""
         nonce, moment, digest = secrets.token_hex(16).encode(), b"%d" % time_ms, _digest(body)
@@ -57,7 +57,7 @@ class Signing:
         return headers, nonce
 
     def accepts(self, method: str, path: str, headers: Iterable[Header], *, any_time: bool = False) -> bool:
-        """Whether a request comes from somebody who has the secret, now and for the first time."""
+        """Return True if a request is signed with the secret, recent, and not a replay."""
         if not self._secret:
             return True
         given = dict(headers)
@@ -77,18 +77,18 @@ class Signing:
         return True
 
     def holds(self, headers: Iterable[Header], body: bytes) -> bool:
-        """Whether ``body`` is what the headers of an accepted request, or of an answer, were signed for."""
+        """Return True if ``body`` matches the signed hash of an accepted request or an answer."""
         return not self._secret or hmac.compare_digest(dict(headers).get(_BODY, b""), _digest(body))
 
     def answer(self, request: Iterable[Header], status: int, body: bytes) -> list[Header]:
-        """The headers that sign the answer to a request with these headers."""
+        """Return the headers that sign the answer to a request with these headers."""
         if not self._secret:
             return []
         nonce, digest = dict(request).get(_NONCE, b""), _digest(body)
         return [(_BODY, digest), (_SIGNATURE, self._sign(b"answer", nonce, b"%d" % status, digest))]
 
     def answers(self, nonce: bytes, status: int, headers: Iterable[Header], body: bytes) -> bool:
-        """Whether an answer to the request with this nonce comes from somebody who has the secret."""
+        """Return True if an answer to the request with this nonce is signed with the secret."""
         if not self._secret:
             return True
         given = dict(headers)
@@ -105,7 +105,7 @@ class Signing:
         return self._sign(b"stream", nonce) if self._secret else b""
 
     def _sign(self, *parts: bytes) -> bytes:
-        # Lengths keep what stands in one part from being read as another.
+        # Length prefixes keep the boundaries between parts unambiguous.
         said = b"".join(b"%d:%s" % (len(part), part) for part in parts)
         return hmac.new(self._secret, said, sha256).hexdigest().encode()
 

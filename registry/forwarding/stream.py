@@ -1,7 +1,7 @@
-"""One stream to another node: batches of commands and their outcomes as frames, over a connection of its own.
+"""A stream to another node: batches of commands and their outcomes as frames, over a separate connection.
 
-An HTTP/2 request for each batch costs both nodes more than deciding it. A stream begins with a signed
-greeting, like any request to a peer (:mod:`.signing`), and both nodes derive the key for its frames from it.
+An HTTP/2 request per batch would cost both nodes more than deciding it. A stream starts with a signed
+greeting, like any request to a peer (:mod:`.signing`), from which both nodes derive the key for its frames.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ decode_greeting = msgspec.msgpack.Decoder(list[Header]).decode
 
 
 class Stream(asyncio.Protocol):
-    """The asking side; made by :func:`open_stream`, used on the event loop that made it."""
+    """The client's side, from :func:`open_stream`; used on one event loop."""
 
     def __init__(self, signing: Signing, time_ms: int) -> None:
         headers, self._nonce = signing.request(METHOD, PATH, b"", time_ms)
@@ -48,12 +48,12 @@ class Stream(asyncio.Protocol):
         """Done once the connection has ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet."""
+        """Send the greeting."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.write(PREFACE + self._sender.frame(0, self._greeting))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End whatever waits: it gets no answer."""
+        """Fail all batches in flight."""
         asked, self._asked = self._asked, {}
         waiting: list[asyncio.Future[Any]] = [self.met, *asked.values()]
         for each in waiting:
@@ -64,7 +64,7 @@ class Stream(asyncio.Protocol):
             self.closed.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Give answers to those who wait."""
+        """Complete batches with received answers."""
         try:
             for number, body in self._receiver.frames(data):
                 if not self.met.done():
@@ -90,7 +90,7 @@ class Stream(asyncio.Protocol):
             answer.set_result(body)
 
     async def ask(self, body: bytes) -> bytes:
-        """Send a batch; what is answered, nothing to what is no batch. Raises ``NotSent`` and ``Broken``."""
+        """Send a batch and return the answer, empty if it is malformed. Raises ``NotSent``, ``Broken``."""
         if self._transport.is_closing():
             raise NotSent("the connection has ended")
         number = next(self._numbers)
@@ -103,7 +103,7 @@ class Stream(asyncio.Protocol):
             self._asked.pop(number, None)
 
     def ping(self) -> bool:
-        """Ask for a sign of life; ``False`` when the last one was not answered, or this is closed."""
+        """Send a ping; return False if the last one was not answered or the stream is closed."""
         if self._transport.is_closing() or self._owes_sign:
             return False
         self._owes_sign = True
@@ -111,7 +111,7 @@ class Stream(asyncio.Protocol):
         return True
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Abort the connection."""
         self._transport.abort()
 
 

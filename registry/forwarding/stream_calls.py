@@ -1,4 +1,4 @@
-"""The answering side of a stream: see :mod:`.stream`."""
+"""The server's side of a stream (:mod:`.stream`)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNDER_WAY_MAX = 100
 """Batches of one stream; no further ones are read meanwhile."""
 
 Decide = Callable[[bytes, Callable[[bytes], None]], None]
-"""Has a batch decided; calls back once with the outcomes, or with nothing where it is no batch."""
+"""Decides a batch; calls back once with the outcomes, or with ``b""`` if it is malformed."""
 
 
 class StreamCall(asyncio.Protocol):
-    """One stream on the line, from behind its preface. ``known`` is called when it is a peer's."""
+    """One stream after its preface. ``known`` is called once the client has proved that it is a peer."""
 
     def __init__(
         self, signing: Signing, decide: Decide, *, bytes_max: int, known: Callable[[], None]
@@ -38,7 +38,7 @@ class StreamCall(asyncio.Protocol):
         """Done once the connection has ended."""
 
     def take(self, transport: asyncio.Transport, begun: bytes) -> None:
-        """Go on with a connection; ``begun`` has come already."""
+        """Take over a connection; ``begun`` was read before."""
         self._transport = transport
         transport.set_protocol(self)
         if transport.is_closing():
@@ -47,13 +47,13 @@ class StreamCall(asyncio.Protocol):
         self.data_received(begun)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let it go; what was asked for is still decided."""
+        """Handle the disconnect; batches in flight are still decided."""
         self._ending = True
         if not self.closed.done():
             self.closed.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Have batches decided."""
+        """Decide the received batches."""
         try:
             for number, body in self._receiver.frames(data):
                 if not self._met:
@@ -93,18 +93,18 @@ class StreamCall(asyncio.Protocol):
             self._transport.write(self._sender.frame(number, body))
 
     def end(self) -> None:
-        """Begin nothing more; hang up once everything is answered."""
+        """Accept no more batches; close the connection once all are answered."""
         self._ending = True
         if not self._under_way:
             self._transport.close()
 
     def pause_writing(self) -> None:
-        """Read no more while the other side does not read its answers."""
+        """Pause reading while the client does not read its answers."""
         self._full = True
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume reading."""
         self._full = False
         self._pause_or_resume()
 

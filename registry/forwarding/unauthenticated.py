@@ -1,7 +1,8 @@
-"""Connections of whom nothing is known yet: few at a time, and each for a short time.
+"""Connections to the peer endpoint that are not authenticated yet: few at a time, and each for a short time.
 
-Whoever can reach the peer port may connect, and must show with its first request that it is a peer. Until
-then it holds one of few places, the oldest of which goes to the next who comes: so it keeps no peer out.
+Any host that can reach the peer port may connect, and must prove with its first request that it is a peer.
+Until then its connection holds one of few slots. A new connection takes the oldest one's slot, so attackers
+cannot keep peers out.
 """
 
 from __future__ import annotations
@@ -9,51 +10,51 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-STRANGERS_MAX = 100
-KNOWN_WITHIN_S = 5.0
-"""More than a peer takes from its connection to its first request, however busy both are."""
+UNAUTHENTICATED_MAX = 100
+# More than a peer needs from connecting to its first request, however busy both nodes are.
+AUTHENTICATE_WITHIN_S = 5.0
 
 
-class Stranger:
-    """A connection; made by :meth:`Strangers.came`."""
+class UnauthenticatedConnection:
+    """A connection that :meth:`UnauthenticatedConnections.opened` has registered."""
 
-    def __init__(self, strangers: Strangers, end: Callable[[], None]) -> None:
-        self._strangers = strangers
+    def __init__(self, unauthenticated: UnauthenticatedConnections, end: Callable[[], None]) -> None:
+        self._unauthenticated = unauthenticated
+        # Closes the connection.
         self.end = end
-        """Ends the connection."""
 
-    def is_known(self) -> None:
-        """It has shown that it is a peer, or it has gone."""
-        self._strangers.known(self)
+    def authenticated(self) -> None:
+        """Release the slot: the connection has proved that it is a peer's, or was closed."""
+        self._unauthenticated.remove(self)
 
 
-class Strangers:
-    """Used on one event loop."""
+class UnauthenticatedConnections:
+    """The slots; used on one event loop."""
 
-    def __init__(self, count_max: int = STRANGERS_MAX, within_s: float = KNOWN_WITHIN_S) -> None:
+    def __init__(self, count_max: int = UNAUTHENTICATED_MAX, within_s: float = AUTHENTICATE_WITHIN_S) -> None:
         self._count_max = count_max
         self._within_s = within_s
-        self._timers: dict[Stranger, asyncio.TimerHandle] = {}
+        self._timers: dict[UnauthenticatedConnection, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many slots are taken."""
         return len(self._timers)
 
-    def came(self, end: Callable[[], None]) -> Stranger:
-        """A connection came; ``end`` is called unless it becomes known in time, and before too many come."""
+    def opened(self, end: Callable[[], None]) -> UnauthenticatedConnection:
+        """Register a new connection; ``end`` is called when its time or its slot is up."""
         if len(self._timers) >= self._count_max:
-            self._give_up(next(iter(self._timers)))
-        stranger = Stranger(self, end)
-        timer = asyncio.get_running_loop().call_later(self._within_s, self._give_up, stranger)
-        self._timers[stranger] = timer
-        return stranger
+            self._close(next(iter(self._timers)))
+        connection = UnauthenticatedConnection(self, end)
+        timer = asyncio.get_running_loop().call_later(self._within_s, self._close, connection)
+        self._timers[connection] = timer
+        return connection
 
-    def known(self, stranger: Stranger) -> None:
-        """It is none any more."""
-        timer = self._timers.pop(stranger, None)
+    def remove(self, connection: UnauthenticatedConnection) -> None:
+        """Release the connection's slot, if it still has one."""
+        timer = self._timers.pop(connection, None)
         if timer is not None:
             timer.cancel()
 
-    def _give_up(self, stranger: Stranger) -> None:
-        self.known(stranger)
-        stranger.end()
+    def _close(self, connection: UnauthenticatedConnection) -> None:
+        self.remove(connection)
+        connection.end()

@@ -1,4 +1,4 @@
-"""Nodes without processes: hosts of real peer endpoints and real lines, over one log that is a list."""
+"""Nodes without processes: hosts of real peer endpoints and real clients, over one log that is a list."""
 
 from __future__ import annotations
 

@@ -76,20 +76,20 @@ def submit(member: Member, command: Any, seconds: float = 5.0, **options: Any) -
     return outcome_of(member.peers.forwarding.submit, pending(command, deadline=in_s(seconds), **options))
 
 
-def line_of(member: Member) -> Any:
-    return member.peers.forwarding._line
+def client_of(member: Member) -> Any:
+    return member.peers.forwarding._client
 
 
 async def until_met(member: Member) -> None:
     """From now on a write is sent at once, however short its time."""
-    line = line_of(member)
-    await until_async(lambda: line._peer, "the connection to the primary")
+    client = client_of(member)
+    await until_async(lambda: client._peer, "the connection to the primary")
 
 
 async def until_in_vain(member: Member) -> None:
     """It has not met the primary, and knows why; so what it says does not hang on a write's time."""
-    line = line_of(member)
-    await until_async(lambda: line.trouble, "the trouble")
+    client = client_of(member)
+    await until_async(lambda: client.trouble, "the trouble")
 
 
 @running
@@ -219,8 +219,8 @@ async def test_a_connection_that_takes_no_more_requests_is_replaced() -> None:
     async with group(2) as nodes:
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
-        line = line_of(nodes.members[1])
-        line._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
+        client = client_of(nodes.members[1])
+        client._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
         # Large ones are requests; small ones go over the stream.
         large = SCHEMA.replace("[]", "[]" + " " * LARGE_BYTES)
         assert isinstance(await submit(nodes.members[1], Register("t", large)), Done)
@@ -321,11 +321,11 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
         nodes.elect(0)
         primary, secondary = nodes.members
         primary.long = {"s"}
-        line = line_of(secondary)
+        client = client_of(secondary)
         await until_met(secondary)
-        line._peer.standing = msgspec.structs.replace(line._peer.standing, repeats=False)
+        client._peer.standing = msgspec.structs.replace(line._peer.standing, repeats=False)
         deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, may_defer=False)
-        assert isinstance(await line.ask(deletion), Unknown)
+        assert isinstance(await client.ask(deletion), Unknown)
         assert not primary.unanswered
 
 
@@ -535,8 +535,8 @@ async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: 
 @pytest.mark.parametrize("trusted", [False, True])
 @running
 async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, trusted: bool) -> None:
-    known, stranger = Authority(tmp_path, "known"), Authority(tmp_path, "unknown")
-    theirs = stranger.security("other")
+    known, unknown = Authority(tmp_path, "known"), Authority(tmp_path, "unknown")
+    theirs = unknown.security("other")
     if trusted:  # it knows the others' authority, but has no certificate of it
         theirs = dataclasses.replace(theirs, authority=known.security("one").authority)
     async with group(2, known.security("one"), theirs) as nodes:
