@@ -15,11 +15,11 @@ class Security:
     """The credentials of a cluster's nodes. The three files are all set or all empty."""
 
     secret: str = ""
+    # Path, PEM; used with key both for serving and as a client.
     certificate: str = ""
-    """Path, PEM; with ``key`` for serving and for asking alike."""
     key: str = ""
+    # Path, PEM: the authority of the nodes' certificates. Any holder of such a certificate is a peer.
     authority: str = ""
-    """Path, PEM: who signs the nodes' certificates. Whoever has one of these is a peer, whatever its name."""
 
     def signing(self) -> Signing:
         """Return the signer for the secret."""

@@ -207,11 +207,11 @@ class Forwarding:
             if doubt.any and not (repeats or repeatable(pending.command)):
                 return Reply(doubt.unknown or Unknown(_IN_DOUBT), repeats)
             return Reply(await outcome_of(self._node_port.submit, pending.attempt()), repeats)
-        line = self._client
-        if line is None or pending.forwarded:
+        client = self._client
+        if client is None or pending.forwarded:
             return Reply(NotPrimary(), repeats=False)
         attempt = pending.attempt(may_defer=True, in_doubt=doubt.any)
-        outcome = await line.ask(attempt)
+        outcome = await client.ask(attempt)
         if isinstance(outcome, Done):
             # It is done even if this node does not see the record in time; reads here wait for it themselves.
             await self._node_port.reach_async(outcome.offset, pending.deadline - self._loop.time())

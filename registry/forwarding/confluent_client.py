@@ -64,8 +64,8 @@ class PlainRequest(NamedTuple):
     """A command as one of Confluent's clients would send it."""
 
     method: str
+    # Path and query, percent-encoded.
     target: str
-    """Path and query, percent-encoded."""
     body: bytes
 
 

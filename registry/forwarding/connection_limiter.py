@@ -8,8 +8,8 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 
+# Serves one connection until it ends.
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-"""Serves one connection until it ends."""
 _log = logging.getLogger(__name__)
 
 

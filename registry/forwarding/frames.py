@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+# The first bytes of a stream, which distinguish it from HTTP/2 on the same port.
 PREFACE = b"REGISTRAR STREAM 1\r\n\r\n"
-"""The first bytes of a stream, by which it is told from HTTP/2 on the same port."""
 SEAL_BYTES = 16
 
 _HEAD = struct.Struct(">II")

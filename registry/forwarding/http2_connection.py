@@ -76,8 +76,8 @@ class Connection(asyncio.Protocol):
         self._pings = 0
         self._pongs = 0
         loop = asyncio.get_running_loop()
+        # Completes when the connection has ended.
         self.closed: asyncio.Future[None] = loop.create_future()
-        """Done once the connection has ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start HTTP/2 with prior knowledge."""

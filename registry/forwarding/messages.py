@@ -24,8 +24,8 @@ COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
 STREAM = "stream"
+# Capabilities beyond those of every release; STREAM (stream.py) is one of them.
 FEATURES = ("associations", "snapshots", "tags", STREAM)
-"""What this node can be asked for beyond what every node can; by a stream (:mod:`.stream`) among it."""
 _FEATURES: dict[type, str] = {
     Associate: "associations",
     Dissociate: "associations",

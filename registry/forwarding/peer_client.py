@@ -17,10 +17,10 @@ from .signing import ANY_TIME, Signing, clock_ms
 from .stream import Stream, open_stream
 
 _OK, _STRANGER = 200, 401
+# Statuses of answers to requests that certainly had no effect.
 _UNREAD = (400, _STRANGER, 404, 413)
-"""What a peer answers that has done nothing."""
+# The timeout of connecting, and of the first answer.
 CONNECT_S = 2.0
-"""How long connecting and the first answer may take, each."""
 
 
 class NotAPeer(ConnectionError):
@@ -39,10 +39,10 @@ class Peer:
         self._signing = signing
         self._stream: Stream | None = None
         self._ahead_ms = standing.clock_ms - clock_ms()
+        # The node's identity and role at the first request.
         self.standing = standing
-        """What the node said of itself at first."""
+        # Completes when the connection has ended.
         self.closed = connection.closed
-        """Done once the connection has ended."""
 
     @classmethod
     async def meet(cls, identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> Self:

@@ -19,10 +19,10 @@ from hashlib import sha256
 
 Header = tuple[bytes, bytes]
 
+# The maximum distance of a request's time from the receiver's clock.
 WINDOW_MS = 30_000
-"""How far a request's time may be from the receiver's clock."""
+# The time in requests for an identity, which are sent before the receiver's clock is known.
 ANY_TIME = -1
-"""The time in requests for an identity: the clock of the receiver is not known before."""
 
 _NONCE = b"x-registrar-nonce"
 _TIME = b"x-registrar-time"
@@ -30,8 +30,8 @@ _BODY = b"x-registrar-body"
 _SIGNATURE = b"x-registrar-signature"
 
 
+# A random start, so that a request signed for one node, or one process of it, is invalid for any other.
 _BEGAN_AT_MS = secrets.randbelow(1 << 52)
-"""So that no two nodes, and no two lives of one, have the same time: what is signed for one is no other's."""
 
 
 def clock_ms() -> int:

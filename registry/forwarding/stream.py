@@ -42,10 +42,10 @@ class Stream(asyncio.Protocol):
         self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._owes_sign = False
         loop = asyncio.get_running_loop()
+        # Completes when the other node has proved that it knows the secret, or fails.
         self.met: asyncio.Future[None] = loop.create_future()
-        """Done once the other node has shown that it knows the secret; or with an error."""
+        # Completes when the connection has ended.
         self.closed: asyncio.Future[None] = loop.create_future()
-        """Done once the connection has ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the greeting."""

@@ -12,11 +12,11 @@ from .frames import BadFrame, Receiver, Sender
 from .signing import Signing
 from .stream import ANSWERING, ASKING, GREETING_BYTES_MAX, METHOD, OK, PATH, decode_greeting, encode_greeting
 
+# Batches of one stream in flight; no more are read meanwhile.
 UNDER_WAY_MAX = 100
-"""Batches of one stream; no further ones are read meanwhile."""
 
+# Decides a batch; calls back once with the outcomes, or with b"" if it is malformed.
 Decide = Callable[[bytes, Callable[[bytes], None]], None]
-"""Decides a batch; calls back once with the outcomes, or with ``b""`` if it is malformed."""
 
 
 class StreamCall(asyncio.Protocol):
@@ -34,8 +34,8 @@ class StreamCall(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", None)
         self._met = self._ending = self._full = self._paused = False
         self._under_way = 0
+        # Completes when the connection has ended.
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done once the connection has ended."""
 
     def take(self, transport: asyncio.Transport, begun: bytes) -> None:
         """Take over a connection; ``begun`` was read before."""

@@ -62,7 +62,7 @@ class Claim(NamedTuple):
 
 
 class Fencing(NamedTuple):
-    """How the log keeps earlier claims from writing."""
+    """The parameters of the log's fence against earlier claims."""
 
     # The primary must append at least this often, in seconds; None: never.
     renew_s: float | None = None
