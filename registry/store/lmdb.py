@@ -279,7 +279,7 @@ def _new_revision() -> bytes:
 
 
 def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
-    """Evaluate :func:`registry.domain.rows.version_row.disturbs` with the cursor that has just put the row."""
+    """Evaluate :func:`.version_row.disturbs` with the cursor that has just put the row."""
     if old is not None:
         return not same_content(old, value)
     return cursor.next() and cursor.key().startswith(key[:-4])
