@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from registry.api.answers import common_headers
 from registry.api.app import route_of
 from registry.api.backend import ApiSettings
-from registry.api.cors import Cors
+from registry.api.browsers import Cors
 from registry.api.response_headers import ResponseHeaders
 from registry.http1.limits import Limits
 from registry.http1.request import Header

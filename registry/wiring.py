@@ -5,7 +5,7 @@ from __future__ import annotations
 from registry.api.backend import ApiSettings
 from registry.http1.limits import Limits
 
-from .api.cross_site import hosts_of
+from .api.browsers import hosts_of
 from .config.loading import Settings
 from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES

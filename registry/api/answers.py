@@ -1,4 +1,4 @@
-"""Answers: status, body and headers as data; and the one place where errors become answers."""
+"""Answers: status, headers and body as data, errors as answers, and sending them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Header = tuple[bytes, bytes]
 
 
 class Disconnected(Exception):
-    """The client went away before the exchange was complete; nobody waits for an answer."""
+    """The client disconnected before the exchange was complete."""
 
 
+# On every answer unless it has its own value (Confluent 8.x).
 STANDARD_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-cache, no-store, must-revalidate"),
     (b"x-xss-protection", b"1; mode=block"),
 )
-"""On every answer that does not say otherwise (Confluent 8.x)."""
 
 GZIP_BYTES_MIN = 1400  # a smaller body fits one packet, and compressing it saves nothing
 _THREAD_BYTES_MIN = 64 * 1024  # compressing more takes longer than other requests should wait
@@ -38,43 +38,40 @@ _RETRY_CODES = frozenset({503, 50003, 50004})
 
 
 def request_id(headers: Iterable[Header]) -> bytes:
-    """``X-Request-ID`` of the answer: the request's if there is exactly one, not blank, else a new UUID."""
+    """Return ``X-Request-ID``: the request's if there is exactly one, not blank, else a new UUID."""
     given = [value.strip() for name, value in headers if name == b"x-request-id"]
     return given[0] if len(given) == 1 and given[0] else str(uuid.uuid4()).encode()
 
 
 def common_headers(request: Iterable[Header], offset: int) -> tuple[Header, ...]:
-    """The headers that every answer to a request with these headers has; ``offset``: the applied one."""
+    """Return the headers of every answer to a request with these headers; ``offset``: the applied one."""
     own = ((b"x-request-id", request_id(request)), (b"x-registry-offset", b"%d" % offset))
     return (*STANDARD_HEADERS, *own)
 
 
 class Answer(NamedTuple):
-    """What goes back to the client, but for the headers that every answer has."""
+    """An answer without the headers that every answer has."""
 
     body: bytes = b""
     status: int = 200
     headers: tuple[Header, ...] = ()
-    media_type: bytes | None = None
-    """``None``: the one that was negotiated."""
-    offset: int | None = None
-    """The offset at which a write is visible; ``None`` for reads."""
-    rest: AsyncGenerator[bytes] | None = None
-    """What the body goes on with, in pieces; its length is not known."""
+    media_type: bytes | None = None  # ``None``: the negotiated one
+    offset: int | None = None  # offset at which a write is visible; ``None`` for reads
+    rest: AsyncGenerator[bytes] | None = None  # the rest of a streamed body, of unknown length
 
 
 def json_answer(value: Any, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
-    """``value`` printed as compact JSON."""
+    """Return an answer with ``value`` as compact JSON."""
     return Answer(orjson.dumps(value), status, headers)
 
 
 def plain_answer(body: bytes) -> Answer:
-    """Text for people, in UTF-8."""
+    """Return an answer in plain text; ``body`` is UTF-8."""
     return Answer(body, media_type=PLAIN + b"; charset=utf-8")
 
 
 def error_body(code: int, message: str) -> bytes:
-    """Confluent's error object."""
+    """Return Confluent's error object as JSON."""
     try:
         return orjson.dumps({"error_code": code, "message": message})
     except orjson.JSONEncodeError:  # a lone surrogate, which UTF-8 cannot carry
@@ -82,7 +79,7 @@ def error_body(code: int, message: str) -> bytes:
 
 
 def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
-    """The answer for ``error``."""
+    """Return the answer for ``error``."""
     if error.code in _RETRY_CODES:
         headers = (*headers, (b"retry-after", b"1"))
     return Answer(error_body(error.code, error.message), error.status, headers)
@@ -91,9 +88,9 @@ def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
 async def send_answer(
     answer: Answer, scope: Scope, send: Send, media_type: bytes = PRODUCED[0], receive: Receive | None = None
 ) -> None:
-    """Send ``answer``, as ``media_type`` unless it names its own; compressed where that helps.
+    """Send ``answer``, as ``media_type`` unless it has its own, compressed if that is worth it.
 
-    An answer in pieces needs ``receive``, by which a client that has gone away is noticed.
+    A streamed answer needs ``receive`` to notice that the client has disconnected.
     """
     body, rest, headers = answer.body, answer.rest, [*answer.headers]
     packer = None
@@ -123,7 +120,7 @@ async def send_answer(
 async def _send_pieces(
     body: bytes, rest: AsyncGenerator[bytes], packer: zlib._Compress | None, send: Send, receive: Receive
 ) -> None:
-    """Send a body that is made while it goes out, as fast as the client reads it."""
+    """Stream a body as fast as the client reads it."""
     gone = asyncio.create_task(_until_gone(receive))
     try:
         async with aclosing(rest):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from registry.domain.errors import RegistryError
+from registry.domain.errors import NOT_FOUND, RegistryError
 from registry.workers.pool import Pool
 
 from . import request_target
 from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
 from .backend import ApiSettings, Backend
-from .cors import Cors
-from .cross_site import PageGuard
+from .browsers import Cors, PageGuard
 from .list_slices import Lists
-from .paths import Paths
 from .resource import STATE, Resource
 from .response_headers import ResponseHeaders
 from .routes import operations
@@ -51,7 +49,7 @@ def create_app(
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
     extra = ResponseHeaders(settings.response_headers)
-    return Border(Paths(resources), backend=backend, cors=cors, guard=guard, extra=extra)
+    return Gateway(Router(resources), backend=backend, cors=cors, guard=guard, extra=extra)
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -60,7 +58,7 @@ def route_of(scope: Mapping[str, Any]) -> str:
     return found
 
 
-class Border:
+class Gateway:
     """Outermost: decodes the target, adds the headers of every answer, and lets no exception out."""
 
     def __init__(
@@ -121,12 +119,56 @@ class _Sender:
             names = {name for name, _ in headers}
             headers += (each for each in STANDARD_HEADERS if each[0] not in names)
             headers.append((b"x-request-id", self._request_id))
-            # Not before the rows were read: the offset promises that no later answer need be older than this.
+            # Read after the rows: clients may require later answers to include the log up to this offset.
             offset = self._state.get("offset") or self._backend.applied()
             headers.append((b"x-registry-offset", b"%d" % offset))
             headers += self._cors
             message = {**message, "headers": self._extra.applied(headers)}
         try:
             await self._send(message)
-        except OSError as error:  # ASGI's way to say that the client has gone
+        except OSError as error:  # raised by ASGI servers if the client has disconnected
             raise Disconnected from error
+
+
+class _Leaf(NamedTuple):
+    resource: Resource
+    names: tuple[str, ...]  # of the path's parameters, in order
+
+
+_VARIABLE, _END = None, ()
+# Maps a fixed segment or ``_VARIABLE`` to a subtree, and ``_END`` to a leaf.
+_Tree = dict[Any, Any]
+
+
+class Router:
+    """All resources as one ASGI application; unknown paths are 404.
+
+    Routes by decoded segments, because a subject may contain any character, even a slash.
+    """
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._tree: _Tree = {}
+        for resource in resources:
+            node, names = self._tree, []
+            for part in resource.path.split("/"):
+                if part:
+                    variable = part.startswith("{")
+                    names += [part[1:-1]] if variable else []
+                    node = node.setdefault(_VARIABLE if variable else part, {})
+            node[_END] = _Leaf(resource, tuple(names))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the resource; a fixed segment takes precedence over a parameter."""
+        node, values = self._tree, []
+        for segment in scope[STATE]["target"].segments:
+            child = node.get(segment)
+            if child is None:
+                child = node.get(_VARIABLE, {})
+                values.append(segment)
+            node = child
+        leaf = node.get(_END)
+        if leaf is None:
+            await send_answer(refusal(NOT_FOUND()), scope, send)
+        else:
+            scope["path_params"] = dict(zip(leaf.names, values, strict=True))
+            await leaf.resource(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Request bodies about associations: Confluent's entities as commands' members."""
+"""Request bodies about associations: Confluent's entities, read into the fields of commands."""
 
 from __future__ import annotations
 
@@ -16,24 +16,32 @@ from registry.domain.log_format.values import LIFECYCLES
 from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Filter
 
 from .bodies import schema_members
-from .body_limits import BATCH_ENTRIES_MAX, check_entries
-from .json_input import boolean, document, integer, listing, members, refuse, text
+from .json_input import (
+    BATCH_ENTRIES_MAX,
+    boolean,
+    check_entries,
+    document,
+    integer,
+    listing,
+    members,
+    refuse,
+    text,
+)
 
 T = TypeVar("T")
 
+# Resources in one batch of changes, which is decided at once: 0.2 s if each has a schema.
 CHANGES_MAX = 200
-"""Resources in one batch of changes, which is decided at once: 0.2 s where each brings a schema."""
 # Operations in one batch of changes.
 OPERATIONS_MAX = CHANGES_MAX * len(ASSOCIATION_TYPES)
-READS_MAX = 1000
-"""Resources in one batch that is read."""
+READS_MAX = 1000  # resources in one batch of reads
+# Associations read of one resource: one more than there are types names a type twice, which is refused.
 _PER_RESOURCE_MAX = len(ASSOCIATION_TYPES) + 1
-"""Associations of a resource that are looked at: so many name a type twice, and that is refused."""
 _OPERATIONS = ("CREATE", "UPSERT", "DELETE")
 
 
-class Wanted(NamedTuple):
-    """Whose associations a request of ``batchGet`` wants."""
+class BatchGetItem(NamedTuple):
+    """One request of ``batchGet``."""
 
     resource: ResourceRequest
     filter: Filter
@@ -63,17 +71,17 @@ def change_requests(body: bytes) -> list[ResourceRequest]:
     return found
 
 
-def get_requests(body: bytes) -> list[Wanted]:
+def get_requests(body: bytes) -> list[BatchGetItem]:
     """Read an ``AssociationBatchGetRequest``; raises 400, 422, 42212."""
     return _batch(body, "getAssociations.request", _wanted, READS_MAX)
 
 
 def _batch(body: bytes, name: str, read: Callable[[Any, str], T | None], most: int) -> list[T]:
-    said = document(body, name).get("requests")
-    if isinstance(said, list) and len(said) > most:
+    requests = document(body, name).get("requests")
+    if isinstance(requests, list) and len(requests) > most:
         raise ASSOCIATION_INVALID("requests", f"cannot be more than {most}")
-    check_entries(said, "requests", BATCH_ENTRIES_MAX)
-    found = listing(read)(said, "requests")
+    check_entries(requests, "requests", BATCH_ENTRIES_MAX)
+    found = listing(read)(requests, "requests")
     if not found:
         raise ASSOCIATION_INVALID("requests", "cannot be null or empty")
     return found
@@ -84,7 +92,7 @@ def _failure(source: dict[str, Any], member: str) -> Failure:
     return Failure(code or 0, text(source.get("message"), f"{member}.message") or "")
 
 
-def _resource_said(source: dict[str, Any], member: str) -> ResourceRequest:
+def _resource_members(source: dict[str, Any], member: str) -> ResourceRequest:
     names = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
     name, namespace, resource_id, kind = (text(source.get(each), f"{member}.{each}") for each in names)
     return ResourceRequest(name, namespace, resource_id, kind)
@@ -97,12 +105,12 @@ def _resource(
     if isinstance(listed, list):
         listed = listed[:most]
     wanted = listing(read)(listed, f"{member}.associations")
-    return replace(_resource_said(source, member), associations=wanted or [])
+    return replace(_resource_members(source, member), associations=wanted or [])
 
 
 def _association(value: Any, member: str) -> AssociationRequest | None:
     source = members(value, member)
-    return None if source is None else _said(source, member)
+    return None if source is None else _members_of(source, member)
 
 
 def _operation(value: Any, member: str) -> AssociationRequest | None:
@@ -113,13 +121,13 @@ def _operation(value: Any, member: str) -> AssociationRequest | None:
     if op is None:
         raise BAD_REQUEST(f"Cannot read '{member}': opType is missing")
     if op != "DELETE":
-        return _said(source, member, op=op)
+        return _members_of(source, member, op=op)
     kind = text(source.get("associationType"), f"{member}.associationType")
     cascade = boolean(source.get("cascadeLifecycle"), f"{member}.cascadeLifecycle")
     return AssociationRequest(kind, op=op, cascade=bool(cascade))
 
 
-def _said(source: dict[str, Any], member: str, **options: Any) -> AssociationRequest:
+def _members_of(source: dict[str, Any], member: str, **options: Any) -> AssociationRequest:
     return AssociationRequest(
         association_type=text(source.get("associationType"), f"{member}.associationType"),
         subject=text(source.get("subject"), f"{member}.subject"),
@@ -137,17 +145,17 @@ def _schema(source: dict[str, Any], member: str) -> Register | None:
     return None if schema is None else schema_members(schema, "", normalize=bool(normalize))
 
 
-def _wanted(value: Any, member: str) -> Wanted | None:
+def _wanted(value: Any, member: str) -> BatchGetItem | None:
     source = members(value, member)
     if source is None:
         return None
-    resource = _resource_said(source, member)
+    resource = _resource_members(source, member)
     types = listing(text)(source.get("associationTypes"), f"{member}.associationTypes")
     lifecycle = _one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle")
     if not resource.resource_type:
         resource = replace(resource, resource_type=RESOURCE_TYPE)
     lifecycles = () if lifecycle is None else (lifecycle,)
-    return Wanted(resource, Filter(resource.resource_type, tuple(types or ()), lifecycles))
+    return BatchGetItem(resource, Filter(resource.resource_type, tuple(types or ()), lifecycles))
 
 
 def _one_of(*words: str) -> Callable[[Any, str], str | None]:

@@ -22,7 +22,7 @@ from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
 
 from .answers import Answer
-from .association_bodies import Wanted, change_requests, get_requests, resource_request
+from .association_bodies import BatchGetItem, change_requests, get_requests, resource_request
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation, Sought
 from .paging import page
@@ -31,7 +31,7 @@ from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 
 def of_subject(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/subjects/{subject}``."""
-    # Looked up as written: no subject is stored under a name that spells out the default context.
+    # Looked up as written: no subject is stored under a name that includes the default context.
     if call.asked.qualified != call.path["subject"]:
         return _listed(call, _nothing)
     return _listed(call, partial(associations.list_of_subject, subject=call.subject))
@@ -55,7 +55,7 @@ def of_resource_name(call: Call, view: View) -> Listing[Association]:
 def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> Listing[Association]:
     lifecycle = call.args["lifecycle"]
     if lifecycle and lifecycle not in LIFECYCLES:
-        raise NOT_FOUND()  # as an unknown word of a path's or query's enumeration (Confluent 8.x)
+        raise NOT_FOUND()  # like any unknown value of an enumeration in a URL (Confluent 8.x)
     wanted = Filter(_resource_type(call), call.args["associationType"], (lifecycle,) if lifecycle else ())
     printed = partial(_printed, rules=call.settings.defaults.association_rules)
 
@@ -98,7 +98,7 @@ def delete(call: Call, view: View) -> Command:
 
 
 def get_batch(call: Call, view: View) -> Sought[list[bytes]]:
-    """``POST /associations:batchGet``: for each request, in order, its resource's associations; 207."""
+    """``POST /associations:batchGet``: 207 with the associations of each resource, in order."""
     requests, include_schemas = get_requests(call.body), call.args["includeSchemas"]
 
     def search(view: View) -> Search[list[bytes]]:
@@ -112,7 +112,7 @@ def get_batch(call: Call, view: View) -> Sought[list[bytes]]:
     return Sought(search, lambda _, found: Answer(b'{"results":[' + b",".join(found) + b"]}", 207))
 
 
-def _got(view: View, wanted: Wanted, include_schemas: bool) -> Search[dict[str, Any]]:
+def _got(view: View, wanted: BatchGetItem, include_schemas: bool) -> Search[dict[str, Any]]:
     resource = wanted.resource
     try:
         found = []
@@ -159,18 +159,18 @@ def _latest_schema(view: View, found: Association) -> Search[bytes | None]:
 
 
 def change_batch(call: Call, view: View) -> Command:
-    """``POST /associations:batchMutate``: each request is answered by itself, in order; 207."""
+    """``POST /associations:batchMutate``: 207 with a result for each request, in order."""
     return ChangeAssociations(change_requests(call.body), _context(call), call.args["dryRun"])
 
 
 def _context(call: Call) -> str:
-    """Context of unqualified subjects: ``:.ctx:``; the default one for any other form (Confluent 8.3.1)."""
+    """Return the context of unqualified subjects; unless it has the form ``:.ctx:``, the default one."""
     match = _CONTEXT.fullmatch(call.args["context"])
     return DEFAULT_CONTEXT if match is None else match[1]
 
 
 _CONTEXT = re.compile(r":(\.[^:]*):")
-_KIND = word("resourceType", "The kind of resource", RESOURCE_TYPE)
+_KIND = word("resourceType", "Type of the resource", RESOURCE_TYPE)
 _TYPES = words("associationType", "key or value")
 _LISTED = (_KIND, _TYPES, word("lifecycle", "STRONG or WEAK"), *PAGE)
 _CHANGING = (
@@ -255,7 +255,7 @@ OPERATIONS = (
         parameters=(
             _KIND,
             _TYPES,
-            flag("cascadeLifecycle", "Delete the subjects of strong ones for good"),
+            flag("cascadeLifecycle", "Permanently delete the subjects of strong associations"),
             DRY_RUN,
         ),
     ),
@@ -267,13 +267,13 @@ OPERATIONS = (
         takes="AssociationBatchGetRequest",
         gives="AssociationBatchResponse",
         status=207,
-        parameters=(flag("includeSchemas", "With the latest schemas of their subjects"),),
+        parameters=(flag("includeSchemas", "Include the latest schemas of the subjects"),),
         errors=(e.ASSOCIATION_INVALID, *BODY_ERRORS),
     ),
     Operation(
         method="POST",
         path="/associations:batchMutate",
-        summary="Change the associations of several resources, each answered by itself",
+        summary="Change the associations of several resources, each with its own result",
         handler=change_batch,
         fresh=Fresh.DECIDED,
         takes="AssociationBatchRequest",

@@ -1,4 +1,4 @@
-"""What the HTTP API asks of the process it runs in."""
+"""The interface between the HTTP API and the process that runs it, and the API's settings."""
 
 from __future__ import annotations
 
@@ -16,76 +16,67 @@ from .status import NodeStatus
 
 
 class Backend(Protocol):
-    """Rows to read and a way to write. A call may raise :class:`~registry.domain.errors.RegistryError`."""
+    """Access to rows, writes and the node. Calls may raise :class:`~registry.domain.errors.RegistryError`."""
 
     def view(self) -> AbstractContextManager[View]:
-        """The rows at one moment; held shortly, and never across an ``await``."""
+        """Return the rows at one moment; hold the view briefly, and never across an ``await``."""
         ...
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Have the primary decide ``command``; returns once its effect is visible here.
+        """Have the primary decide ``command``; return once its effect is visible here.
 
-        ``request_id`` travels along. ``forwarded``: another node sent the request, as its primary's.
+        ``request_id`` is passed on. ``forwarded``: another node took this one for the primary.
         """
         ...
 
     async def confirm(self) -> bool:
-        """Wait until the rows are as new as the log was at the call; whether it came to that in time."""
+        """Wait until the rows are as new as the log was at the call; return false if that took too long."""
         ...
 
     def applied(self) -> int:
-        """The offset up to which, exclusively, the rows hold the log."""
+        """Return the applied offset: the rows include the log up to it, exclusively."""
         ...
 
     async def status(self) -> NodeStatus:
-        """The state of this host's node."""
+        """Return the state of this host's node."""
         ...
 
     async def snapshots(self) -> list[Entry]:
-        """The snapshots in the catalogue, the newest first."""
+        """Return the snapshots in the catalogue, newest first."""
         ...
 
     async def delete_snapshot(self, id: str) -> Entry | None:
-        """Delete a snapshot; what is left of it while its files cannot be reached."""
+        """Delete a snapshot; return what is left of it if its files cannot be reached."""
         ...
 
 
 class Slicing(NamedTuple):
-    """How long lists keep the event loop, and when their answers begin."""
+    """Duration and size of the slices of lists, and when their answers begin."""
 
     slice_s: float = 0.002
     slice_bytes: int = 64 * 1024
-    first_s: float = 0.02  # after that long an answer begins, whatever it has by then
-    first_bytes: int = 1024 * 1024  # a page of so many bytes is answered in one piece
+    first_s: float = 0.02  # after which an answer begins, even without an item
+    first_bytes: int = 1024 * 1024  # a smaller page is answered in one piece
 
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """What the API needs to know besides its backend."""
+    """Settings of the API."""
 
     defaults: Defaults = field(default_factory=Defaults)
     request_timeout_s: float = 30.0
-    compatibility_budget_s: float = 5.0
-    """How long the schemas of one request may be compared, in seconds of work."""
+    compatibility_budget_s: float = 5.0  # CPU time for comparing the schemas of one request
     slicing: Slicing = Slicing()
+    # The registry cluster in ``/v1/metadata/id``; Kafka's is the identity of the log.
     cluster_id: str = "registrar"
-    """Answered by ``/v1/metadata/id`` as the registry's own cluster; Kafka's is the identity of the log."""
-    version: str = "0"
-    """Answered by ``/v1/metadata/version``."""
+    version: str = "0"  # in ``/v1/metadata/version``
     commit: str = ""
-    cache_max_age_s: int = 0
-    """How long clients may keep what they fetched by id or guid; 0: not at all."""
-    cluster: bool = False
-    """Others write to the log, so that rows must be confirmed."""
-    local_reads: bool = False
-    """What is found is answered without asking the log whether it is still so."""
-    cors_origins: tuple[str, ...] = ()
-    """Origins whose pages may use the API from a browser; ``*`` stands for all."""
-    incompatible_error_code: int = INCOMPATIBLE.code
-    """What a registration is told that is not compatible."""
-    keep_rule_sets: bool = True
-    """Otherwise those of requests are dropped before they are looked at."""
+    cache_max_age_s: int = 0  # for schemas fetched by id or guid; 0: no caching
+    cluster: bool = False  # other nodes write to the log, so reads need the read barrier
+    local_reads: bool = False  # answer hits from the store without the read barrier
+    cors_origins: tuple[str, ...] = ()  # origins whose pages may use the API; ``*``: all
+    incompatible_error_code: int = INCOMPATIBLE.code  # for incompatible registrations
+    keep_rule_sets: bool = True  # false: rule sets in requests are ignored
+    # Headers for every answer: action, name and value; see :mod:`.response_headers`.
     response_headers: tuple[tuple[str, str, str], ...] = ()
-    """What the operator wants on every answer: action, name, value; see :mod:`.response_headers`."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Names that the header ``Host`` may have; none allows all."""
+    allowed_hosts: tuple[str, ...] = ()  # names allowed in ``Host``; empty: all

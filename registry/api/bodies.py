@@ -1,4 +1,4 @@
-"""Request bodies: Confluent's entities as commands' members."""
+"""Request bodies: Confluent's entities, read into the fields of commands."""
 
 from __future__ import annotations
 
@@ -14,21 +14,31 @@ from registry.domain.model import metadata as sorted_metadata
 from registry.domain.model import rule_set as sorted_rule_set
 from registry.domain.schemas.tags import FIELD, RECORD
 
-from .body_limits import check_entries, check_references
-from .json_input import Reader, boolean, document, integer, listing, mapping, members, text
+from .json_input import (
+    Reader,
+    boolean,
+    check_entries,
+    check_references,
+    document,
+    integer,
+    listing,
+    mapping,
+    members,
+    text,
+)
 
 
 def schema_request(body: bytes, subject: str, **options: Any) -> Register:
-    """Read a ``RegisterSchemaRequest`` about ``subject``; ``options`` are members that the URL decides.
+    """Read a ``RegisterSchemaRequest`` for ``subject``; ``options`` are fields that the URL sets.
 
-    Lookups and compatibility checks ask in the same words as registrations. Raises 400, 422, or 42201 for an
+    Lookups and compatibility checks have the same bodies as registrations. Raises 400, 422, or 42201 for an
     incomplete reference.
     """
     return schema_members(document(body), subject, **options)
 
 
 def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Register:
-    """The same from the members of the object."""
+    """Read the members of the same object."""
     version = integer(source.get("version"), "version")
     schema_id = integer(source.get("id"), "id")
     listed = _references(source.get("references"), "references")
@@ -54,7 +64,7 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
 
 
 def without_rule_sets(body: bytes) -> bytes:
-    """Return a request without its rule sets, as Confluent's open server reads it."""
+    """Return a request without its rule sets, which Confluent's community server ignores."""
     try:
         source = document(body)
     except RegistryError:
@@ -67,7 +77,7 @@ def _without_rule_sets(value: Any) -> Any:
         return [_without_rule_sets(each) for each in value]
     if not isinstance(value, dict):
         return value
-    # Metadata may well have a property of such a name.
+    # Metadata may have properties with these names.
     return {
         name: member if name in _METADATA else _without_rule_sets(member)
         for name, member in value.items()
@@ -88,13 +98,13 @@ def config_patch(body: bytes) -> dict[str, Any]:
 
 
 def mode_request(body: bytes) -> tuple[bool, str | None]:
-    """Read a ``ModeUpdateRequest``: whether there is a ``mode``, and what it is."""
+    """Read a ``ModeUpdateRequest``: true if it has a ``mode``, and its value."""
     source = document(body)
     return "mode" in source, text(source.get("mode"), "mode")
 
 
 def metadata(value: Any, member: str) -> Metadata | None:
-    """Tags, properties and sensitive names, sorted."""
+    """Read tags, properties and sensitive names, sorted."""
     check_entries(value, member)
     source = members(value, member)
     if source is None:
@@ -108,7 +118,7 @@ def metadata(value: Any, member: str) -> Metadata | None:
 
 
 def rule_set(value: Any, member: str) -> RuleSet | None:
-    """Migration, domain and encoding rules, sorted; whether they make sense is decided later."""
+    """Read migration, domain and encoding rules, sorted; they are validated later."""
     check_entries(value, member)
     source = members(value, member)
     if source is None:
@@ -119,7 +129,7 @@ def rule_set(value: Any, member: str) -> RuleSet | None:
 
 
 def tags_of(value: Any, member: str) -> list[TagsOf] | None:
-    """A list of ``SchemaTags``."""
+    """Read a list of ``SchemaTags``."""
     check_entries(value, member)
     return listing(_tagged)(value, member)
 
@@ -132,7 +142,7 @@ def _tagged(value: Any, member: str) -> TagsOf | None:
     path = text(entity.get("entityPath"), f"{member}.schemaEntity.entityPath")
     kind = text(entity.get("entityType"), f"{member}.schemaEntity.entityType")
     if not path or kind not in (RECORD, FIELD):
-        raise BAD_REQUEST(f"Cannot read '{member}.schemaEntity': a path and {RECORD} or {FIELD} are needed")
+        raise BAD_REQUEST(f"Cannot read '{member}.schemaEntity': requires a path, and {RECORD} or {FIELD}")
     return TagsOf(path, kind, listing(text)(source.get("tags"), f"{member}.tags") or [])
 
 

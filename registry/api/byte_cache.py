@@ -1,4 +1,4 @@
-"""Memory of what functions of bytes gave, bounded by bytes: the keys are what clients send."""
+"""A cache for functions of bytes that clients have sent, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from functools import lru_cache
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_ENTRY_BYTES = 512  # that an entry takes beside what it holds
+_ENTRY_BYTES = 512  # overhead of an entry
 
 
 def remembered(
     *, bytes_max: int, key_bytes_max: int, value_bytes: int = 0
 ) -> Callable[[Callable[[bytes], _T]], Callable[[bytes], _T]]:
-    """Return a decorator that remembers the last results used, within ``bytes_max``.
+    """Return a decorator that caches the most recently used results within ``bytes_max``.
 
-    Longer keys than ``key_bytes_max`` are not remembered. ``value_bytes``: the most that a result takes.
+    Keys longer than ``key_bytes_max`` are not cached. ``value_bytes``: maximum size of a result.
     """
 
     def decorate(function: Callable[[bytes], _T]) -> Callable[[bytes], _T]:

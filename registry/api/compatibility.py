@@ -1,17 +1,24 @@
-"""Compatibility checks; nothing is written."""
+"""Compatibility checks: against registered versions, and between two schemas of a request."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from registry.domain import errors as e
 from registry.domain.compatibility import checks
+from registry.domain.compatibility.explanation import Asked, explain
+from registry.domain.log_format.values import POLICIES
+from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries import by_subject
 from registry.domain.rows.view import View
+from registry.domain.schemas import STRICT
 
 from .answers import Answer, plain_answer
-from .bodies import schema_request
+from .bodies import schema_members, schema_request
+from .json_input import document, members, text
 from .operations import BODY_ERRORS, Call, Operation
-from .parameters import NORMALIZE, VERBOSE
+from .parameters import CONTEXT, NORMALIZE, VERBOSE
 
 
 def check_version(call: Call, view: View) -> Querying[Answer]:
@@ -20,7 +27,7 @@ def check_version(call: Call, view: View) -> Querying[Answer]:
 
 
 def check_all(call: Call, view: View) -> Querying[Answer]:
-    """``POST /compatibility/subjects/{subject}/versions``: against the versions that the level names."""
+    """``POST /compatibility/subjects/{subject}/versions``: against the versions required by the level."""
     return _check(call, view, None)
 
 
@@ -33,11 +40,39 @@ def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     return plain_answer(body) if call.plain else Answer(body)
 
 
+def explain_two(call: Call, view: View) -> Querying[Answer]:
+    """``POST /compatibility/explain``."""
+    source = document(call.body)
+    schema_type = text(source.get("schemaType"), "schemaType")
+    old, new = (_side(source, name, schema_type) for name in ("old", "new"))
+    context = Subject.parse(call.args["context"])
+    asked = Asked(
+        schema_members(old, "old"), schema_members(new, "new"), Subject(context.context, ""), _policy(source)
+    )
+    body = yield from explain(view, asked, plain=call.plain)
+    return plain_answer(body) if call.plain else Answer(body)
+
+
+def _side(source: dict[str, Any], name: str, schema_type: str | None) -> dict[str, Any]:
+    found = members(source.get(name), name)
+    if found is None:
+        raise e.UNPROCESSABLE(f"{name} must not be null (was null)")
+    return {"schema": found.get("schema"), "references": found.get("references"), "schemaType": schema_type}
+
+
+def _policy(source: dict[str, Any]) -> str:
+    given = text(source.get("compatibilityPolicy"), "compatibilityPolicy")
+    policy = (given or STRICT).upper()
+    if policy not in POLICIES:
+        raise e.UNPROCESSABLE(f"compatibilityPolicy must be one of {', '.join(POLICIES)}")
+    return policy
+
+
 OPERATIONS = (
     Operation(
         method="POST",
         path="/compatibility/subjects/{subject}/versions/{version}",
-        summary="Whether a schema is compatible with one version",
+        summary="Check if a schema is compatible with one version",
         handler=check_version,
         takes="RegisterSchemaRequest",
         gives="CompatibilityCheckResponse",
@@ -48,12 +83,24 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/compatibility/subjects/{subject}/versions",
-        summary="Whether a schema is compatible with the versions that the level names",
+        summary="Check if a schema is compatible with the versions required by the compatibility level",
         handler=check_all,
         takes="RegisterSchemaRequest",
         gives="CompatibilityCheckResponse",
         parameters=(NORMALIZE, VERBOSE),
         plain=True,
         errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+    ),
+    Operation(
+        method="POST",
+        path="/compatibility/explain",
+        summary="Compare two schemas at all compatibility levels",
+        handler=explain_two,
+        takes="ExplainRequest",
+        needs_json=True,
+        gives="ExplainResponse",
+        parameters=(CONTEXT,),
+        errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+        plain=True,
     ),
 )

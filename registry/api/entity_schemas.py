@@ -1,10 +1,10 @@
-"""JSON schemas of what the API takes and gives, under the names that the OpenAPI document uses."""
+"""JSON Schemas of request and response bodies, by their names in the OpenAPI document."""
 
 from __future__ import annotations
 
-from registry.domain.log_format.values import LEVELS, MODES
+from registry.domain.log_format.values import LEVELS, LIFECYCLES, MODES
 
-from . import association_schemas, own_schemas
+from . import own_schemas
 from .schema_shapes import (
     BOOL,
     INT,
@@ -57,7 +57,7 @@ _SHARED: dict[str, Json] = {
     "Id": INT,
     "Names": list_of(TEXT),
     "Numbers": list_of(INT),
-    "SchemaText": {"description": "The bare schema text, not quoted"},
+    "SchemaText": {"description": "The schema text itself, not quoted"},
     "SchemaReference": object_of("name subject version", name=TEXT, subject=TEXT, version=INT),
     "Metadata": object_of(tags=map_of(list_of(TEXT)), properties=map_of(TEXT), sensitive=list_of(TEXT)),
     "Rule": object_of(
@@ -116,4 +116,57 @@ _SHARED: dict[str, Json] = {
     "SchemaRegistryDeployment": object_of("attributes", attributes=list_of(TEXT)),
 }  # fmt: skip
 
-SCHEMAS = _SHARED | association_schemas.SCHEMAS | own_schemas.SCHEMAS
+_RESOURCE: Json = {
+    "resourceName": TEXT, "resourceNamespace": TEXT, "resourceId": TEXT, "resourceType": TEXT,
+}  # fmt: skip
+_LIFECYCLE: Json = {"enum": LIFECYCLES}
+_ASSOCIATION_TYPE: Json = {"enum": ("key", "value")}
+_WANTED: Json = {
+    "subject": nullable(TEXT),
+    "associationType": nullable(_ASSOCIATION_TYPE),
+    "lifecycle": nullable(_LIFECYCLE),
+    "frozen": nullable(BOOL),
+    "schema": nullable(ref("RegisterSchemaRequest")),
+    "normalize": nullable(BOOL),
+}
+_ASSOCIATIONS: dict[str, Json] = {
+    "Association": object_of(
+        "subject lifecycle",
+        subject=TEXT, guid=TEXT, **_RESOURCE, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE,
+        frozen={**BOOL, "description": "It can only be deleted, together with its subject"},
+        createTs={**LONG, "description": "ms since the epoch"}, updateTs=LONG,
+    ),
+    "Associations": list_of(ref("Association")),
+    "AssociationInfo": object_of(
+        "subject lifecycle frozen",
+        subject=TEXT, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE, frozen=BOOL,
+        schema=ref("Schema"),
+    ),
+    "AssociationResponse": object_of(**_RESOURCE, associations=list_of(ref("AssociationInfo"))),
+    "AssociationRequest": object_of(
+        "resourceName resourceNamespace associations",
+        **_RESOURCE, associations=list_of(object_of(**_WANTED)),
+    ),
+    "AssociationBatchRequest": object_of(
+        "requests",
+        requests=list_of(object_of(
+            "resourceName resourceNamespace associations",
+            **_RESOURCE,
+            associations=list_of(object_of(
+                "opType", opType={"enum": ("CREATE", "UPSERT", "DELETE")}, **_WANTED,
+                cascadeLifecycle=nullable(BOOL),
+            )),
+        )),
+    ),
+    "AssociationBatchGetRequest": object_of(
+        "requests",
+        requests=list_of(object_of(
+            **_RESOURCE, associationTypes=nullable(list_of(TEXT)), lifecycle=nullable(_LIFECYCLE)
+        )),
+    ),
+    "AssociationBatchResponse": object_of(
+        "results", results=list_of(object_of(error=ref("Error"), result=ref("AssociationResponse")))
+    ),
+}  # fmt: skip
+
+SCHEMAS = _SHARED | _ASSOCIATIONS | own_schemas.SCHEMAS

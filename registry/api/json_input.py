@@ -1,7 +1,7 @@
-"""JSON from clients, read as leniently as Jackson reads it for Confluent 8.x, and no more.
+"""JSON from clients, read as leniently as by Jackson in Confluent 8.x, within limits of its own.
 
-Scalars are converted where the meaning is plain (``"5"`` for 5, 5 for ``"5"``); unknown members are ignored;
-of equal members the last one counts. What cannot be converted is 400, in Confluent's words as far as known.
+Scalars are converted if the meaning is clear (``"5"`` for 5, 5 for ``"5"``); unknown members are ignored; of
+equal members the last one counts. Anything else is 400, with Confluent's message as far as known.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import orjson
 
 from registry.domain.errors import BAD_REQUEST, UNPROCESSABLE
 
-from .body_limits import LARGE_BYTES, check_large
-
 T = TypeVar("T")
+# Converts a JSON value; the text is the member's name, for the error message.
 Reader = Callable[[Any, str], T]
-"""Turns a JSON value into what is wanted; the text names the member for the error message."""
 
-# The marks that a body in Unicode may begin with, those of UTF-32 before those of UTF-16, which begin them.
+# Byte order marks; those of UTF-32 come first, because those of UTF-16 are prefixes of them.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -29,26 +27,36 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Without a mark: which of the first bytes of JSON, which begins with an ASCII character, are not zero.
+# Without a mark: which of the first bytes are not zero, since JSON begins with an ASCII character.
 _PATTERNS = (
     ((True, False, False, False), "utf-32-le"),
     ((False, False, False, True), "utf-32-be"),
     ((True, False), "utf-16-le"),
     ((False, True), "utf-16-be"),
 )
+# Limits on everything in a body but schema texts, which are bounded by the cost of parsing them. All of this
+# is read, sorted, hashed and compared at once. Confluent's server has no limits; these are far above what
+# anybody writes by hand, and keep a body of any permitted length to some tenths of a second.
+REFERENCES_MAX = 1_000  # of one schema
+ENTRIES_MAX = 10_000  # members and items, at any depth, of metadata, of a rule set, or of a list of tags
+BATCH_ENTRIES_MAX = 30_000  # the same for a batch about associations
+_LARGE_BYTES = 256 * 1024  # smaller bodies cannot have too many entries
+BODY_ENTRIES_MAX = 200_000  # commas and brackets outside of texts: reading these takes a fifth of a second
+_QUOTES_MAX = 4 * BODY_ENTRIES_MAX  # at most a key and its value for each entry
+
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 def document(body: bytes, name: str = "request") -> dict[str, Any]:
-    """The JSON object of a request body; raises 422 for none at all, 400 for anything else.
+    """Return the JSON object of a request body; raises 422 for an empty body, 400 for anything else.
 
-    ``name``: of the parameter that Confluent's message for none at all names.
+    ``name``: the parameter that Confluent's message for an empty body names.
     """
     body = _in_utf8(body)
     if not body.strip():
         raise UNPROCESSABLE(f"{name} must not be null (was null)")
-    if len(body) > LARGE_BYTES:
+    if len(body) > _LARGE_BYTES:
         check_large(body)
     try:
         value = orjson.loads(body)
@@ -62,7 +70,7 @@ def document(body: bytes, name: str = "request") -> dict[str, Any]:
 
 
 def _in_utf8(body: bytes) -> bytes:
-    """Return a body in UTF-8, UTF-16 or UTF-32 as UTF-8; no ``charset`` is heeded (Confluent 8.3.1)."""
+    """Return a body in UTF-8, UTF-16 or UTF-32 as UTF-8; ``charset`` is ignored (Confluent 8.3.1)."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return _recoded(body[len(mark) :], encoding)
@@ -104,7 +112,7 @@ def _kind(value: Any) -> str:
 
 
 def text(value: Any, member: str) -> str | None:
-    """A string; numbers and booleans become their text."""
+    """Read a string; numbers and booleans become their text."""
     match value:
         case None | str():
             return value
@@ -117,7 +125,7 @@ def text(value: Any, member: str) -> str | None:
 
 
 def integer(value: Any, member: str) -> int | None:
-    """A 32-bit integer; fractions are cut off, text is read, empty text is null."""
+    """Read a 32-bit integer; fractions are cut off, text is parsed, empty text is null."""
     match value:
         case None:
             return None
@@ -139,7 +147,7 @@ def integer(value: Any, member: str) -> int | None:
 
 
 def boolean(value: Any, member: str) -> bool | None:
-    """A boolean; 0 is false, other integers are true, both words may be text, empty text is null."""
+    """Read a boolean; 0 is false, other integers are true, text is parsed, empty text is null."""
     match value:
         case None | bool():
             return value
@@ -156,14 +164,14 @@ def boolean(value: Any, member: str) -> bool | None:
 
 
 def members(value: Any, member: str) -> dict[str, Any] | None:
-    """An object."""
+    """Read an object."""
     if value is not None and not isinstance(value, dict):
         refuse(member, "an object", value)
     return value
 
 
 def listing(read: Reader[T | None]) -> Reader[list[T] | None]:
-    """A list whose items ``read`` reads; a null item is refused."""
+    """Return a reader of lists whose items ``read`` reads; a null item is refused."""
 
     def read_list(value: Any, member: str) -> list[T] | None:
         if value is None:
@@ -179,7 +187,7 @@ def listing(read: Reader[T | None]) -> Reader[list[T] | None]:
 
 
 def mapping(read: Reader[T | None]) -> Reader[dict[str, T] | None]:
-    """An object whose values ``read`` reads; a null value is refused."""
+    """Return a reader of objects whose values ``read`` reads; a null value is refused."""
 
     def read_map(value: Any, member: str) -> dict[str, T] | None:
         found = members(value, member)
@@ -196,3 +204,39 @@ def _present(value: T | None, member: str) -> T:
     if value is None:
         raise BAD_REQUEST(f"Cannot read '{member}': null is not allowed here")
     return value
+
+
+def check_large(body: bytes) -> None:
+    """Raise 422 for a JSON text that has too many entries to be read at once."""
+    if _entries(body) <= BODY_ENTRIES_MAX:
+        return
+    bare = body.replace(b"\\\\", b"").replace(b'\\"', b"")  # every quote left begins or ends a text
+    if bare.count(b'"') > _QUOTES_MAX or _entries(b"".join(bare.split(b'"')[::2])) > BODY_ENTRIES_MAX:
+        raise _too_many("request", BODY_ENTRIES_MAX)
+
+
+def _entries(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def check_references(value: Any, member: str) -> None:
+    """Raise 422 for too many references."""
+    if type(value) is list and len(value) > REFERENCES_MAX:
+        raise _too_many(member, REFERENCES_MAX)
+
+
+def check_entries(value: Any, member: str, most: int = ENTRIES_MAX) -> None:
+    """Raise 422 for a JSON value with too many entries."""
+    left, stack = most, [value]
+    while stack:
+        each = stack.pop()
+        if type(each) is not dict and type(each) is not list:
+            continue
+        left -= len(each)
+        if left < 0:
+            raise _too_many(member, most)
+        stack += each.values() if type(each) is dict else each
+
+
+def _too_many(member: str, most: int) -> Exception:
+    return UNPROCESSABLE(f"'{member}' has more than {most} entries")

@@ -1,7 +1,7 @@
-"""Lists answered in slices: no list keeps the event loop, a view or memory for longer than a slice takes.
+"""Lists answered in slices: none occupies the event loop, a view or memory for longer than one slice takes.
 
-Each slice opens a view of its own and goes on behind the last row it saw. What is there from the first slice
-to the last is listed exactly once; what comes or goes meanwhile may be in the list or not.
+Each slice opens its own view and continues after the last row of the one before. Items that exist from the
+first slice to the last are listed exactly once; items created or deleted meanwhile may be listed or not.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from registry.domain.rows.view import View
 
 from .answers import Answer, Header
 from .backend import Backend, Slicing
-from .list_positions import STEP, Places
-from .listing import Cursor, Listing, Mark
+from .listing import STEP, Cursor, Listing, Mark, Places
 from .parameters import CURSOR, OFFSET
 from .request_target import decoded
 
 _T = TypeVar("_T")
-_SAFE = "!#$%&'()*+,/:;=?@[]^`{|}~-._\\"  # all that a request line may hold but what ends the target
+_SAFE = "!#$%&'()*+,/:;=?@[]^`{|}~-._\\"  # everything that a request target may hold
 
 
 class Lists:
@@ -39,7 +38,7 @@ class Lists:
         self._places = Places()
 
     async def answer(self, listing: Listing[Any], path: bytes, query: bytes) -> Answer:
-        """Return an answer that begins within some milliseconds.
+        """Return an answer that begins within milliseconds.
 
         ``path`` and ``query`` are those of the request, as the client sent them.
         """
@@ -49,8 +48,8 @@ class Lists:
         bytes_max = slicing.first_bytes if listing.limited else slicing.slice_bytes
         parts: list[bytes] = []
         size = 0
-        # A cursor that was given before its page's end was known may lead beyond the list's end. No other one
-        # is given then, so this is found out first: each page that it leads to holds an item, or is the last.
+        # A cursor that was issued before its page's end was known may point beyond the list's end. Check this
+        # before another such cursor is issued: each page has an item, or is the last one.
         while not walk.done and (not walk.settled or (size < bytes_max and time.perf_counter() < until)):
             found = await self._slice(walk, look_ahead=listing.limited)
             parts += found
@@ -64,7 +63,7 @@ class Lists:
         return Answer(body, headers=headers, media_type=listing.media_type, rest=rest)
 
     async def found(self, search: Callable[[View], Search[_T]]) -> _T:
-        """Return what a search finds; others come between its slices."""
+        """Return the result of a search; other requests are served between its slices."""
         rows = MovingView()
         steps = search(rows)
         found = self._advance(rows, steps)
@@ -75,7 +74,7 @@ class Lists:
         return found[0]
 
     def _advance(self, rows: MovingView, steps: Search[_T]) -> tuple[_T] | None:
-        """Search for as long as a slice lasts; return what was found, if the search is over."""
+        """Search for the duration of one slice; return the result in a tuple if the search is complete."""
         until = time.perf_counter() + self._slicing.slice_s
         with self._backend.view() as view:
             rows.show(view)
@@ -90,9 +89,9 @@ class Lists:
         return None
 
     async def _following(self, walk: _Walk, until: float) -> Cursor | None:
-        """Return where the page behind this one begins; None if there is none.
+        """Return the start of the next page; None if there is none.
 
-        For what was not printed yet somebody walks ahead. Where that takes too long, the cursor counts.
+        If the page is incomplete, walk ahead to its end. If that takes too long, the cursor has a count.
         """
         if not walk.complete:
             ahead = walk.ahead()
@@ -105,7 +104,7 @@ class Lists:
     async def _rest(self, walk: _Walk, tail: bytes, *, begun: bool) -> AsyncGenerator[bytes]:
         while not walk.complete:
             parts = await self._slice(walk)
-            # An empty piece lets the one who sends see whether anybody still reads.
+            # An empty piece lets the sender check that the client is still connected.
             yield (b"," if begun and parts else b"") + b",".join(parts)
             begun = begun or bool(parts)
         yield tail
@@ -114,16 +113,16 @@ class Lists:
         async with self._turn:
             parts = walk.slice(look_ahead=look_ahead)
             if not walk.done:
-                await asyncio.sleep(0)  # what others wait for comes between two slices
+                await asyncio.sleep(0)  # other requests are served between two slices
         return parts
 
 
 class _Walk:
-    """A page of a list under way."""
+    """A page of a list in progress."""
 
     def __init__(self, listing: Listing[Any], backend: Backend, places: Places, slicing: Slicing) -> None:
-        self.complete = False  # every item of the page was printed
-        self.done = False  # and it is known whether any follows
+        self.complete = False  # every item of the page has been encoded
+        self.done = False  # and it is known if another item follows
         self._listing = listing
         self._backend = backend
         self._places = places
@@ -134,16 +133,16 @@ class _Walk:
         end = places.end_of(self._begin._replace(skip=unsettled)) if unsettled else None
         if end is not None:
             self._begin, unsettled = Cursor(self._begin.list, self._begin.skip - unsettled, end), 0
-        # At least one item, or that there is none, is found before the answer to such a cursor begins.
+        # The answer to such a cursor begins only once an item, or the end of the list, has been found.
         wanted = unsettled + 1 if listing.unsettled else 0
         passed, self._mark = places.nearest(self._begin, self._moment)
         self._skip = Skip(self._begin.skip - passed)
         self._left = listing.limit
         self._last: Any = None
         self._ended = False
-        self._behind = self._skip.left  # to be left out behind the last item seen, or the mark
+        self._behind = self._skip.left  # items to skip after the last item seen, or after the mark
         self._wanted = wanted
-        self._counted: Cursor | None = None  # a cursor that was given before the page's end was known
+        self._counted: Cursor | None = None  # a cursor issued before the page's end was known
         self._learned: list[tuple[int, Mark]] = []
         self._items = (
             listing.walk(self._rows, self._mark)
@@ -152,7 +151,7 @@ class _Walk:
         )
 
     def slice(self, *, look_ahead: bool) -> list[bytes]:
-        """Return the next items, printed; with ``look_ahead`` go on to the first one behind the page."""
+        """Return the next items, encoded; with ``look_ahead`` continue to the first one after the page."""
         parts: list[bytes] = []
         until, size = time.perf_counter() + self._slicing.slice_s, 0
         with self._backend.view() as view:
@@ -178,9 +177,9 @@ class _Walk:
         return parts
 
     def successor(self) -> Cursor | None:
-        """Return where the next page begins; None if there is none.
+        """Return the start of the next page; None if there is none.
 
-        If this page is not complete yet, the cursor says how many items are left of it.
+        If this page is not complete yet, the cursor counts the items that are left of it.
         """
         if self._ended:
             return None
@@ -190,7 +189,7 @@ class _Walk:
         return cursor
 
     def ahead(self) -> _Walk:
-        """Return a walk over the rest of the page, for its end alone."""
+        """Return a walk over the rest of the page that only finds its end."""
         begin = Cursor(self._begin.list, self._behind, self._reached())
         rest = replace(self._listing, printed=_unprinted, begin=begin, limit=self._left, unsettled=0)
         return _Walk(rest, self._backend, self._places, self._slicing)
@@ -200,12 +199,12 @@ class _Walk:
 
     @property
     def settled(self) -> bool:
-        """True if the cursor's own place was reached."""
+        """True if the position that the cursor means has been reached."""
         return self._passed >= self._wanted
 
     @property
     def _passed(self) -> int:
-        """Number of items seen or leapt over, counted from where the page's cursor begins."""
+        """Number of items seen or skipped since the start of the page's cursor."""
         return self._begin.skip - self._skip.left + self._listing.limit - self._left
 
     def _pass(self, item: Any) -> None:
@@ -221,7 +220,7 @@ class _Walk:
             self._learned.append((passed, self._listing.mark(item)))
 
     def _learn(self) -> None:
-        """Remember the places seen, unless the rows have changed since they were counted from the start."""
+        """Remember positions, unless the rows have changed since counting began."""
         if self._moment == self._backend.applied():
             for count, mark in self._learned:
                 self._places.learn(self._begin, count, mark, self._moment)
@@ -235,7 +234,7 @@ def _unprinted(_: Any) -> bytes:
 
 
 def _link(successor: Cursor | None, path: bytes, query: bytes) -> tuple[Header, ...]:
-    """Return the header that leads to the next page, by the same path and filters (RFC 8288)."""
+    """Return the ``Link`` header for the next page, with the same path and filters (RFC 8288)."""
     if successor is None:
         return ()
     pairs = [pair for pair in query.split(b"&") if pair and not _begins(pair)]
@@ -245,5 +244,5 @@ def _link(successor: Cursor | None, path: bytes, query: bytes) -> tuple[Header, 
 
 
 def _begins(pair: bytes) -> bool:
-    """Return true for a parameter that says where a page begins."""
+    """Return true for a parameter that sets the start of a page."""
     return decoded(pair.partition(b"=")[0].replace(b"+", b" ")) in (OFFSET.name, CURSOR.name)

@@ -1,8 +1,10 @@
-"""A list that an operation answers with, and the cursors that lead from page to page."""
+"""Lists that operations answer with: pages, cursors, and remembered positions of items."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -17,16 +19,19 @@ from .parameters import INT_MAX
 
 _T = TypeVar("_T")
 
+# The position of an item in its list: strings and numbers that a cursor can carry.
 Mark = tuple[Any, ...]
-"""Where an item stands in its list: texts and numbers that a cursor can carry."""
+
+STEP = 1024  # items between two remembered positions
+_PLACE_BYTES = 200  # memory of a position in addition to its texts
 
 
 class Cursor(NamedTuple):
-    """Where a page begins."""
+    """The start of a page."""
 
-    list: str  # the identity of the list that it is of
-    skip: int = 0  # how many items to leave out from there
-    mark: Mark | None = None  # of the item behind which it begins; None: at the list's start
+    list: str  # the identity of its list
+    skip: int = 0  # number of items to skip from there
+    mark: Mark | None = None  # of the item before the page; None: the page begins at the list's start
 
     def text(self) -> str:
         """Return the query parameter."""
@@ -34,16 +39,16 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a query parameter. Raises :class:`ValueError` for what :meth:`text` did not give."""
+        """Read a query parameter. Raises :class:`ValueError` unless :meth:`text` can have returned it."""
         raw = urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
         return msgspec.json.decode(raw, type=cls)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[_T]):
-    """A page of a list, walked in slices after the handler has found that there is no error.
+    """A page of a list; it is walked in slices after the handler has made sure that there is no error.
 
-    ``walk`` begins behind a mark and yields ``None`` for what it looks at and leaves out (see
+    ``walk`` begins after a mark and yields ``None`` for each row that it examines but does not list (see
     :mod:`registry.domain.queries.sorting`).
     """
 
@@ -52,10 +57,11 @@ class Listing(Generic[_T]):
     mark: Callable[[_T], Mark]
     begin: Cursor
     limit: int
-    unsettled: int = 0  # items between the mark and the place that the cursor means
+    unsettled: int = 0  # items between the mark and the position that the cursor means
     headers: tuple[Header, ...] = ()
     media_type: bytes | None = None
-    leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None  # ``walk``, passing what it may
+    # The same as ``walk``, but it can skip blocks of items.
+    leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None
     head: bytes = b"["  # before the items; a list may be the last member of an object
     tail: bytes = b"]"
 
@@ -63,3 +69,84 @@ class Listing(Generic[_T]):
     def limited(self) -> bool:
         """True if there may be a further page."""
         return self.limit != INT_MAX
+
+
+class Places:
+    """Positions in lists, so that an offset need not be counted from the start; within ``bytes_max``.
+
+    All are forgotten when the rows change.
+    """
+
+    def __init__(self, bytes_max: int = 8 * 1024 * 1024) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._moment = -1
+        self._ends: OrderedDict[Cursor, Mark] = OrderedDict()
+        self._ends_bytes = 0
+        self._lists: OrderedDict[Cursor, _Places] = OrderedDict()
+
+    def nearest(self, begin: Cursor, moment: int) -> tuple[int, Mark | None]:
+        """Return how many items behind ``begin``'s mark need not be walked, and the last one's mark."""
+        self._at(moment)
+        found = self._lists.get(begin._replace(skip=0))
+        if found is None:
+            return 0, begin.mark
+        self._lists.move_to_end(begin._replace(skip=0))
+        at = bisect_right(found.counts, begin.skip)
+        return (found.counts[at - 1], found.marks[at - 1]) if at else (0, begin.mark)
+
+    def learn(self, begin: Cursor, count: int, mark: Mark, moment: int) -> None:
+        """Remember that ``mark`` is the one of the ``count``-th item behind ``begin``'s mark."""
+        self._at(moment)
+        key = begin._replace(skip=0)
+        found = self._lists.get(key)
+        if found is None:
+            found = self._lists[key] = _Places()
+            self._bytes += _PLACE_BYTES + _size(begin.mark or ())
+        at = bisect_right(found.counts, count)
+        if at and found.counts[at - 1] == count:
+            return
+        found.counts.insert(at, count)
+        found.marks.insert(at, mark)
+        size = _PLACE_BYTES + _size(mark)
+        found.bytes += size
+        self._bytes += size
+        while self._bytes > self._bytes_max:
+            oldest, places = self._lists.popitem(last=False)
+            self._bytes -= places.bytes + _PLACE_BYTES + _size(oldest.mark or ())
+
+    def end_of(self, counted: Cursor) -> Mark | None:
+        """Return the mark of the last item that a cursor leaves out, if it was met here."""
+        return self._ends.get(counted)
+
+    def learn_end(self, counted: Cursor, mark: Mark) -> None:
+        """Remember the last item of a page whose next cursor only has a count; stays valid across writes."""
+        before = self._ends.pop(counted, None)
+        self._ends_bytes += _end_bytes(counted, mark) - (_end_bytes(counted, before) if before else 0)
+        self._ends[counted] = mark
+        while self._ends_bytes > self._bytes_max // 8:
+            self._ends_bytes -= _end_bytes(*self._ends.popitem(last=False))
+
+    def _at(self, moment: int) -> None:
+        if moment != self._moment:
+            self._lists.clear()
+            self._bytes, self._moment = 0, moment
+
+
+class _Places:
+    """The places of one list, by count."""
+
+    __slots__ = ("bytes", "counts", "marks")
+
+    def __init__(self) -> None:
+        self.counts: list[int] = []
+        self.marks: list[Mark] = []
+        self.bytes = 0
+
+
+def _end_bytes(counted: Cursor, mark: Mark) -> int:
+    return 2 * _PLACE_BYTES + _size(counted.mark or ()) + _size(mark)
+
+
+def _size(mark: Mark) -> int:
+    return sum(len(each) * 4 if isinstance(each, str) else 32 for each in mark)

@@ -1,4 +1,4 @@
-"""Media types: what may be sent, and what is answered (Confluent 8.x, Jersey's rules)."""
+"""Media types of requests and answers, and content negotiation (Confluent 8.x, Jersey's rules)."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from registry.domain.errors import BAD_REQUEST, JSON_NEEDED, NOT_ACCEPTABLE, UNS
 
 from .byte_cache import remembered
 
+# Media types of answers, most preferred first.
 PRODUCED = (
     b"application/vnd.schemaregistry.v1+json",
     b"application/vnd.schemaregistry+json",
     b"application/json",
 )
-"""What the API answers with, most wanted first."""
-
+# Media types of request bodies; the last one is the default of some clients.
 CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
-"""What the API accepts; the last because some clients name no type."""
 
+# Some resources also answer in plain text, if the client prefers that to all others.
 PLAIN = b"text/plain"
-"""What some resources answer besides, for people; only where nothing else of ours is wanted as much."""
 
 _TAKEN = CONSUMED | {b""}
 
 
 def negotiated(accept: bytes, *, plain: bool = False) -> bytes:
-    """The type to answer with; raises 406 when ``accept`` allows none of ours, 400 when it is no list.
+    """Return the media type of the answer; raises 406 if ``accept`` admits none, 400 if it is malformed.
 
-    ``plain``: :data:`PLAIN` is among ours.
+    ``plain``: :data:`PLAIN` is available too.
     """
     return _negotiated_plain(accept) if plain else _negotiated(accept)
 
@@ -59,15 +58,15 @@ def _best(accept: bytes, kinds: tuple[bytes, ...]) -> bytes:
 
 
 def check_consumed(content_type: bytes | None) -> None:
-    """Raise 415 for a body of a type that is not taken; none at all, or a blank one, is fine."""
+    """Raise 415 for an unsupported media type; a missing or blank one is allowed."""
     if content_type and _type_of(content_type) not in _TAKEN:
         raise UNSUPPORTED_MEDIA_TYPE()
 
 
 def check_json(content_type: bytes | None, *, has_body: bool) -> None:
-    """Raise 415 unless a body is called JSON, for resources that Confluent's clients do not know.
+    """Raise 415 unless a body has a JSON media type; for resources that Confluent's clients do not use.
 
-    Pages of other sites can send bodies of any other type, and of none, without asking first.
+    Pages of other sites can send bodies of certain other types, or without one, without a preflight.
     """
     if (content_type or has_body) and _type_of(content_type) not in PRODUCED:
         raise JSON_NEEDED()
@@ -83,7 +82,7 @@ def _media_range(item: bytes) -> tuple[bytes, float]:
     if name == b"*":  # Java's URL connection sends this for */*
         name = b"*/*"
     if b"/" not in name:
-        raise BAD_REQUEST("HTTP 400 Bad Request: the Accept header is no list of media types")
+        raise BAD_REQUEST("HTTP 400 Bad Request: the Accept header is not a list of media types")
     quality = 1.0
     for parameter in parameters:
         key, _, value = parameter.partition(b"=")

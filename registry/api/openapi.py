@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the route table so that it cannot say anything else."""
+"""The OpenAPI document, generated from the route table so that the two cannot differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: dict[str, Json] = {
 }
 _PATH_PARAMETERS: dict[str, Json] = {
     "subject": {
-        "description": "A subject, as :.ctx:name outside the default context; for config and mode also "
+        "description": "A subject, as :.ctx:name outside of the default context; for config and mode also "
         "a context, :.ctx:, or the default of all contexts, :.__GLOBAL:",
         "schema": {"type": "string", "minLength": 1},
     },
@@ -42,33 +42,33 @@ _PATH_PARAMETERS: dict[str, Json] = {
 }
 _HEADERS: Json = {
     "X-Registry-Offset": {
-        "description": "The offset of the log up to which the answer holds",
+        "description": "The answer includes the log up to this offset, exclusively",
         "schema": {"type": "integer", "format": "int64"},
     },
     "Warning": {
-        "description": "110: the log cannot be asked for news, so that there may be a newer answer",
+        "description": "110: cannot reach the log, so the answer may be stale",
         "schema": {"type": "string"},
     },
-    "X-Request-ID": {"description": "The request's own, or a new one", "schema": {"type": "string"}},
+    "X-Request-ID": {"description": "The request's, or a generated one", "schema": {"type": "string"}},
 }
 _EQUAL_TO: Json = {
-    "description": "An earlier version of the subject that says the same, once both are normalised",
+    "description": "An earlier version of the subject that is equal once both are normalised",
     "schema": {"type": "integer", "format": "int32"},
 }
 _LINK: Json = {
-    "description": 'Leads to the next page, rel="next"; missing on the last one. Relative, with a cursor',
+    "description": 'Link to the next page, rel="next", with a cursor; absent on the last page',
     "schema": {"type": "string"},
 }
 _MIN_OFFSET: Json = {
     "name": "X-Registry-Min-Offset",
     "in": "header",
-    "description": "Answer from rows that hold the log at least up to this offset",
+    "description": "Answer from a store that includes the log at least up to this offset",
     "schema": {"type": "integer", "format": "int64", "minimum": 0},
 }
 _IF_NONE_MATCH: Json = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The ETag of an answer that is there already",
+    "description": "The ETag of an answer that the client has",
     "schema": {"type": "string"},
 }
 _HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
@@ -76,7 +76,7 @@ _PATH_PARTS = re.compile(r"\{(\w+)\}")
 
 
 def document(operations: Iterable[Operation], version: str) -> Json:
-    """The OpenAPI 3.1 document of ``operations``."""
+    """Return the OpenAPI 3.1 document of ``operations``."""
     paths: dict[str, Json] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -131,10 +131,10 @@ def _responses(operation: Operation) -> Json:
     for status, texts in sorted(by_status.items()):
         out[str(status)] = _error("\n\n".join(texts))
     if operation.gives == "Health" and operation.errors:
-        out["503"] = {**good, "description": "Not yet; the reasons are said"}
+        out["503"] = {**good, "description": "Not yet, with the reasons"}
     if operation.fresh is Fresh.ON_MISS:
-        out["304"] = {"description": "As If-None-Match says", "headers": _HEADER_REFERENCES}
-    out["default"] = _error("Any other refusal")
+        out["304"] = {"description": "Not modified", "headers": _HEADER_REFERENCES}
+    out["default"] = _error("Any other error")
     return out
 
 
@@ -151,7 +151,7 @@ def _path_parameter(name: str) -> Json:
 def _header_parameters(operation: Operation) -> Iterator[Json]:
     if operation.handler is not None and operation.fresh is not Fresh.NEVER:
         yield _MIN_OFFSET
-    if operation.fresh is Fresh.ON_MISS:  # what never changes has an ETag
+    if operation.fresh is Fresh.ON_MISS:  # only immutable data has an ETag
         yield _IF_NONE_MATCH
 
 

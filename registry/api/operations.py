@@ -1,4 +1,4 @@
-"""What a resource can do: a row of the route table, and what its handler gets and gives."""
+"""Operations: the rows of the route table, and the arguments and results of their handlers."""
 
 from __future__ import annotations
 
@@ -26,32 +26,26 @@ from .parameters import Parameter
 class Call:
     """A request as a handler sees it: decoded, its parameters read, its subject's alias followed."""
 
-    path: Mapping[str, str]
-    """The variable parts of the path."""
-    args: Mapping[str, Any]
-    """The query parameters of the operation, defaults filled in."""
+    path: Mapping[str, str]  # path parameters
+    args: Mapping[str, Any]  # query parameters, with defaults
     body: bytes
     settings: ApiSettings
-    # What is remembered of schemas.
+    # Cache of facts about schemas.
     memory: SchemaMemory
-    subject: Subject = Subject(".", "")
-    """The subject of the path, where it has one; its alias followed."""
-    asked: Subject = Subject(".", "")
-    """The same as it stands in the path."""
-    operation: str = ""
-    """The path's template."""
-    plain: bool = False
-    """Whether the client wants text for people."""
+    subject: Subject = Subject(".", "")  # the subject in the path, if any, with its alias resolved
+    asked: Subject = Subject(".", "")  # the same without resolving aliases
+    operation: str = ""  # the path's template
+    plain: bool = False  # the client prefers plain text
+    # False if a write must not be answered from rows, because they may be stale.
     from_rows: bool = True
-    """Whether a write may be answered from rows; not, when nobody knows whether they are still true."""
 
 
 class Fresh(Enum):
     """When the rows must be as new as the log."""
 
-    ALWAYS = "what is asked for can change"
-    DECIDED = "the primary decides; what is answered from rows instead must be confirmed"
-    ON_MISS = "what is found never changes; only its absence must be confirmed"
+    ALWAYS = "the data can change"
+    DECIDED = "the primary decides; only answers from rows instead must be confirmed"
+    ON_MISS = "the data never changes; only a miss must be confirmed"
     NEVER = "no rows are read"
 
 
@@ -60,19 +54,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Sought(Generic[_T]):
-    """Rows that a handler has to find first, in a search as long as what is stored; it is made in slices."""
+    """A search that has to find rows first; it runs in slices, because it may take as long as the store."""
 
     search: Callable[[View], Search[_T]]
     answer: Callable[[View, _T], Computed]
 
 
 Handled = Answer | Command | Listing[Any] | Sought[Any]
-# What is handled once queries about schemas are answered, if there are any.
+# The result itself, or the computation of it, which may query schemas.
 Computed = Handled | Querying[Handled]
+# Answers from rows, or returns the list, search or command that answers. It never waits.
 RowHandler = Callable[[Call, View], Computed]
-"""Answers from rows, or says which list, search or command answers. It never waits."""
+# Answers with data of the node.
 NodeHandler = Callable[[Call, Backend], Awaitable[Answer]]
-"""Answers with what only the backend knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,29 +74,23 @@ class Operation:
     """One method of one path."""
 
     method: str
-    path: str
-    """The template; ``{subject}`` after ``subjects`` follows aliases."""
+    path: str  # the template; in ``/subjects/{subject}`` aliases are resolved
     summary: str
     handler: RowHandler | None = None
     node_handler: NodeHandler | None = None
     parameters: tuple[Parameter, ...] = ()
     fresh: Fresh = Fresh.ALWAYS
-    takes: str = ""
-    """The name of the body's schema in the OpenAPI document; empty for none."""
-    gives: str = ""
-    """The name of the answer's schema there."""
+    takes: str = ""  # name of the request body's schema in the OpenAPI document; empty: no body
+    gives: str = ""  # name of the answer's schema
     status: int = 200
-    place: str = ""
-    """The path of what was made, up to its id, for ``Location``; empty for none."""
+    place: str = ""  # path of a created object up to its id, for ``Location``; empty: none
     errors: tuple[ErrorKind, ...] = ()
+    # Further headers for the answer to a command, from the rows after it.
     after: Callable[[Call, View, Answer], Querying[Sequence[Header]]] | None = None
-    """Further headers for what a command has been answered, from the rows as they are then."""
-    plain: bool = False
-    """It answers in text for people too, where that is what the client accepts."""
-    own: bool = False
-    """A resource of this registry alone: it answers plain JSON and negotiates nothing."""
+    plain: bool = False  # can answer in plain text
+    own: bool = False  # not in Confluent's API: answers ``application/json`` without content negotiation
+    # Bodies must have a JSON media type, which pages of other sites cannot send without a preflight.
     needs_json: bool = False
-    """A body must be called JSON, which pages of other sites cannot do without asking first."""
     tag: str = ""
 
 
@@ -130,4 +118,3 @@ REGISTER_ERRORS = (
     *WRITE_ERRORS,
     *BODY_ERRORS,
 )
-"""Of whatever registers a schema."""

@@ -1,4 +1,4 @@
-"""JSON schemas of what only Registrar says: differences, its state, snapshots."""
+"""JSON Schemas of Registrar's own bodies: differences, health, snapshots."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SNAPSHOT: Json = {
 SCHEMAS: dict[str, Json] = {
     "Change": object_of(
         "type path old new level direction versionCompared compatible fix",
-        type=TEXT, path={**TEXT, "description": "Where, as a JSON pointer or, for Protobuf, by numbers"},
-        old=nullable({**TEXT, "description": "The part in the registered schema; null: not there"}),
+        type=TEXT, path={**TEXT, "description": "A JSON pointer or, for Protobuf, field numbers"},
+        old=nullable({**TEXT, "description": "The part in the old schema; null: absent"}),
         new=nullable(TEXT),
         level={**TEXT, "description": "The level in force"},
         direction={
             "enum": ["BACKWARD", "FORWARD", ""],
-            "description": "BACKWARD: from what was written before to the new schema; FORWARD: the reverse",
+            "description": "BACKWARD: data of the old schema read by the new one; FORWARD: the reverse",
         },
         versionCompared=nullable(INT), compatible=BOOL,
-        fix={**TEXT, "description": "One sentence that says what would pass; empty where compatible"},
+        fix={**TEXT, "description": "How to make it compatible; empty if it is"},
     ),
     "ExplainRequest": object_of(
         "old new",

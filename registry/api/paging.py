@@ -1,4 +1,4 @@
-"""The page of a list that a request asks for."""
+"""Parameters of a request for a page of a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .parameters import CURSOR, INT_MAX, LIMIT, OFFSET, limit, offset
 
 _T = TypeVar("_T")
 _PAGING = {OFFSET.name, LIMIT.name, CURSOR.name}
-_BROKEN = "cursor is not one that a Link header gave"
+_BROKEN = "cursor is not from a Link header"
 
 
 def page(
@@ -32,9 +32,9 @@ def page(
 ) -> Listing[_T]:
     """Return the page that a call asks for; ``kinds``: the types of a mark's members.
 
-    ``leaping``: the same walk, which may pass items that are left out without listing them.
+    ``leaping``: the same walk, able to skip blocks of items without listing them.
 
-    Raises 422 for a negative offset and for a cursor that is not one of this list.
+    Raises 422 for a negative offset and for a cursor of another list.
     """
     skipped, begin = offset(call.args), _cursor(call, kinds)
     unsettled, begin = begin.skip, begin._replace(skip=begin.skip + skipped)
@@ -48,7 +48,7 @@ def whole(
     head: bytes = b"[",
     tail: bytes = b"]",
 ) -> Listing[_T]:
-    """Return a list that has no pages, between ``head`` and ``tail``."""
+    """Return a list without pages, between ``head`` and ``tail``."""
     return Listing(
         lambda view, _: walk(view), printed, lambda _: (), Cursor(""), INT_MAX, head=head, tail=tail
     )
@@ -72,7 +72,7 @@ def _cursor(call: Call, kinds: tuple[type, ...]) -> Cursor:
 
 
 def _identity(call: Call) -> str:
-    """Return what tells this list from others, and from the same one by another filter."""
+    """Return a key of this list and its filters."""
     chosen = {name: value for name, value in call.args.items() if name not in _PAGING}
     listed = repr((call.operation, sorted(call.path.items()), sorted(chosen.items())))
     return xxh3_64_hexdigest(listed.encode(errors="surrogatepass"))

@@ -13,8 +13,8 @@ from registry.domain.queries.associations import NONE, Filter
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
+# Schemas or referrers in one page at most (Confluent 8.x, ``schema.search.max.limit``).
 LIST_MAX = 1000
-"""The most schemas, or referrers, that one answer lists (Confluent 8.x, ``schema.search.max.limit``)."""
 
 
 class Parameter(NamedTuple):
@@ -27,27 +27,27 @@ class Parameter(NamedTuple):
 
 
 def flag(name: str, meaning: str) -> Parameter:
-    """True only for the word ``true`` in any letter case."""
+    """Return a boolean parameter: true only for ``true`` in any letter case."""
     return Parameter(name, "flag", meaning, False)
 
 
 def number(name: str, meaning: str, default: int) -> Parameter:
-    """A 32-bit integer; empty means the default."""
+    """Return a parameter that is a 32-bit integer; empty means the default."""
     return Parameter(name, "number", meaning, default)
 
 
 def word(name: str, meaning: str, default: str | None = "") -> Parameter:
-    """A word."""
+    """Return a parameter that is a string."""
     return Parameter(name, "text", meaning, default)
 
 
 def words(name: str, meaning: str) -> Parameter:
-    """A word that may be given several times."""
+    """Return a parameter that is a string and can be repeated."""
     return Parameter(name, "texts", meaning, ())
 
 
 def arguments(parameters: Sequence[Parameter], query: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The value of each parameter; the first counts where one is given twice. Raises 404 for a bad number."""
+    """Return the value of each parameter, the first one if repeated. Raises 404 for a bad number."""
     out: dict[str, Any] = {parameter.name: parameter.default for parameter in parameters}
     if query:
         given: dict[str, list[str]] = {}
@@ -73,7 +73,7 @@ def _value(parameter: Parameter, values: list[str]) -> Any:
 
 
 def path_number(text: str) -> int:
-    """A 32-bit integer; anything else does not exist (404), it is not a bad request."""
+    """Read a 32-bit integer; anything else does not exist (404) and is not a bad request."""
     value = int(text) if _NUMBER.fullmatch(text) else None
     if value is None or not _INT_MIN <= value <= INT_MAX:
         raise NOT_FOUND()
@@ -81,7 +81,7 @@ def path_number(text: str) -> int:
 
 
 def offset(args: Mapping[str, Any]) -> int:
-    """How many items to leave out; a negative offset is refused with 422, where Confluent answers 500."""
+    """Return the number of items to skip; a negative offset is 422, where Confluent answers 500."""
     found: int = args["offset"]
     if found < 0:
         raise UNPROCESSABLE("offset must not be negative")
@@ -89,15 +89,15 @@ def offset(args: Mapping[str, Any]) -> int:
 
 
 def limit(args: Mapping[str, Any], most: int) -> int:
-    """How many ``limit`` asks for: the maximum where it is zero, negative or above it (Confluent 8.x)."""
+    """Return ``limit``, or the maximum if it is zero, negative or above that (Confluent 8.x)."""
     asked: int = args["limit"]
     return asked if 0 < asked <= most else most
 
 
 def associated(args: Mapping[str, Any]) -> Filter:
-    """The filter by associations; an unknown lifecycle does not exist (404), as a bad number does not.
+    """Return the filter by associations; an unknown lifecycle does not exist (404), like a bad number.
 
-    Nor does an empty one, where Confluent answers 500. Empty types are types, which nothing has.
+    So does an empty one, where Confluent answers 500. Empty types are types that no association has.
     """
     lifecycles = args["lifecycle"]
     if not {*lifecycles} <= {*LIFECYCLES, NONE}:
@@ -105,25 +105,27 @@ def associated(args: Mapping[str, Any]) -> Filter:
     return Filter(args["resourceType"], args["associationType"], lifecycles)
 
 
-OFFSET = number("offset", "How many to leave out at the start", 0)
-LIMIT = number("limit", "How many at most; -1: as many as the server allows", -1)
-CURSOR = word("cursor", "Where the page begins: taken from the Link header of the page before")
+OFFSET = number("offset", "Number of items to skip", 0)
+LIMIT = number("limit", "Maximum number of items; -1: the server's maximum", -1)
+CURSOR = word("cursor", "Start of the page, from the Link header of the previous page")
 PAGE = (OFFSET, LIMIT, CURSOR)
 ASSOCIATED = (
-    word("resourceType", "Only subjects associated with a resource of this kind", None),
+    word("resourceType", "Only subjects associated with a resource of this type", None),
     words("associationType", "Only subjects with an association of this type: key or value"),
-    words("lifecycle", "STRONG, WEAK: only subjects with such an association; NONE: those without any"),
+    words(
+        "lifecycle", "STRONG or WEAK: only subjects with such an association; NONE: only subjects without one"
+    ),
 )
-DELETED = flag("deleted", "Soft-deleted ones too")
-DELETED_ONLY = flag("deletedOnly", "Only soft-deleted ones; wins over deleted")
-PERMANENT = flag("permanent", "Delete for good what is already soft-deleted")
+DELETED = flag("deleted", "Include soft-deleted ones")
+DELETED_ONLY = flag("deletedOnly", "Only soft-deleted ones; overrides deleted")
+PERMANENT = flag("permanent", "Delete permanently; it must be soft-deleted already")
 NORMALIZE = flag("normalize", "Normalise the schema first")
-FIND_TAGS = words("findTags", "With what carries one of these tags; * for any")
-FORMAT = word("format", "Form of the schema text, such as resolved")
+FIND_TAGS = words("findTags", "Include the schema parts with one of these tags; * for any")
+FORMAT = word("format", "Format of the schema text, such as resolved")
 REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
-VERBOSE = flag("verbose", "Say why it is incompatible")
-SCOPE = word("subject", "The subject, or the context as :.ctx:, in which the id is sought")
-DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "What holds, instead of what is stored")
+VERBOSE = flag("verbose", "Include the reasons why it is incompatible")
+SCOPE = word("subject", "The subject, or the context as :.ctx:, in which to look up the id")
+DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Return the value in force instead of the stored one")
 FORCE = flag("force", "Skip the check")
 DRY_RUN = flag("dryRun", "Check only")
 CONTEXT = word("context", "The context of unqualified subjects")

@@ -13,7 +13,7 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 
 
 class Target(NamedTuple):
-    """A decoded request target; empty path segments (doubled and trailing slashes) are gone."""
+    """A decoded request target without empty path segments (from doubled and trailing slashes)."""
 
     segments: tuple[str, ...]
     query: tuple[tuple[str, str], ...]
@@ -31,7 +31,7 @@ def parse(raw_path: bytes, raw_query: bytes) -> Target:
 
 
 def decoded(raw: bytes) -> str:
-    """``raw`` percent-decoded once; raises 400."""
+    """Percent-decode ``raw`` once; raises 400."""
     try:
         return (_ESCAPE.sub(_unescape, raw) if b"%" in raw else raw).decode()
     except ValueError:
@@ -45,10 +45,10 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 
 def in_context(method: str, target: Target) -> Target:
-    """Take ``/contexts/{ctx}`` off the path and qualify what follows (Confluent 8.x's context filter).
+    """Remove ``/contexts/{ctx}`` from the path and qualify the rest (Confluent 8.x's context filter).
 
-    Subjects, prefixes, config and mode get ``:.ctx:`` in front; what belongs to no context passes unchanged.
-    Nothing is put in front for the default context, ``.`` or ``:.:``, whose lists hold no other context's.
+    Subjects, prefixes, config and mode are prefixed with ``:.ctx:``; all else is unchanged.
+    Nothing is prefixed for the default context, ``.`` or ``:.:``, whose lists hold no other contexts.
     Raises 400 when the context's name holds a colon.
     """
     if len(target.segments) < 2 or target.segments[0] != "contexts":

@@ -1,4 +1,4 @@
-"""From a request to an answer: the same steps for every operation, in Confluent's order of refusals."""
+"""The steps from a request to its answer, the same for every operation; errors in Confluent's order."""
 
 from __future__ import annotations
 
@@ -44,20 +44,17 @@ from .parameters import arguments
 from .worker_queries import WorkerQueries
 
 MIN_OFFSET = "x-registry-min-offset"
-FORWARD = "x-forward"
-"""Set by a node of Confluent's that takes this one for the primary (Confluent 8.x)."""
-STALE = (b"warning", b'110 - "Response is Stale"')
-"""On what was answered from rows that may be older than the log."""
-STATE = "registry"
-"""Where the request's decoded target and its answer's offset stand in the ASGI scope."""
+FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
+STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
+STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
 
 
 _NO_ROWS = DictView()
-_UNCONFIRMED = "The log cannot be asked for news; what is not here may be there"
+_UNCONFIRMED = "Cannot reach the log to confirm that this does not exist; try again later"
 
 
 class Resource:
-    """All operations of one path, as an ASGI application."""
+    """The operations of one path, as an ASGI application."""
 
     def __init__(
         self,
@@ -96,7 +93,7 @@ class Resource:
                     media_types.check_consumed(content_type)
                     kind = media_types.negotiated(b",".join(_all(headers, "accept")), plain=operation.plain)
                 plain = kind == media_types.PLAIN
-                kind = media_types.PRODUCED[0] if plain else kind  # what is refused is refused in JSON
+                kind = media_types.PRODUCED[0] if plain else kind  # errors are JSON
                 answer = await self._answer(operation, scope, headers, receive, plain=plain)
         except RegistryError as error:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
@@ -149,7 +146,7 @@ class Resource:
         return result
 
     async def _from_rows(self, operation: Operation, call: Call) -> Handled:
-        """What the handler says over rows that are as new as the operation demands."""
+        """Call the handler with rows that are as new as the operation requires."""
         fresh, settings = operation.fresh, self._settings
         if fresh is Fresh.NEVER or not settings.cluster:
             return await self._handled(operation, call)
@@ -212,7 +209,7 @@ class Resource:
         return replace(call, subject=subject, asked=asked)
 
     def _with_more(self, operation: Operation, call: Call, answer: Answer) -> Answer:
-        """What was written with what may be said of it besides; it is written, whatever comes of that."""
+        """Add further headers to the answer of a write; the write stands even if that fails."""
         if operation.after is None:
             return answer
         try:
@@ -254,7 +251,7 @@ class Resource:
             return
         if confirmed and (self._settings.cluster or int(wanted) > (await self._backend.status()).end):
             raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
-        raise UNAVAILABLE("The rows do not reach X-Registry-Min-Offset yet")
+        raise UNAVAILABLE("This server has not reached X-Registry-Min-Offset yet; try again")
 
     async def _body(self, receive: Receive) -> bytes:
         body = await _read(receive)
@@ -270,7 +267,7 @@ def _answered(answer: Callable[[View, Any], Computed], found: Any, view: View) -
 
 
 async def _read(receive: Receive) -> bytes:
-    """Return the whole body; the server bounds its size and the time until it is there."""
+    """Return the complete body; the server limits its size and the time that it takes."""
     parts = []
     while True:
         message = await receive()
@@ -286,14 +283,14 @@ def _has_body(headers: Headers) -> bool:
 
 
 def _placed(answer: Answer, place: str) -> Answer:
-    """With ``Location``, which is this registry's own: an answer of Confluent's never has it."""
+    """Add ``Location``; Confluent's answers never have it."""
     made: str = orjson.loads(answer.body)["id"]
     headers = (*answer.headers, (b"location", f"{place}{made}".encode()))
     return answer._replace(headers=headers, media_type=b"application/json")
 
 
 def _is_miss(error: RegistryError) -> bool:
-    """Whether newer rows might well have another answer: what is missing, or what a schema refers to."""
+    """Return true if newer rows may give another answer: the object or a referenced schema is missing."""
     return (error.status == 404 and error.code != NOT_FOUND.code) or error.code == INVALID_SCHEMA.code
 
 

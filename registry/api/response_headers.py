@@ -1,4 +1,4 @@
-"""Headers that the operator wants on every answer, such as those for security and caches."""
+"""Headers that the operator sets on every answer, such as security headers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .answers import Header
 
-# Headers that differ from answer to answer; whoever prepares answers in advance cannot know them.
+# Headers that differ between answers, so that answers prepared in advance cannot include them.
 _OF_EACH_ANSWER = frozenset({b"x-request-id", b"x-registry-offset", b"etag", b"warning", b"content-type"})
 
 
@@ -27,11 +27,11 @@ class ResponseHeaders:
         self._rules = [_rule(*each) for each in rules]
         varying = any(action.endswith("Date") for action, _, _ in rules)
         named = {rule.name for rule in self._rules}
+        # True if the result for the other headers is the same for every answer.
         self.constant = not varying and _OF_EACH_ANSWER.isdisjoint(named)
-        """Whether they are the same for every answer, whatever its own headers are."""
 
     def applied(self, headers: Iterable[Header]) -> list[Header]:
-        """Return ``headers`` as they go out."""
+        """Return ``headers`` with the rules applied."""
         found = list(headers)
         for rule in self._rules:
             if rule.replaces:
@@ -41,11 +41,11 @@ class ResponseHeaders:
 
 
 def _rule(action: str, name: str, value: str) -> _Rule:
-    said = value.encode("latin-1")
+    encoded = value.encode("latin-1")
     return _Rule(
         name.lower().encode(),
         action.startswith("set"),
-        _date(int(value)) if action.endswith("Date") else lambda: said,
+        _date(int(value)) if action.endswith("Date") else lambda: encoded,
     )
 
 

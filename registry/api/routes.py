@@ -1,4 +1,4 @@
-"""The route table: everything that is served, and nothing else is."""
+"""The route table: all operations that are served."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import orjson
 from . import (
     associations,
     compatibility,
-    explain,
     openapi,
     schemas,
     scopes,
     server_info,
     snapshots,
-    stored_scopes,
     subjects,
     tags,
 )
@@ -27,13 +25,12 @@ from .operations import Call, NodeHandler, Operation
 
 
 def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> list[Operation]:
-    """Every operation that is served; ``/metrics`` only where ``metrics`` prints them."""
+    """Return all operations; ``/metrics`` only if ``metrics`` is given, which returns its body."""
     found = [
         *_tagged("Subjects", subjects.OPERATIONS),
         *_tagged("Subjects", tags.OPERATIONS),
         *_tagged("Schemas", schemas.OPERATIONS),
         *_tagged("Compatibility", compatibility.OPERATIONS),
-        *_tagged("Compatibility", explain.OPERATIONS),
         *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),
         *_tagged("Config and mode", scopes.scope_operations("/{}/{{subject}}", "a subject or a context")),
         *_tagged("Contexts", scopes.CONTEXT_OPERATIONS),
@@ -41,7 +38,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Associations", associations.OPERATIONS),
         *_own(server_info.OWN_OPERATIONS),
         *_own(snapshots.OPERATIONS),
-        *_own(stored_scopes.OPERATIONS),
+        *_own(scopes.STORED_OPERATIONS),
     ]
     if metrics is not None:
         found += _own(
@@ -55,7 +52,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     async def api_description(call: Call, backend: Backend) -> Answer:
         return Answer(described(), media_type=b"application/json")
 
-    found += _own([_get("/openapi.json", "This description", api_description, "OpenApi")])
+    found += _own([_get("/openapi.json", "This document", api_description, "OpenApi")])
     return found
 
 

@@ -1,4 +1,4 @@
-"""JSON Schema, in the few forms in which it is written here."""
+"""The building blocks of the JSON Schemas in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ BOOL: Json = {"type": "boolean"}
 
 
 def ref(name: str) -> Json:
-    """The entity of this name."""
+    """Return a reference to the entity of this name."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def list_of(item: Json) -> Json:
-    """An array of these."""
+    """Return the schema of an array."""
     return {"type": "array", "items": item}
 
 
 def map_of(item: Json) -> Json:
-    """An object with any members of this form."""
+    """Return the schema of an object with any members of this form."""
     return {"type": "object", "additionalProperties": item}
 
 
 def object_of(required: str = "", /, **members: Json) -> Json:
-    """An object with these members, of which those named in ``required`` are always there."""
+    """Return the schema of an object with these members; those in ``required`` are always present."""
     found: Json = {"type": "object", "properties": members}
     if required:
         found["required"] = required.split()
@@ -36,10 +36,10 @@ def object_of(required: str = "", /, **members: Json) -> Json:
 
 
 def nullable(schema: Json) -> Json:
-    """The same, or null."""
+    """Return the schema of the same, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def all_nullable(members: Json) -> Json:
-    """Members, each of which may be null."""
+    """Return members each of which may be null."""
     return {name: nullable(each) for name, each in members.items()}

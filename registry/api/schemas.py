@@ -1,4 +1,4 @@
-"""Schemas by id, by guid, and all of them."""
+"""Schemas by id and by guid, and the list of all schemas."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer
         tail += b',"maxId":%d' % versions.id_max(view, found.subject.context)
     body = entities.schema_string(row, tail=tail)
     if call.args["includeSubjects"]:
-        # An id that stays may come to further subjects, so this is not remembered as long as the schema.
+        # Further subjects may get the id, so unlike the schema this must not be cached.
         named = partial(lists.subjects_of_id, context=found.subject.context, schema_id=row.schema_id)
         head = body.removesuffix(row.tail) + b',"subjects":['
         return whole(named, orjson.dumps, head=head, tail=b"]" + row.tail)
@@ -143,7 +143,7 @@ def get_by_guid(call: Call, view: View) -> Sought[Registered | None]:
 
 
 def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
-    """``GET /schemas/guids/{guid}/ids``; nothing for a guid that is not known."""
+    """``GET /schemas/guids/{guid}/ids``; empty for an unknown guid."""
     md5 = _md5(call)
 
     def walk(view: View) -> Iterator[tuple[str, int] | None]:
@@ -158,7 +158,7 @@ def list_types(call: Call, view: View) -> Answer:
 
 
 def etag(body: bytes) -> bytes:
-    """The entity tag of a body; weak, because the compressed form carries the same."""
+    """Return the entity tag of a body; weak, because the compressed body has the same one."""
     return b'W/"%016x"' % xxh3_64_intdigest(body)
 
 
@@ -221,11 +221,11 @@ OPERATIONS = (
         handler=list_schemas,
         gives="Schemas",
         parameters=(
-            word("subjectPrefix", "Beginning of the qualified name; nothing: the default context"),
-            flag("aliases", "With the subjects that aliases lead to"),
+            word("subjectPrefix", "Prefix of the qualified name; empty: the default context"),
+            flag("aliases", "Include the subjects that aliases refer to"),
             DELETED,
             flag("latestOnly", "Only the latest version of each subject"),
-            word("ruleType", "Only those that have a rule of this type"),
+            word("ruleType", "Only schemas with a rule of this type"),
             *ASSOCIATED,
             *PAGE,
         ),
@@ -250,15 +250,15 @@ OPERATIONS = (
             FORMAT,
             REFERENCE_FORMAT,
             FIND_TAGS,
-            flag("fetchMaxId", "With the highest id of the context"),
-            flag("includeSubjects", "With the names of the subjects that have it, as Karapace does"),
+            flag("fetchMaxId", "Include the highest id of the context"),
+            flag("includeSubjects", "Include the names of its subjects, as in Karapace"),
         ),
         errors=(e.SCHEMA_ID_NOT_FOUND,),
     ),
     Operation(
         method="GET",
         path="/schemas/ids/{id}/schema",
-        summary="The bare text of a schema by its id",
+        summary="The text of a schema by its id",
         handler=get_text_by_id,
         gives="SchemaText",
         fresh=Fresh.ON_MISS,
@@ -268,7 +268,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/schemas/ids/{id}/subjects",
-        summary="The subjects that hold an id",
+        summary="The subjects with an id",
         handler=list_subjects_of_id,
         gives="Names",
         parameters=(SCOPE, DELETED, *PAGE),
@@ -277,7 +277,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/schemas/ids/{id}/versions",
-        summary="The versions that hold an id, one a subject",
+        summary="The versions with an id, one for each subject",
         handler=list_versions_of_id,
         gives="SubjectVersions",
         parameters=(SCOPE, DELETED, *PAGE),
@@ -296,7 +296,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/schemas/guids/{guid}/ids",
-        summary="Every context and id of a guid",
+        summary="All contexts and ids of a guid",
         handler=list_ids_of_guid,
         gives="ContextIds",
     ),

@@ -1,8 +1,9 @@
-"""Config, mode and contexts."""
+"""Config, mode and contexts; and all stored configs and modes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import orjson
 
@@ -11,14 +12,15 @@ from registry.domain.commands import Command, DeleteConfig, DeleteContext, Delet
 from registry.domain.errors import NO_SUBJECT_COMPATIBILITY, NO_SUBJECT_MODE, UNPROCESSABLE
 from registry.domain.model import TOP, Subject
 from registry.domain.queries import entities, scope, versions
-from registry.domain.rows.view import View
+from registry.domain.rows import layout
+from registry.domain.rows.view import View, scan
 
 from .answers import Answer
 from .bodies import config_patch, mode_request
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation
 from .paging import page
-from .parameters import DEFAULT_TO_GLOBAL, FORCE, PAGE, flag, word
+from .parameters import DEFAULT_TO_GLOBAL, FORCE, LIST_MAX, PAGE, Parameter, flag, word
 
 
 def get_config(call: Call, view: View) -> Answer:
@@ -77,7 +79,7 @@ def list_contexts(call: Call, view: View) -> Listing[str]:
 
 
 def delete_context(call: Call, view: View) -> Command:
-    """``DELETE /contexts/{context}``; the path's rewriting has brought the name into the form ``:.ctx:``."""
+    """``DELETE /contexts/{context}``; path rewriting has turned the name into the form ``:.ctx:``."""
     return DeleteContext(Subject.parse(call.path["context"]).context)
 
 
@@ -86,7 +88,7 @@ def _owner(call: Call) -> str | None:
 
 
 def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
-    """Config and mode at ``path``, a template for both words."""
+    """Return the operations on config and mode at ``path``, a template for both words."""
     config, mode = path.format("config"), path.format("mode")
     one = "{" in config
     return (
@@ -158,7 +160,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             handler=delete_mode,
             fresh=Fresh.DECIDED,
             gives="Mode",
-            parameters=(flag("recursive", "The modes of a context's subjects too"),),
+            parameters=(flag("recursive", "Include the modes of a context's subjects"),),
             errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
         ),
     )
@@ -171,15 +173,79 @@ CONTEXT_OPERATIONS = (
         summary="List the contexts",
         handler=list_contexts,
         gives="Names",
-        parameters=(word("contextPrefix", "Beginning of the name, which starts with a dot"), *PAGE),
+        parameters=(word("contextPrefix", "Prefix of the name, which starts with a dot"), *PAGE),
     ),
     Operation(
         method="DELETE",
         path="/contexts/{context}",
-        summary="Forget an empty context",
+        summary="Delete an empty context",
         handler=delete_context,
         fresh=Fresh.DECIDED,
         status=204,
         errors=(e.CONTEXT_NOT_EMPTY, *WRITE_ERRORS),
     ),
+)
+
+
+# --- All stored configs and modes, so that comparing two registries takes no request for each subject.
+
+_JSON = b"application/json"
+Stored = tuple[str, bytes]  # a qualified name, and the JSON of its config or mode
+
+
+def list_configs(call: Call, view: View) -> Listing[Stored]:
+    """``GET /admin/configs``: each as ``GET /config/{subject}`` shows it."""
+
+    def shown(view: View, subject: Subject) -> bytes | None:
+        config = scope.exact_config(view, subject, call.settings.defaults)
+        return None if config is None else entities.config_entity(config)
+
+    return _stored(call, layout.CONFIG, "config", shown)
+
+
+def list_modes(call: Call, view: View) -> Listing[Stored]:
+    """``GET /admin/modes``: each as ``GET /mode/{subject}`` shows it."""
+
+    def shown(view: View, subject: Subject) -> bytes | None:
+        mode = scope.exact_mode(view, subject)
+        return None if mode is None else entities.mode_entity(mode)
+
+    return _stored(call, layout.MODE, "mode", shown)
+
+
+def _stored(
+    call: Call, table: bytes, what: str, shown: Callable[[View, Subject], bytes | None]
+) -> Listing[Stored]:
+    """Return a page of the rows of a table, by context and subject."""
+    named = call.args["after"]
+
+    def walk(view: View, mark: tuple[str] | None) -> Iterator[Stored | None]:
+        after = named if mark is None else mark[0]
+        begin = table if after is None else layout.scope_key(table, Subject.parse(after)) + b"\0"
+        for key, value in scan(view, table, begin):
+            subject = layout.scope_of(key, value)
+            text = shown(view, subject)
+            yield None if text is None else (subject.qualified, text)
+
+    def printed(each: Stored) -> bytes:
+        return orjson.dumps({"subject": each[0], what: orjson.Fragment(each[1])})
+
+    listing = page(call, walk, printed, lambda each: (each[0],), (str,), limit_max=LIST_MAX)
+    return replace(listing, media_type=_JSON)
+
+
+_STORED_PAGE = (
+    Parameter("after", "text", "The last name of the previous page; empty: the first page"),
+    *PAGE,
+)
+STORED_OPERATIONS = tuple(
+    Operation(
+        method="GET",
+        path=f"/admin/{what}",
+        summary=f"List the stored {what}",
+        handler=handler,
+        parameters=_STORED_PAGE,
+        gives=what.capitalize(),
+    )
+    for what, handler in (("configs", list_configs), ("modes", list_modes))
 )

@@ -1,4 +1,4 @@
-"""What the server says about itself: Confluent's metadata, and this registry's own resources."""
+"""Resources about the server: Confluent's metadata, health, the node's state, quarantined records."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def deployment(call: Call, view: View) -> Answer:
 
 
 async def live(call: Call, backend: Backend) -> Answer:
-    """``GET /health/live``: this process answers."""
+    """``GET /health/live``: always 200."""
     return _health("live", 200, [])
 
 
 async def started(call: Call, backend: Backend) -> Answer:
-    """``GET /health/started``: the log was read up to its end once; 503 until then, with the progress.
+    """``GET /health/started``: 503 with the progress until the log has been read to its end once.
 
-    Where snapshots have to do with the start: which one is loaded, or was, and why others were not.
+    If the node starts from a snapshot, the answer says which one, and why others were rejected.
     """
     status = await backend.status()
     more = {"snapshot": msgspec.to_builtins(status.start)} if status.start else {}
@@ -70,7 +70,7 @@ async def started(call: Call, backend: Backend) -> Answer:
 
 
 async def ready(call: Call, backend: Backend) -> Answer:
-    """``GET /health/ready``: 200 when everything can be served, else 503; with reasons and progress."""
+    """``GET /health/ready``: 200 if all requests can be served, else 503; with reasons and progress."""
     status = await backend.status()
     progress = {
         "applied": status.applied,
@@ -95,21 +95,21 @@ async def node(call: Call, backend: Backend) -> Answer:
 
 
 async def karapace_health(call: Call, backend: Backend) -> Answer:
-    """``GET /_health``: readiness in Karapace's words, for probes that were made for it; 503 unless ready."""
+    """``GET /_health``: readiness in Karapace's format, for existing probes; 503 unless ready."""
     status = await backend.status()
-    said = {
+    found = {
         "schema_registry_ready": status.ready,
         "schema_registry_reader_current_offset": status.applied - 1,
         "schema_registry_reader_highest_offset": status.end - 1,
         "schema_registry_is_primary": status.role == "primary",
         "schema_registry_primary_url": status.primary or None,
     }
-    body = orjson.dumps({"status": said, "healthy": status.ready})
+    body = orjson.dumps({"status": found, "healthy": status.ready})
     return Answer(body, 200 if status.ready else 503, _NO_STORE, _JSON)
 
 
 async def primary_available(call: Call, backend: Backend) -> Answer:
-    """``GET /master_available``: whether a primary is known, in Karapace's words."""
+    """``GET /master_available``: true if a primary is known, in Karapace's format."""
     status = await backend.status()
     found = status.role == "primary" or bool(status.primary)
     return Answer(orjson.dumps({"master_available": found}), headers=_NO_STORE, media_type=_JSON)
@@ -118,7 +118,7 @@ async def primary_available(call: Call, backend: Backend) -> Answer:
 def quarantine(call: Call, view: View) -> Listing[Unread]:
     """``GET /quarantine``: the records that could not be read, by offset; at most :data:`QUARANTINE_MAX`.
 
-    ``clashes``: also the versions whose id already stood for another content in their context.
+    ``clashes``: include versions whose id already had another content in their context.
     """
     with_clashes = call.args["clashes"]
 
@@ -147,7 +147,7 @@ def _clash(pair: tuple[Registered, Registered]) -> Unread:
 
 
 def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
-    """``GET /metrics``, printed by ``metrics``."""
+    """Return the handler of ``GET /metrics``, whose body ``metrics`` returns."""
 
     async def metrics_text(call: Call, backend: Backend) -> Answer:
         return Answer(
@@ -158,8 +158,8 @@ def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
 
 
 OPERATIONS = (
-    Operation(method="GET", path="/", summary="Nothing", handler=root, gives="Empty", fresh=Fresh.NEVER),
-    Operation(method="POST", path="/", summary="Nothing", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(method="GET", path="/", summary="Empty", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(method="POST", path="/", summary="Empty", handler=root, gives="Empty", fresh=Fresh.NEVER),
     Operation(
         method="GET",
         path="/v1/metadata/id",
@@ -190,14 +190,14 @@ OWN_OPERATIONS = (
     Operation(
         method="GET",
         path="/health/live",
-        summary="This process answers",
+        summary="200 if this process is running",
         node_handler=live,
         gives="Health",
     ),
     Operation(
         method="GET",
         path="/health/started",
-        summary="The log was read once; 503 until then",
+        summary="200 once the log has been read to its end; 503 until then",
         node_handler=started,
         gives="Health",
         errors=(e.UNAVAILABLE,),
@@ -205,7 +205,7 @@ OWN_OPERATIONS = (
     Operation(
         method="GET",
         path="/health/ready",
-        summary="Everything can be served; else 503 with the reasons",
+        summary="200 if all requests can be served; else 503 with the reasons",
         node_handler=ready,
         gives="Health",
         errors=(e.UNAVAILABLE,),
@@ -213,7 +213,7 @@ OWN_OPERATIONS = (
     Operation(
         method="GET",
         path="/_health",
-        summary="Whether everything can be served, as Karapace says it; else 503",
+        summary="Readiness in Karapace's format; 503 unless ready",
         node_handler=karapace_health,
         gives="KarapaceHealth",
         errors=(e.UNAVAILABLE,),
@@ -221,7 +221,7 @@ OWN_OPERATIONS = (
     Operation(
         method="GET",
         path="/master_available",
-        summary="Whether a primary is known, as Karapace says it",
+        summary="True if a primary is known, in Karapace's format",
         node_handler=primary_available,
         gives="PrimaryAvailable",
     ),
@@ -239,7 +239,7 @@ OWN_OPERATIONS = (
         handler=quarantine,
         gives="Quarantine",
         parameters=(
-            flag("clashes", "Versions whose id stands for another content too; looks at all"),
+            flag("clashes", "Include versions whose id has another content too; examines all versions"),
             *PAGE,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Snapshots: asked for, listed and deleted. Building and keeping them is not the API's matter."""
+"""Snapshots: request, list and delete them. Nodes build and retain them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 
 
 def request_snapshot(call: Call, view: View) -> Command:
-    """``POST /admin/snapshots``: 202 with the entry, which the catalogue holds. A body is not looked at."""
+    """``POST /admin/snapshots``: 202 with the catalogue's entry. A body is ignored."""
     return RequestSnapshot(secrets.token_hex(8))
 
 
 async def list_snapshots(call: Call, backend: Backend) -> Answer:
-    """``GET /admin/snapshots``: the newest first."""
+    """``GET /admin/snapshots``: newest first."""
     return _answer(await backend.snapshots())
 
 
@@ -40,7 +40,7 @@ async def get_snapshot(call: Call, backend: Backend) -> Answer:
 
 
 async def delete_snapshot(call: Call, backend: Backend) -> Answer:
-    """``DELETE /admin/snapshots/{snapshot}``: 204; 202 while its files cannot be reached."""
+    """``DELETE /admin/snapshots/{snapshot}``: 204, or 202 if its files cannot be reached."""
     left = await backend.delete_snapshot(call.path["snapshot"])
     return Answer(status=204, headers=_NO_STORE) if left is None else _answer(left, 202)
 
@@ -53,7 +53,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path=PATH,
-        summary="List the snapshots, the newest first",
+        summary="List the snapshots, newest first",
         node_handler=list_snapshots,
         gives="Snapshots",
         errors=(e.UNAVAILABLE,),
@@ -61,7 +61,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path=PATH,
-        summary="Ask for a snapshot of the state at this moment; one that waits for its build is told again",
+        summary="Request a snapshot of the current state; returns a request that is still waiting, if any",
         handler=request_snapshot,
         fresh=Fresh.NEVER,
         gives="Snapshot",
@@ -80,7 +80,7 @@ OPERATIONS = (
     Operation(
         method="DELETE",
         path=f"{PATH}/{{snapshot}}",
-        summary="Delete a snapshot; 202 while its files cannot be reached, which are deleted later",
+        summary="Delete a snapshot; 202 if its files cannot be reached now and are deleted later",
         node_handler=delete_snapshot,
         status=204,
         errors=(e.SNAPSHOT_NOT_FOUND, e.SNAPSHOT_BUSY, e.UNAVAILABLE),

@@ -167,7 +167,7 @@ def look_up(call: Call, view: View) -> Querying[Answer]:
 
 
 def register(call: Call, view: View) -> Querying[Answer | Command]:
-    """``POST /subjects/{subject}/versions``: answered here when the schema is registered already."""
+    """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
     defaults = call.settings.defaults
     request = _request(call, force=call.args["force"])
     tidy_rules(request.rule_set)
@@ -211,7 +211,7 @@ OPERATIONS = (
         handler=list_subjects,
         gives="Names",
         parameters=(
-            word("subjectPrefix", "Beginning of the qualified name", ":*:"),
+            word("subjectPrefix", "Prefix of the qualified name", ":*:"),
             DELETED,
             DELETED_ONLY,
             *PAGE,
@@ -247,7 +247,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects/{subject}/metadata",
-        summary="The highest version with these properties",
+        summary="The highest version with these metadata properties",
         handler=find_by_metadata,
         gives="Schema",
         parameters=(
@@ -267,7 +267,7 @@ OPERATIONS = (
         parameters=(
             DELETED,
             DELETED_ONLY,
-            flag("deletedAsNegative", "Soft-deleted ones as negative numbers"),
+            flag("deletedAsNegative", "Show soft-deleted versions as negative numbers"),
             *PAGE,
         ),
         errors=(e.SUBJECT_NOT_FOUND,),
@@ -314,7 +314,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects/{subject}/versions/{version}/schema",
-        summary="The bare text of a version",
+        summary="The text of a version",
         handler=get_version_text,
         gives="SchemaText",
         parameters=(FORMAT, DELETED),

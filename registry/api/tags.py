@@ -1,4 +1,4 @@
-"""Tags of what is in a schema (Confluent 8.x: inline tags): asked for, changed, and read from bodies."""
+"""Inline tags in schemas (Confluent 8.x): listing and changing them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALL = "*"
 
 
 def tag_version(call: Call, view: View) -> Sought[Registered]:
-    """``POST /subjects/{subject}/versions/{version}/tags``: the version registered anew with other tags."""
+    """``POST /subjects/{subject}/versions/{version}/tags``: register the version with other tags."""
     asked, defaults = call.subject, call.settings.defaults
     check_subject(asked, asked.qualified, reject_empty=defaults.reject_empty_subject)
     wanted = tag_request(call.body)
@@ -40,7 +40,7 @@ def tag_version(call: Call, view: View) -> Sought[Registered]:
 
 
 def tag_request(body: bytes) -> dict[str, Any]:
-    """The members of a ``TagSchemaRequest``, as :class:`TagVersion` calls them. Raises 400, 422."""
+    """Read a ``TagSchemaRequest`` as arguments of :class:`TagVersion`. Raises 400, 422."""
     source = document(body)
     return {
         "new_version": integer(source.get("newVersion"), "newVersion") or 0,
@@ -54,9 +54,9 @@ def tag_request(body: bytes) -> dict[str, Any]:
 
 
 def tail_of(call: Call, view: View, found: Registered) -> Querying[bytes]:
-    """The member ``schemaTags`` that ``findTags`` asks for, with its comma; empty where there is none.
+    """Return the member ``schemaTags`` for ``findTags``, with a leading comma; empty if nothing matches.
 
-    It lists what carries any of the tags, ``*`` what carries any at all. Raises 42201.
+    It lists the entities with any of the tags; ``*``: with any tag at all. Raises 42201.
     """
     wanted = set(call.args["findTags"])
     if not wanted:
@@ -77,7 +77,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/subjects/{subject}/versions/{version}/tags",
-        summary="Register a version anew with other tags, metadata or rules",
+        summary="Register a version again with other tags, metadata or rules",
         handler=tag_version,
         fresh=Fresh.DECIDED,
         takes="TagSchemaRequest",

@@ -21,7 +21,7 @@ from registry.domain.parsing.schema_queries import NOTHING, Facts, Key, SchemaAn
 from registry.domain.rows.view import View
 from registry.workers.pool import SLOW, STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX, Answered, Pool
 
-# How long before its time is over a request is told that what it needs to know was not found out.
+# Margin before a request's timeout, at which it gives up waiting for a worker.
 SPARE_S = 0.5
 
 _T = TypeVar("_T")
@@ -89,10 +89,10 @@ class WorkerQueries:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Answered] = loop.create_future()
 
-        def told(outcome: Answered | RegistryError) -> None:
+        def on_reply(outcome: Answered | RegistryError) -> None:
             loop.call_soon_threadsafe(_settle, done, outcome)
 
-        self._pool.ask(lacking, told, spent_s=spent_s, until=until, wanted=lambda: not done.cancelled())
+        self._pool.ask(lacking, on_reply, spent_s=spent_s, until=until, wanted=lambda: not done.cancelled())
         return await done
 
 

@@ -9,7 +9,7 @@ import uvloop
 
 from registry import VERSION
 from registry.api.app import create_app
-from registry.api.cross_site import PageGuard
+from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.encoder.open import reader_cipher
 from registry.http1.server import Server

@@ -45,8 +45,7 @@ class ListBackend:
         self.log: list[Record] = []
         self.submitted: list[Command] = []
         self.confirmed = 0
-        self.fresh = True
-        """Whether the log can be asked for news."""
+        self.fresh = True  # false: the read barrier fails
         self.behind: list[Record] = []
         """What the log holds and the rows do not, until they are confirmed."""
         self.forwarded: list[tuple[str, bool]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.body_limits import BODY_ENTRIES_MAX, check_large
+from registry.api.json_input import BODY_ENTRIES_MAX, check_large
 from registry.domain.errors import RegistryError
 
 MANY = b"," * (BODY_ENTRIES_MAX + 1)

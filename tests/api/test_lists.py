@@ -17,8 +17,7 @@ from starlette.types import Message
 
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings, Slicing
-from registry.api.list_positions import STEP, Places
-from registry.api.listing import Cursor
+from registry.api.listing import STEP, Cursor, Places
 from registry.domain.log_format.records import clear_subject_key, config_key, context_key, schema_key
 from registry.domain.log_format.values import clear_subject_value, config_value, schema_value
 from registry.domain.model import Subject
@@ -195,8 +194,8 @@ def test_an_offset_is_counted_again_after_a_write() -> None:
 @pytest.mark.parametrize(
     ("cursor", "message"),
     [
-        ("x", "cursor is not one that a Link header gave"),
-        ("%C3%A9", "cursor is not one that a Link header gave"),
+        ("x", "cursor is not from a Link header"),
+        ("%C3%A9", "cursor is not from a Link header"),
         (Cursor("").text(), "cursor belongs to another list or to another filter"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from registry.api.backend import ApiSettings
-from registry.api.cross_site import PageGuard, hosts_of
+from registry.api.browsers import PageGuard, hosts_of
 from tests.api.driver import Api
 
 SCHEMA = {"schema": '"string"'}

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.api.answers import STANDARD_HEADERS
-from registry.api.cross_site import FROM_PAGES, HOST, PageGuard
+from registry.api.browsers import FROM_PAGES, HOST, PageGuard
 from registry.api.media_types import PRODUCED, check_consumed, negotiated
 from registry.api.resource import STALE
 from registry.api.response_headers import ResponseHeaders

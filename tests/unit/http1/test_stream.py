@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from registry.api.app import Border
-from registry.api.cors import Cors
-from registry.api.cross_site import PageGuard
+from registry.api.app import Gateway
+from registry.api.browsers import Cors, PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.http1.server import Server
 from tests.running import until_async
@@ -178,7 +177,7 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 
     async def main() -> None:
         producer = Producer(1_000_000, b"little")
-        app: Any = Border(producer, Applied(), Cors(()), PageGuard(), ResponseHeaders())  # type: ignore[arg-type]
+        app: Any = Gateway(producer, Applied(), Cors(()), PageGuard(), ResponseHeaders())  # type: ignore[arg-type]
         async with serving(app) as server:
             async with asking(server, get()) as (reader, _):
                 await head(reader)

@@ -1,10 +1,11 @@
-"""Protection from web pages that reach the registry through a user's browser.
+"""Requests from web pages: cross-origin access, and protection from pages of other sites.
 
-Two attacks need no bug in the registry. A page of another site can send writes that browsers call simple,
-such as a form or a POST without a type (cross-site request forgery). And a page whose host name is made to
-resolve to this machine is, to the browser, a page of this server (DNS rebinding). Browsers tell enough to
-refuse both: ``Origin`` and ``Sec-Fetch-Site``, which pages cannot forge, and ``Host``, which names the page's
-own host. Clients other than browsers send neither of the first two, and name a host that somebody configured.
+Two attacks need no bug in the registry. A page of another site can send writes that browsers consider
+simple, such as a form or a POST without a content type (cross-site request forgery). And if a page's host
+name is made to resolve to this machine, the browser takes the page for one of this server (DNS rebinding).
+Browsers send enough to refuse both: ``Origin`` and ``Sec-Fetch-Site``, which pages cannot forge, and
+``Host``, which is the host of the page. Other clients send neither of the first two, and a host that somebody
+has configured.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ Header = tuple[bytes, bytes]
 FROM_PAGES = frozenset({b"origin", b"sec-fetch-site"})
 HOST = b"host"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+# Response headers that pages may read in addition to those that they always may.
+EXPOSED = (
+    b"etag", b"link", b"retry-after", b"warning", b"x-registry-equal-to", b"x-registry-offset",
+    b"x-request-id",
+)  # fmt: skip
+_METHODS = b"GET, HEAD, POST, PUT, DELETE"
+_MAX_AGE_S = b"3600"
 _ANY = "*"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE = frozenset({b"same-origin", b"none"})
@@ -38,16 +46,16 @@ class PageGuard:
         self._any_origin = _ANY in origins
 
     def allows_host(self, value: bytes) -> bool:
-        """Return whether a request may be addressed to ``value``, the header ``Host``."""
+        """Return true if requests may have this ``Host`` header."""
         return not self._hosts or _name_of(value) in self._hosts
 
     def check(self, method: str, headers: Iterable[Header]) -> None:
-        """Raise 403 for a request that no page may send."""
+        """Raise 403 for a request to a foreign host, or a write from a foreign page."""
         given = dict(headers)
         host = given.get(HOST)
         if host is not None and not self.allows_host(host):
             raise FORBIDDEN(
-                f"The host {_name_of(host)[:255]!r} is not allowed here; add it to the setting allowed_hosts"
+                f"The host {_name_of(host)[:255]!r} is not allowed; add it to the setting allowed_hosts"
             )
         if method not in _SAFE and self._is_foreign(given):
             origin = given.get(b"origin", b"another site")[:255].decode("latin-1")
@@ -79,7 +87,7 @@ def _name_of(host: bytes) -> str:
 
 
 def hosts_of(allowed: Collection[str], listen_host: str, advertised: str) -> tuple[str, ...]:
-    """Return the hosts that requests may name: the setting's, or loopback's where nobody else can call.
+    """Return the hosts that requests may name: the setting's, or loopback's if only this machine can connect.
 
     ``listen_host``: an IPv6 address without brackets. ``advertised``: a URL with a port, or empty.
     """
@@ -90,5 +98,39 @@ def hosts_of(allowed: Collection[str], listen_host: str, advertised: str) -> tup
 
 
 def _is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach what listens on ``host``."""
+    """Return true if ``host`` can be reached from this machine only."""
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+class Cors:
+    """Headers that let pages of other origins use the API; none unless origins are allowed.
+
+    Confluent 8.x has the same as ``access.control.allow.origin``; as there, credentials are never allowed.
+    """
+
+    def __init__(self, origins: Collection[str]) -> None:
+        """``origins`` as browsers send them; ``*`` allows all."""
+        self._any = _ANY in origins
+        self._origins = frozenset(each.encode() for each in origins)
+
+    def headers(self, request: Iterable[Header], *, options: bool = False) -> tuple[Header, ...]:
+        """Return the headers of the answer to a request with these headers; ``options``: a preflight."""
+        if not self._origins:
+            return ()
+        given = dict(request)
+        origin = given.get(b"origin")
+        if self._any:
+            allowed: tuple[Header, ...] = ((b"access-control-allow-origin", b"*"),)
+        elif origin in self._origins:
+            allowed = ((b"access-control-allow-origin", origin), (b"vary", b"origin"))
+        else:
+            return ((b"vary", b"origin"),)
+        if options and b"access-control-request-method" in given:
+            wanted = given.get(b"access-control-request-headers", b"")
+            return (
+                *allowed,
+                (b"access-control-allow-methods", _METHODS),
+                *(((b"access-control-allow-headers", wanted),) if wanted else ()),
+                (b"access-control-max-age", _MAX_AGE_S),
+            )
+        return (*allowed, (b"access-control-expose-headers", b", ".join(EXPOSED)))
