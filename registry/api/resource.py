@@ -184,6 +184,7 @@ class Resource:
         while isinstance(result, Sought):
             found = await self._lists.found(result.search)
             result = await self._done(partial(_answered, result.answer, found), rows)
+            await asyncio.sleep(0)  # searches may follow one another
         return result
 
     async def _done(

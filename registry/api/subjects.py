@@ -159,11 +159,23 @@ def _version(call: Call) -> Callable[[View], Search[Registered]]:
     return lambda view: by_subject.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
 
 
-def look_up(call: Call, view: View) -> Querying[Answer]:
-    """``POST /subjects/{subject}``."""
-    request = _request(call)
-    settings, deleted = call.settings.defaults, call.args["deleted"]
-    return Answer((yield from find.lookup(view, call.memory, request, settings, deleted=deleted)))
+def look_up(call: Call, view: View) -> Querying[Answer | Sought[str]]:
+    """``POST /subjects/{subject}``: a miss in the default context is looked up in the others, in order."""
+    return _look_up(call, _request(call), view, None)
+
+
+def _look_up(
+    call: Call, request: Register, view: View, context: str | None
+) -> Querying[Answer | Sought[str]]:
+    defaults, deleted = call.settings.defaults, call.args["deleted"]
+    found = yield from find.lookup(view, call.memory, request, defaults, deleted=deleted, elsewhere=context)
+    if found is not None:
+        return Answer(found)
+    # One context at a time, because there may be many.
+    return Sought(
+        partial(find.next_context, subject=call.subject, after=context, deleted=deleted),
+        partial(_look_up, call, request),
+    )
 
 
 def register(call: Call, view: View) -> Querying[Answer | Command]:

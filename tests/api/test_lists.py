@@ -454,6 +454,19 @@ def test_others_are_served_between_the_resources_of_a_batch() -> None:
     assert turns > 50
 
 
+def test_others_are_served_between_the_contexts_in_which_a_schema_is_looked_up() -> None:
+    streaming = Streaming(ROW_BY_ROW)
+    for number in range(150):
+        subject = Subject(f".c{number:03}", "s")
+        text = '"int"' if number == 149 else '"string"'
+        streaming.backend.append(schema_key(subject, 1), schema_value(subject, 1, number + 1, text))
+        streaming.backend.append(context_key(subject.context), b"{}")
+    streaming.bodies = [orjson.dumps({"schema": '"int"'})]
+    turns, messages = turns_of(streaming, "/subjects/s")
+    assert orjson.loads(messages[1]["body"])["subject"] == ":.c149:s"
+    assert turns > 100
+
+
 def test_others_are_served_while_the_subjects_that_aliases_lead_to_are_sorted() -> None:
     streaming = Streaming(ROW_BY_ROW)
     for number in range(150):

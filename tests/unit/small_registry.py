@@ -26,6 +26,7 @@ from registry.domain.lookup import find
 from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.parsing.parser import Parser
 from registry.domain.queries.scope import Defaults
+from registry.domain.queries.sorting import finished
 from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas import Difference
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
@@ -117,12 +118,16 @@ class SmallRegistry:
         return reply["id"], reply["version"]
 
     def lookup(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> Any:
-        request = Register(subject, schema, **members)
-        return orjson.loads(
-            self.parser.run(
-                find.lookup(self.view, self.parser.memory, request, self.defaults, deleted=deleted)
+        request, context = Register(subject, schema, **members), None
+        while True:
+            found = self.parser.run(
+                find.lookup(
+                    self.view, self.parser.memory, request, self.defaults, deleted=deleted, elsewhere=context
+                )
             )
-        )
+            if found is not None:
+                return orjson.loads(found)
+            context = finished(find.next_context(self.view, Subject.parse(subject), context, deleted=deleted))
 
     def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
         """The code with which a lookup is refused."""

@@ -22,6 +22,7 @@ from registry.domain.queries.scope import (
     mode_in_scope,
     validates_fields,
 )
+from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
@@ -118,35 +119,46 @@ def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaul
 
 
 def lookup(
-    view: View, memory: SchemaMemory, request: Register, defaults: Defaults, *, deleted: bool = False
-) -> Querying[bytes]:
-    """The answer of ``POST /subjects/{subject}``: a ``Schema``. Raises 42201, 40401, 40403.
+    view: View,
+    memory: SchemaMemory,
+    request: Register,
+    defaults: Defaults,
+    *,
+    deleted: bool = False,
+    elsewhere: str | None = None,
+) -> Querying[bytes | None]:
+    """Return the answer of ``POST /subjects/{subject}``: a ``Schema``, or ``None``. Raises 42201.
 
-    An unqualified subject is sought in the other contexts too, where refusals are swallowed.
+    ``elsewhere``: look in this context instead, where errors count as misses.
     """
     subject = Subject.parse(request.subject)
-    found = yield from lookup_in(view, memory, subject, request, defaults, deleted)
-    if found is None and subject.context == DEFAULT_CONTEXT:
-        found = yield from _lookup_elsewhere(view, memory, subject.name, request, defaults, deleted)
+    try:
+        place = subject if elsewhere is None else Subject(elsewhere, subject.name)
+        found = yield from lookup_in(view, memory, place, request, defaults, deleted)
+    except RegistryError:
+        if elsewhere is None:
+            raise
+        found = None
     if found is None:
-        if not versions.exists(view, subject, deleted=deleted):
-            raise errors.SUBJECT_NOT_FOUND(subject.qualified)
-        raise errors.SCHEMA_NOT_FOUND()
+        return None
     row = yield from stored.formatted(view, found.registered, request.format)
     return entities.schema_entity(row, times=not found.exact)
 
 
-def _lookup_elsewhere(
-    view: View, memory: SchemaMemory, name: str, request: Register, defaults: Defaults, deleted: bool
-) -> Querying[Found | None]:
-    for context in versions.contexts_known(view):
-        try:
-            found = yield from lookup_in(view, memory, Subject(context, name), request, defaults, deleted)
-        except RegistryError:
+def next_context(view: View, subject: Subject, after: str | None, *, deleted: bool) -> Search[str]:
+    """Search for the next context, other than the default one, with a subject of the same name.
+
+    If there is none, or the subject is not in the default context: raises 40401 or 40403 for the subject.
+    """
+    for context in versions.contexts(view, "", after) if subject.context == DEFAULT_CONTEXT else ():
+        yield
+        if context is None or context == DEFAULT_CONTEXT:
             continue
-        if found is not None:
-            return found
-    return None
+        if (yield from versions.find_any(view, Subject(context, subject.name), deleted=True)):
+            return context
+    if not (yield from versions.find_any(view, subject, deleted=deleted)):
+        raise errors.SUBJECT_NOT_FOUND(subject.qualified)
+    raise errors.SCHEMA_NOT_FOUND()
 
 
 def lookup_in(
