@@ -229,6 +229,11 @@ def test_no_arrow_between_rooms_goes_up() -> None:
     assert not circles(arrows)
 
 
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    arrows = {name_of(path): {*imports(path)} for path in modules(*PACKAGES)}
+    assert not circles({name: others & {*arrows} - {name} for name, others in arrows.items()})
+
+
 @pytest.mark.parametrize("path", modules("registry/domain"), ids=name_of)
 def test_the_domain_is_pure(path: Path) -> None:
     impure = sorted(
