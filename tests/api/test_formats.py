@@ -89,7 +89,7 @@ class WordFormat(Comparing[Words]):
         missing = sorted(writer.words - reader.words)
         return [Difference("WORD_MISSING", f"#/{word}", f"{reader_is} lacks {word}") for word in missing]
 
-    def told(
+    def explained(
         self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
         return [
