@@ -17,7 +17,7 @@ REQUEST_TIMEOUT_S = 30.0
 _HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
-class PrimaryClient:
+class Line:
     """A connection to one node, opened anew after it broke."""
 
     def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
@@ -89,7 +89,7 @@ class Worker:
     def __init__(self, name: str, ports: Sequence[int], history: History, chance: random.Random) -> None:
         self.name = name
         self.stopping = threading.Event()
-        self._lines = [PrimaryClient(port) for port in ports]
+        self._lines = [Line(port) for port in ports]
         self._history = history
         self._chance = chance
         self._turn = chance.randrange(len(ports))

@@ -20,7 +20,7 @@ from tests.running import until
 
 from .checker import check
 from .history import History, Kind, Request
-from .load import Load, PrimaryClient
+from .load import Line, Load
 from .segments import Batch, batches
 
 CLOCK = Path(__file__).parent / "clock"
@@ -268,7 +268,7 @@ def _alike(said: list[tuple[int, str]]) -> bool:
 
 def _read_all(rig: Rig, history: History) -> None:
     """What was acknowledged, read through every node in the end."""
-    lines = [PrimaryClient(port) for port in rig.ports]
+    lines = [Line(port) for port in rig.ports]
     for write in history.of(Kind.REGISTER):
         if write.done:
             for number, line in enumerate(lines):

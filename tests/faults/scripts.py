@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from .load import PrimaryClient, schema
+from .load import Line, schema
 
 _COUNT = 3
 """Versions of each subject."""
@@ -23,7 +23,7 @@ class Script:
         self.name = name
         self.finished: list[str] = []
         self.trouble = ""
-        self._line = PrimaryClient(port)
+        self._line = Line(port)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"script {name}", daemon=True)
 

@@ -13,7 +13,7 @@ import orjson
 from registry.domain.log_format.records import Record
 from tests.running import until
 
-from .load import REQUEST_TIMEOUT_S, PrimaryClient
+from .load import REQUEST_TIMEOUT_S, Line
 from .rig import HEAL_S, FaultyNode, Rig
 from .scripts import Script, troubles
 from .segments import batches
@@ -118,7 +118,7 @@ def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice
         full.fill_disk()
         for number, node in enumerate(rig.nodes):
             # The scripts leave pages free that they use again; what is larger needs room.
-            with closing(PrimaryClient(node.port)) as line:
+            with closing(Line(node.port)) as line:
                 answer, _ = line.ask("POST", f"/subjects/large-{number}/versions", large)
             assert answer["status"] == 200, answer
         assert rig.primary() is not full

@@ -36,7 +36,7 @@ from registry.node.write.writer import Writer, Writing
 
 from .authority import Authority, Elector
 from .memory_store import MemoryStore, MemoryView
-from .node_log import NodeLog, PrimaryClient
+from .node_log import Line, NodeLog
 from .partition import Partition
 from .world import Process, World
 
@@ -180,7 +180,7 @@ class Node:
             "http", self.name, 8081, eligible=True, peer=f"{self.name}:1", node=self.name
         )
         self.store = MemoryStore(witness)
-        self.line = PrimaryClient()
+        self.line = Line()
         self.running: Running | None = None
         self.cut_off = False
         """Whether the other nodes and the clients cannot reach it."""

@@ -43,7 +43,7 @@ class NoAnswer(Exception):
 
 
 @dataclass
-class PrimaryClient:
+class Line:
     """The network between one node and the broker."""
 
     cut: bool = False
@@ -68,7 +68,7 @@ class NodeLog:
     tombstone_retention_ms = None
     fencing = Fencing()
 
-    def __init__(self, world: World, partition: Partition, process: Process, line: PrimaryClient) -> None:
+    def __init__(self, world: World, partition: Partition, process: Process, line: Line) -> None:
         self._world = world
         self._partition = partition
         self._process = process

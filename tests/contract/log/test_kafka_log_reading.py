@@ -60,7 +60,7 @@ def test_who_waits_at_the_end_ends_the_rest_that_lets_what_came_be_applied(
         assert log.wait(end - 1, 30)
         fetched = log.read(end - 1, 700, ALL)
         assert [record.value for record in fetched.records] == [b"%d" % end]
-        until(lambda: log._prefetch._rests_until, 30, "the rest")
+        until(lambda: log._fetcher._rests_until, 30, "the rest")
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -451,7 +451,7 @@ from registry.node.startup.load_process import _Telling
 telling = _Telling()
 print("noise", flush=True)
 os.system("echo more of it")
-telling.said("a sentence")
+telling.on_message("a sentence")
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert orjson.loads(done.stdout) == {"said": "a sentence"}
