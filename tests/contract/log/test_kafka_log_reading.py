@@ -52,7 +52,7 @@ def test_who_waits_at_the_end_ends_the_rest_that_lets_what_came_be_applied(
     kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetcher, "_REST_S", 3600.0)
-    monkeypatch.setattr(fetcher, "_LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(fetcher, "_REFRESH_EVERY_S", 3600.0)
     topic = make_topic(kafka.address)
     log = opened(kafka.address, topic)
     for end in range(1, 6):
