@@ -225,7 +225,7 @@ def test_a_jar_that_is_not_the_listed_one_is_refused(tmp_path: Path) -> None:
     jar = tmp_path / "slf4j-simple-1.7.36.jar"
     jar.unlink()
     jar.write_bytes(b"something else")
-    with pytest.raises(NotAvailable, match=r"slf4j-simple-1\.7\.36\.jar: not what"):
+    with pytest.raises(NotAvailable, match=r"slf4j-simple-1\.7\.36\.jar: the checksum is not"):
         jars.kafka_jars().check(tmp_path)
 
 

@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_said_and_the_next_older_one_taken(data: Path, fill
         assert (found["id"], found["loaded"]) == (older.id, True)
         assert len(found["refused"]) == 1, "what the catalogue knows comes first"
         assert newest.id in found["refused"][0]
-        assert "bytes where its manifest says" in found["refused"][0]
+        assert "bytes, but its manifest says" in found["refused"][0]
         assert registry.stop() == 0, registry.output
         shutil.rmtree(data / "store")
         location.delete(older.id)
@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_said_and_the_next_older_one_taken(data: Path, fill
         assert rows(registry) == wanted
         refused = told(registry)["refused"]
         for name, why in (
-            (newest.id, "bytes where"), (older.id, "has no manifest"), (foreign.id, "of another log"),
+            (newest.id, "bytes, but"), (older.id, "has no manifest"), (foreign.id, "of another log"),
             (f"{newest.offset + 2:012d}", "has no manifest"),
         ):  # fmt: skip
             (sentence,) = [each for each in refused if name in each]
@@ -439,7 +439,7 @@ def test_what_was_made_of_records_that_the_log_has_lost_is_not_used(
         assert found["id"] == newest.id, "the next older one is of what the log still has"
         (refused,) = found["refused"]
         assert lost.id in refused
-        assert f"it holds records from offset {lost.offset - 1} or earlier on that the log has" in refused
+        assert f"it holds records from offset {lost.offset - 1} or earlier that the log has" in refused
         assert departed < lost.offset
         names = get(registry, "/subjects").json()
         assert "s39" in names
