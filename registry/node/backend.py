@@ -1,4 +1,4 @@
-"""The API's backend inside the node's own process, for hosts without readers."""
+"""Backend of the API in the node's own process, for hosts without readers."""
 
 from __future__ import annotations
 
@@ -17,54 +17,56 @@ from snapshots.catalogue.catalogue import Entry
 from .node import Node
 from .status import status
 
-CATALOGUE_S = 15.0
-"""How long the catalogue of snapshots may take to answer."""
+CATALOGUE_S = 15.0  # timeout for operations on the snapshot catalogue
 _T = TypeVar("_T")
 
 
 class NodeBackend:
-    """See :class:`registry.api.backend.Backend`."""
+    """Implementation of :class:`registry.api.backend.Backend` on top of the node."""
 
     def __init__(self, node: Node, submit: Submit, *, timeout_s: float, confirm_timeout_s: float) -> None:
-        """``timeout_s``: for a write."""
+        """Create the backend.
+
+        ``timeout_s`` limits a write, ``confirm_timeout_s`` the confirmation of a read; both in seconds.
+        """
         self._node = node
         self._submit = submit
         self._timeout_s = timeout_s
         self._confirm_timeout_s = confirm_timeout_s
         self._loop = asyncio.get_running_loop()
+        # The identity of the log whose rows are served.
         self.log = node.log.identity
-        """The identity of the log whose rows are served."""
 
     def view(self) -> AppliedView:
-        """The committed rows; refused until they may be read."""
+        """Return a view of the committed rows. Raises ``NOT_STARTED`` until they may be read."""
         if not (self._node.started or self._node.readable):
             raise NOT_STARTED()
         return decrypted(self._node.store.view(), self._node.cipher)
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Return the outcome of a command."""
+        """Submit a command and return its outcome."""
         request = CommandRequest(command, self._timeout_s, request_id)
         deadline = self._loop.time() + self._timeout_s
         return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=forwarded))
 
     async def confirm(self) -> bool:
-        """Ask the log; in time or not."""
+        """Wait until the rows are as new as the log was at the call; return false on a timeout."""
         return await self._node.confirm(self._confirm_timeout_s)
 
     def applied(self) -> int:
-        """The applied offset."""
+        """Return the applied offset."""
         return self._node.store.applied
 
     async def status(self) -> NodeStatus:
-        """The node's state."""
+        """Return the node's status."""
         return status(self._node)
 
     async def snapshots(self) -> list[Entry]:
-        """What the catalogue holds."""
+        """Return all entries of the snapshot catalogue, newest first."""
         return await self._told(self._node.snapshots.tell)
 
     async def delete_snapshot(self, id: str) -> Entry | None:
-        """Delete it here."""
+        """Delete a snapshot; return its entry if its files cannot be deleted yet, otherwise ``None``."""
         return await self._told(lambda answer: self._node.snapshots.delete(id, answer))
 
     async def _told(self, ask: Callable[[Callable[[_T | RegistryError], None]], bool]) -> _T:

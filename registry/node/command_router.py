@@ -19,10 +19,11 @@ _NOTHING = "The node stops; nothing was written"
 
 
 class CommandRouter:
-    """Guarantees that every submitted command gets a reply before the node stops, even if the log is away.
+    """Router that replies to every submitted command before the node stops, even if the log is unavailable.
 
-    ``forward`` finds the primary; ``None`` for a standalone node. That one is primary as soon as it has read
-    its log, for which commands wait ``hold_s`` at most: mostly it takes some milliseconds.
+    ``forward`` sends a command to the primary; it is ``None`` for a standalone node. A standalone node
+    becomes primary as soon as it has read its log, usually within milliseconds; commands wait up to
+    ``hold_s`` seconds for that.
     """
 
     def __init__(self, node: Node, forward: Submit | None = None, hold_s: float = HOLD_S) -> None:
@@ -31,14 +32,14 @@ class CommandRouter:
         self._hold_s = hold_s
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
-        # The replies that are still due, and the commands that wait for the start, by numbers of commands.
+        # Outstanding replies, and commands that wait for the node to start; both by command number.
         self._replies: dict[int, OnReply] = {}
         self._held: dict[int, PendingCommand] = {}
         self._stopping = False
         node.when_started(self._release)
 
     def submit(self, pending: PendingCommand) -> None:
-        """See :data:`.pending_command.Submit`; the reply is never :class:`NotPrimary`."""
+        """Route a command as :data:`.pending_command.Submit` specifies; never reply :class:`NotPrimary`."""
         if self._stopping:
             pending.reply(Unknown(_UNANSWERED) if pending.in_doubt else refused(FORWARD_FAILED(_NOTHING)))
             return
@@ -79,7 +80,7 @@ class CommandRouter:
             self._node.submit(pending)
 
     def give_up(self) -> None:
-        """Reply to all that are under way that their outcome is unknown, and refuse further commands."""
+        """Reply "outcome unknown" to all commands in progress, and refuse new ones."""
         self._stopping = True
         replies, self._replies = self._replies, {}
         for reply in replies.values():

@@ -1,4 +1,4 @@
-"""The node's end of the unix socket on which its readers call it."""
+"""Server for the readers of a node, on a unix socket."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class IpcServer:
-    """Listens for readers and answers them."""
+    """Accepts connections of readers and answers their requests."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class IpcServer:
         self._alone.set()
 
     async def start(self, path: Path) -> None:
-        """Listen on the socket ``path``, whose folder only this user may enter."""
+        """Listen on the unix socket ``path``; its directory must be accessible to this user only."""
         loop = asyncio.get_running_loop()
         path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
         self._server = await loop.create_unix_server(lambda: ReaderConnection(self), str(path))
@@ -74,17 +74,17 @@ class IpcServer:
         self._watching = self.loop.create_task(self._watch())
 
     def take(self, call: Framed) -> ReaderConnection:
-        """Go on with a reader that is on the line."""
+        """Take over the connection of a reader that is already connected."""
         return ReaderConnection(self).take_over(call)
 
     def state(self) -> State:
-        """What readers must know to serve."""
+        """Return the state that readers need to serve requests."""
         node = self.node
         asked = node.started and not node.alone and not node.following.trouble
         return State(node.started, node.readable, node.log.identity if asked else "", node.repeats)
 
     async def _watch(self) -> None:
-        """Tell the readers what has become of the log."""
+        """Send the state to all readers when it changes, for instance because the log is unavailable."""
         told = self.state()
         while not self.node.alone:
             if self.state() != told:
@@ -97,26 +97,26 @@ class IpcServer:
             reader.tell_state()
 
     def joined(self, reader: ReaderConnection) -> None:
-        """A reader has connected."""
+        """Register a reader that has connected."""
         self.readers.add(reader)
         self._alone.clear()
 
     def left(self, reader: ReaderConnection) -> None:
-        """A reader has gone."""
+        """Remove a reader that has disconnected, and release its resources."""
         self.readers.discard(reader)
         self.node.reader_ended(reader.number)
         if not self.readers:
             self._alone.set()
 
     async def drained(self, timeout_s: float) -> None:
-        """Wait until no reader is left, which is how they say that they have finished."""
+        """Wait until all readers have disconnected, which they do when they have finished."""
         try:
             await asyncio.wait_for(self._alone.wait(), timeout_s)
         except TimeoutError:
             _log.warning("%d readers did not finish in time", len(self.readers))
 
     def stop(self) -> None:
-        """Listen no more and hang up."""
+        """Stop listening and close all connections."""
         if self._watching is not None:
             self._watching.cancel()
         if self._server is not None:
@@ -126,7 +126,7 @@ class IpcServer:
 
 
 class ReaderConnection(Framed):
-    """One reader on the line."""
+    """Connection of one reader."""
 
     def __init__(self, endpoint: IpcServer) -> None:
         super().__init__()
@@ -138,22 +138,22 @@ class ReaderConnection(Framed):
         self.number = next(endpoint.numbers)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say at once how things stand."""
+        """Register the reader and send it the current state."""
         super().connection_made(transport)
         self._endpoint.joined(self)
         self.tell_state()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The reader has ended; what it asked for is still decided."""
+        """Remove the reader; commands that it submitted are still decided."""
         self._endpoint.left(self)
 
     def tell_state(self) -> None:
-        """Tell what a reader must know to serve."""
+        """Send the state that the reader needs to serve requests."""
         self._told = self._endpoint.state()
         self.tell(self._told)
 
     def heard(self, message: bytes) -> None:
-        """Do what the reader asks."""
+        """Handle a message from the reader."""
         match decode_from_reader(message):
             case Submit(number, request, forwarded, in_doubt):
                 endpoint = self._endpoint
@@ -195,9 +195,10 @@ class ReaderConnection(Framed):
         self.tell(Confirmed(number, fresh))
 
     def _tell_started(self) -> None:
-        """Tell that the node has started before anything that follows from it.
+        """Send the reader the state if the node has started and the reader does not know it yet.
 
-        The rows are another store's by now, perhaps, which readers take up when they are told.
+        The rows may be in a new store by now; a reader opens it when it receives the state, so the state must
+        arrive before any answer that depends on those rows.
         """
         if self._node.started and not self._told.started:
             self.tell_state()
@@ -212,7 +213,7 @@ class ReaderConnection(Framed):
         self._listed(number, left if isinstance(left, RegistryError) else [] if left is None else [left])
 
     def _decided(self, number: int, outcome: Outcome) -> None:
-        # The answers of one batch come one after another: they go out together.
+        # The replies of a batch arrive one after another; send them together.
         self._replies.append(Decided(number, outcome))
         if len(self._replies) == 1:
             self._endpoint.loop.call_soon(self._send_replies)

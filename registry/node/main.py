@@ -1,4 +1,4 @@
-"""The node's process: begins to open log and store, and loads meanwhile what a node is made of."""
+"""Entry point of the node's process: starts opening log and store, and imports the node meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .startup.open import begin
 
 
 def main() -> None:
-    """Run until the parent says stop or ends."""
+    """Run the node until the parent requests a stop or ends."""
     parent = started_by_parent("node")
     opening = begin(parent.settings)
     import uvloop  # noqa: PLC0415
@@ -21,7 +21,7 @@ def main() -> None:
 
     code = uvloop.run(run(parent, opening))
     if not opening.opened.done():
-        # Its thread waits for what is away, and would be waited for.
+        # The opening thread still waits for something unavailable, and sys.exit would wait for that thread.
         logging.shutdown()
         os._exit(code)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""What has to be done from time to time: compaction, verification, slots of killed readers, counts."""
+"""Periodic maintenance: compaction, verification, release of dead readers' slots, and counts."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _log = logging.getLogger(__name__)
 
 @runtime_checkable
 class Topic(Protocol):
-    """A log that is a topic, whose settings others may change."""
+    """A log that is a topic; others may change its settings."""
 
     @property
     def fencing(self) -> Fencing:
-        """See :class:`Log`."""
+        """Return the state of fencing, as :attr:`Log.fencing` does."""
         ...
 
     def check_topic(self) -> list[str]:
-        """What is not as it should be, for people. Raises :class:`LogError`."""
+        """Return a readable warning for each setting that is wrong. Raises :class:`LogError`."""
         ...
 
 
 class Maintenance:
-    """Small steps with pauses between them, so that requests never wait long for one."""
+    """Maintenance in small steps with pauses between them, so that requests never wait long for a step."""
 
     def __init__(self, log: Log, store: Store, following: FollowLoop, settings: Settings) -> None:
+        # The log, if this node is responsible for compacting and verifying it.
         self._own = log if isinstance(log, EmbeddedLog) else None
-        """The log, where compacting and verifying it is this node's matter."""
         self._topic = log if isinstance(log, Topic) else None
         self._topic_every_s = settings.topic_check_every_s
         self._warned: list[str] = []
@@ -66,7 +66,7 @@ class Maintenance:
         self._counting = threading.Lock()
 
     def run(self) -> None:
-        """Keep house until :meth:`stop`. Raises the damage it finds."""
+        """Do maintenance until :meth:`stop`. Raises an error if log or store are found to be damaged."""
         readers_at = compact_at = verify_at = count_at = topic_at = room_at = time.monotonic()
         verifying, proven, counted = True, False, False
         while not self._stopping.wait(1.0 if counted and not verifying else _STEP_S):
@@ -97,16 +97,16 @@ class Maintenance:
                 verifying, verify_at = False, now + _VERIFY_EVERY_S
 
     def _counted_blocks(self) -> bool:
-        """Count a block of versions more; return true once there is no more to do."""
+        """Count one more block of versions; return true when nothing is left to count."""
         try:
             return self._store.count_step()
         except DamagedStore:
             raise
         except StoreError:
-            return True  # a disk that is full; the thread that follows the log says so
+            return True  # for instance a full disk, which the follow thread reports
 
     def _compact(self) -> bool:
-        """Whether there may be more to do."""
+        """Compact some records; return true if there may be more to do."""
         if self._own is None:
             return False
         try:
@@ -120,7 +120,7 @@ class Maintenance:
         return done > 0
 
     def _check_topic(self) -> None:
-        """Say what is not as it should be, once as long as it stays the same."""
+        """Log warnings about the topic's settings, each once as long as it persists."""
         if self._topic is None:
             return
         try:
@@ -135,30 +135,30 @@ class Maintenance:
         self._warned = warnings
 
     def _topic_look_s(self) -> float:
-        """Return the time until the next look: soon, while nobody may become primary for what was found."""
+        """Return the seconds until the next check; few while the settings prevent writing."""
         unsafe = self._topic is not None and self._topic.fencing.unsafe
         return min(_UNSAFE_EVERY_S, self._topic_every_s) if unsafe else self._topic_every_s
 
     def _verify(self) -> bool:
-        """Check some records' checksums and some rows' hashes; whether all have been seen."""
+        """Check the checksums of some records and the hashes of some rows; return true after the last."""
         if self._stopping.is_set():
             return True
         log_done = self._own is None or self._own.verify_step(_VERIFY_RECORDS)
         return self._store.verify_step(_VERIFY_RECORDS) and log_done
 
     def readers_gone(self) -> None:
-        """A reader has ended, perhaps with a view open."""
+        """Schedule the release of slots, because a reader has ended, possibly with an open view."""
         self._readers_gone.set()
 
     def quarantined(self) -> int:
-        """How many records could not be read."""
+        """Return the number of records that could not be read."""
         applied = self._store.applied
         if self._quarantined[0] != applied:
             self._quarantined = (applied, self._following.quarantined())
         return self._quarantined[1]
 
     def versions(self) -> int:
-        """How many versions are there that are not soft-deleted; in a large store as of some time ago."""
+        """Return the number of versions that are not soft-deleted; in a large store, a recent count."""
         if self._versions is None or self._store.stat().rows <= _COUNT_AT_ONCE_ROWS_MAX:
             while not self._count(_COUNT_AT_ONCE_ROWS_MAX):
                 pass
@@ -166,7 +166,7 @@ class Maintenance:
         return self._versions
 
     def _count(self, rows_max: int) -> bool:
-        """Count some more versions; whether all have been seen."""
+        """Count up to ``rows_max`` more versions; return true after the last one."""
         with self._counting, self._store.view() as view:
             at, found = self._counted
             for _ in range(rows_max):
@@ -180,5 +180,5 @@ class Maintenance:
             return False
 
     def stop(self) -> None:
-        """Make :meth:`run` return soon."""
+        """Make :meth:`run` return after its current step."""
         self._stopping.set()

@@ -1,9 +1,9 @@
-"""The node: log, store, follower and writer of one host, its part in the cluster, and what it says of itself.
+"""The node of one host: assembles log, store, follower, writer, snapshots and, in a cluster, the election.
 
-Threads: the caller's event loop; one each that follows, writes, keeps house; in a cluster also one that takes
-part in the election and one that asks the log for news. Their steps are plain functions; only
-:meth:`Node.start` makes threads. A failure that cannot be survived ends the process, because its parent
-starts it again, and starting examines everything.
+Threads: the caller's event loop, and one each for following, writing, maintenance and snapshots; in a cluster
+also one for the election and one that queries the log's end. Their steps are plain functions; only
+:meth:`Node.start` creates threads. An unrecoverable failure ends the process: the parent restarts it, and a
+start checks everything.
 """
 
 from __future__ import annotations
@@ -52,15 +52,13 @@ from .write.writer import Writer, Writing
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher
 
-RESIGN_S = 1.0
-"""How long leaving the election may take."""
-STOP_S = 1.0
-"""How long a thread's last step may take."""
+RESIGN_S = 1.0  # timeout for leaving the election
+STOP_S = 1.0  # timeout for a thread's last step
 _log = logging.getLogger(__name__)
 
 
 class Node:
-    """One host's node. Made, started and stopped by the thread of the event loop."""
+    """The node of one host; created, started and stopped by the thread of the event loop."""
 
     def __init__(
         self,
@@ -71,9 +69,10 @@ class Node:
         refused: Callable[[str], None],
         cipher: NodeCipher | None = None,
     ) -> None:
-        """``failed`` is called, from any thread, with the reason why the node must end.
+        """Assemble the node from the ``opened`` log and store.
 
-        ``refused`` likewise, where starting it again would not help. ``cipher``: for sensitive metadata.
+        ``failed`` is called, from any thread, with the reason why the node must end; ``refused`` likewise, if
+        a restart would not help. ``cipher`` encrypts sensitive metadata.
         """
         self._loop = asyncio.get_running_loop()
         self._failed = failed
@@ -84,17 +83,18 @@ class Node:
         self._telling_role = False
         self.log, self.store = opened
         self.cipher = cipher
+        # True for a standalone node: no other node reads or writes the log, so there is no election.
         self.alone = isinstance(self.log, EmbeddedLog)
-        """Whether nobody else reads or writes the log: then there is no election."""
+        # The identity of this node in the cluster; includes the peer endpoint after start().
         self.identity = own_identity(settings)
-        """Who this node is to the others; with its peer endpoint once it was started."""
+        # Called, on another event loop, before a node is elected; returns "" or why it cannot be reached.
         self.reachable: Callable[[Identity], Awaitable[str]] = _taken_as_reachable
-        """Asked, on another event loop, before a node is elected; "" or why it cannot be reached."""
         absence = None if self.alone else Staleness(
             self.store, retention_ms=lambda: self.log.tombstone_retention_ms,
             margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms,
         )  # fmt: skip
-        # Without fencing an append in doubt may come at any time: then no command is surely not done yet.
+        # Without fencing, an append whose outcome is unknown may still succeed at any time, so a missing key
+        # does not prove that a command was not done.
         self._memory = None if self.alone or settings.fencing == "off" else DedupCache(self.store.applied)
         self.follower = Follower(
             self.log, self.store, barrier=self._barrier_applied, memory=self._memory,
@@ -109,8 +109,8 @@ class Node:
             nudge=self.following.nudge, heard=self.following.heard,
             stuck=lambda: bool(self.following.store_trouble),
         )  # fmt: skip
+        # Workers that parse and compare large schemas, for the writer and for requests served here.
         self.pool = Pool(settings.compatibility_budget_s)
-        """Reads and compares what would keep the writer, and whatever else this process answers from."""
         self.writer = Writer(
             self.log,
             self.store,
@@ -127,8 +127,8 @@ class Node:
             memory=self._memory,
             cipher=cipher,
         )  # fmt: skip
+        # Pauses between two heartbeats that Kafka's group coordinator has confirmed.
         self.heartbeats = Pauses()
-        """Between two answers of Kafka's group that this node belongs to it."""
         self.role_holder = RoleHolder(switched=self._switched, changed=self._role_changed)
         with self.store.view() as view:
             newest = newest_barrier(view)
@@ -138,7 +138,7 @@ class Node:
             self._make_election,
             self.role_holder.heard,
             trouble=self._cannot_write,
-            # Nobody takes over from a primary that was named.
+            # No other node can take over from a primary that is configured statically.
             own=lambda: bool(self.following.store_trouble) and settings.election != "static",
             reading=lambda: not (self.started or settings.election == "static"),
             patience_s=math.inf if settings.election == "static" else settings.session_timeout_s,
@@ -159,53 +159,53 @@ class Node:
         )  # fmt: skip
         self.when_role_changes(self.snapshots.wake)
         self.processes = Processes()
+        # Lag of the event loop that serves readers and peers.
         self.pulse = Pulse()
-        """Of the event loop that serves readers and peers."""
+        # Progress of the start, which tells whether the rows came from a snapshot.
         self.starting: StartProgress | None = None
-        """How it came to its rows."""
+        # Number of restarts by the parent, by kind of process.
         self.restarts: dict[str, int] = {}
-        """How often the parent had to start each kind of process again."""
 
     @property
     def started(self) -> bool:
-        """Whether the log was read up to its end once; the writer of a node alone is open then."""
+        """True once the log was read up to its end; a standalone node's writer is open then."""
         return self.following.started and self._ready_to_claim.is_set()
 
     @property
     def role(self) -> str:
-        """``primary``, ``secondary``, or ``following`` while no primary is known."""
+        """Return ``primary``, ``secondary``, or ``following`` while no primary is known."""
         return self.role_holder.role.name
 
     @property
     def primary(self) -> Identity | None:
-        """Who writes, this node or another; ``None`` while nobody is known to."""
+        """Return the identity of the primary, which may be this node; ``None`` while none is known."""
         role = self.role_holder.role
         return self.identity if role.stage is Stage.PRIMARY else role.other
 
     @property
     def readable(self) -> bool:
-        """Whether the rows may be read: they hold the log of some moment, or it cannot be had to go on."""
+        """True if the rows may be read: the node has started, or the log is unavailable in a cluster."""
         return self.started or (not self.alone and bool(self.following.trouble))
 
     def applied(self) -> int:
-        """The offset up to which, exclusively, the store holds the log."""
+        """Return the offset up to which, exclusively, the store holds the log."""
         return self.store.applied
 
     def when_started(self, call: Callable[[], None]) -> None:
-        """Have ``call`` called on the event loop once the log was read; at once if it was."""
+        """Call ``call`` on the event loop when the node has started; immediately if it already has."""
         if self.started:
             call()
         else:
             self._on_started.append(call)
 
     def when_role_changes(self, call: Callable[[], None]) -> None:
-        """Have ``call`` called on the event loop when :attr:`role` or :attr:`primary` may have changed."""
+        """Call ``call`` on the event loop whenever :attr:`role` or :attr:`primary` may have changed."""
         self._on_role.append(call)
 
     def start(self, peer: str = "") -> None:
-        """Follow, write, keep house, and take part in the election.
+        """Start the threads.
 
-        ``peer`` is the ``HOST:PORT`` at which others reach this node's peer endpoint.
+        ``peer`` is the ``HOST:PORT`` at which other nodes reach this node's peer endpoint.
         """
         self.identity = own_identity(self._settings, peer)
         self.pulse.start()
@@ -223,14 +223,14 @@ class Node:
             thread.start()
 
     def resign(self) -> None:
-        """Leave writing to others, because this node will stop; it still tells who the primary is. Blocks."""
+        """Give up the primary role because this node will stop; it still reports who is primary. Blocks."""
         if self.alone or self.role_holder.role.leaving:
             return
         self.role_holder.left()
         self._election_thread.resign(RESIGN_S)
 
     def stop(self) -> None:
-        """Decide what waits, then close log and store. Blocks."""
+        """Decide waiting commands, stop the threads, then close log and store. Blocks."""
         self.resign()
         self._election_thread.close(RESIGN_S / 2)
         self._write_loop.stop()
@@ -240,14 +240,14 @@ class Node:
         for part in (self.following, self.read_barrier, self.maintenance):
             part.stop()
         if not self.alone:
-            self.log.close()  # whoever still waits for it waits no more
+            self.log.close()  # interrupts threads that still wait for the log
         self._join(("write", "follow", "house", "confirm", "snapshot"), STOP_S)
         self.follower.close()
         self.store.close()
         self.log.close()
 
     def _join(self, names: Iterable[str], timeout_s: float) -> None:
-        """Wait for the end of threads, for so long all together."""
+        """Wait until the named threads have ended, for at most ``timeout_s`` in total."""
         until = time.monotonic() + timeout_s
         for thread in self._threads:
             if thread.name in names:
@@ -255,13 +255,13 @@ class Node:
 
     @property
     def repeats(self) -> bool:
-        """Whether a command that is sent again with its idempotency key is not done twice."""
+        """True if a command that is resent with its idempotency key is not done twice."""
         return self._memory is not None
 
     def submit(self, pending: PendingCommand) -> None:
         """Queue a command for this node's writer.
 
-        The reply is :class:`NotPrimary` if this node does not write, or ceases to while the command waits.
+        The reply is :class:`NotPrimary` if this node is not primary, or ceases to be while the command waits.
         """
         if isinstance(pending.command, RequestSnapshot):
             self.snapshots.request(pending)
@@ -269,32 +269,33 @@ class Node:
             self.writer.submit(pending)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
-        """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
+        """Wait until the store holds the log up to ``offset``; return false on a timeout."""
         return await self.read_barrier.reach(offset, timeout_s)
 
     async def confirm(self, timeout_s: float) -> bool:
-        """Wait until the store is as new as the log was at the call; ``False``: cut off, or not in time.
+        """Wait until the store is as new as the log was at the call; return false on failure or timeout.
 
-        The store of a node alone always is: it answers a write only when the rows hold it.
+        The store of a started standalone node always is, because a write is answered only after its rows are
+        committed.
         """
         return self.started if self.alone else await self.read_barrier.confirm(timeout_s)
 
     async def evict(self, identity: Identity) -> bool:
-        """Have a primary that the caller holds to be dead replaced; whether that was done."""
+        """Evict a primary that the caller believes to be dead; return true if that was done."""
         return not self.alone and await self._election_thread.evict(identity)
 
     def reader_ended(self, number: int) -> None:
-        """A reader has gone, perhaps killed in the middle of a view."""
+        """Release the resources of a reader that has ended, possibly with an open view."""
         self.processes.ended(number)
         self.maintenance.readers_gone()
 
     def troubles(self) -> list[str]:
-        """Why the store stands still or the own log takes nothing; empty when neither is so."""
+        """Return why the store makes no progress or the embedded log rejects writes; empty if all is well."""
         own = self.log.last_error if isinstance(self.log, EmbeddedLog) else ""
         return [each for each in (self.following.trouble, own) if each]
 
     def lags_s(self) -> dict[str, float]:
-        """How late each event loop was of late; readers are told as one."""
+        """Return the recent lag of each event loop in seconds; all readers count as one."""
         lags = {"node": self.pulse.lag_s(), "readers": self.processes.total().lag_s}
         return lags if self.alone else {**lags, "election": self._election_thread.pulse.lag_s()}
 
@@ -311,7 +312,7 @@ class Node:
         return made_by_settings(self._settings, self.identity, self.reachable, alive=self.heartbeats.beat)
 
     def _cannot_write(self) -> str:
-        """Why this node could not write, were it the primary; empty when it could."""
+        """Return why this node could not write if it were primary; empty if it could."""
         return self.following.trouble or self._write_loop.trouble or self.log.fencing.unsafe
 
     def _claim(self) -> int:
@@ -330,7 +331,7 @@ class Node:
         return epoch
 
     def _switched(self, role: Role) -> None:
-        """The node has become primary, or has ceased to be."""
+        """Open or close the writer, because the node has become primary or ceased to be."""
         primary = role.stage is Stage.PRIMARY
         if primary:
             self.writer.open(None if self.alone else role.epoch, floor=self._id_counter.floor)
@@ -377,7 +378,7 @@ class Node:
             call()
 
     def _soon(self, call: Callable[..., object], *given: Any) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits for the call
             self._loop.call_soon_threadsafe(call, *given)
 
     def _guarded(self, name: str, run: Callable[[], Any]) -> None:

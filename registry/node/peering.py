@@ -1,4 +1,4 @@
-"""A node's peers, made by its settings."""
+"""Set-up of a node's peer endpoint from its settings."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _log = logging.getLogger(__name__)
 
 
 class PeeringError(Exception):
-    """The peer endpoint cannot be served; the text is for the user."""
+    """Failure to serve the peer endpoint; the text is for the user."""
 
 
 async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
-    """Serve the peer endpoint; the peers, and the ``HOST:PORT`` at which others reach it.
+    """Serve the peer endpoint; return the peers and the ``HOST:PORT`` at which other nodes reach it.
 
     Raises :class:`PeeringError`.
     """

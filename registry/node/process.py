@@ -1,4 +1,4 @@
-"""A node at work in its process."""
+"""Life cycle of the node's process: opening, serving and stopping."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from .status import metrics, status
 if TYPE_CHECKING:
     from .serving import Serving
 
+# Share of a request's time that its command may use; the rest is for delivering the outcome.
 DECIDING_PART = 0.9
-"""Of a request's time, for its command: so that the outcome is still told."""
+# Time for requests in progress when the process stops.
 STOP_SERVING_S = 3.0
-"""How long requests under way may take when the process stops."""
+# Time that commands may wait for the log after a stop is requested. Shorter than STOP_SERVING_S, so that the
+# replies still reach the clients.
 GIVE_UP_S = 1.8
-"""How long after it is told to stop a command may wait for the log: what is told then must still arrive."""
-# How long a node without readers waits until it has read the log before it serves without.
+# Time that a node without readers waits for the end of the log before it starts serving anyway.
 FIRST_WAIT_S = 2.0
+# Time for the opening of log and store to end when the process stops meanwhile.
 STOP_OPENING_S = 1.0
-"""How long what was begun of opening log and store may take to end."""
+# Time for requests of peers in progress when the process stops. The node has resigned by then, so no new
+# requests arrive.
 STOP_PEERS_S = 0.5
-"""The same for what peers have asked: this node has resigned before, so that nothing new comes from them."""
 
 
 async def run(parent: Parent, opening: Opening) -> int:
-    """Run until the parent says stop or ends; the exit code."""
+    """Run the node until the parent requests a stop or ends; return the exit code."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     failure: list[str] = []
@@ -138,9 +140,9 @@ async def run(parent: Parent, opening: Opening) -> int:
 
 
 async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> StartupEndpoint | None:
-    """Return when log and store are open; what answers meanwhile, if that takes long.
+    """Wait until log and store are open; return the startup endpoint if that took long enough to need one.
 
-    Raises what opening them raises, and :class:`.progress.Stopped` when ``stopping`` is set before.
+    Raises the errors of opening them, and :class:`.progress.Stopped` if ``stopping`` is set first.
     """
     loop = asyncio.get_running_loop()
     opened, stopped = asyncio.wrap_future(opening.opened), loop.create_task(stopping.wait())
@@ -154,7 +156,7 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     early = None
     if not (opened.done() or stopped.done()):
         early = StartupEndpoint(parent.settings, opening.starting)
-        with suppress(OSError):  # a port that cannot be had is told when the node needs it
+        with suppress(OSError):  # a port in use is reported when the node itself binds it
             await early.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():
@@ -171,7 +173,7 @@ def _unless_ended(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> N
 
 
 async def _given_up(opening: Opening, opened: asyncio.Future[Opened]) -> None:
-    """End what was begun, as far as it lets itself be ended; what is open is closed."""
+    """Stop the opening of log and store as far as possible, and close them if they are open."""
     opening.starting.stop()
     await asyncio.wait((opened,), timeout=STOP_OPENING_S)
     if opened.done() and opened.exception() is None:
@@ -180,7 +182,7 @@ async def _given_up(opening: Opening, opened: asyncio.Future[Opened]) -> None:
 
 
 async def _has_rows(node: Node, stopping: asyncio.Event) -> None:
-    """Return once the log was read, the node is to stop, or that takes long."""
+    """Wait until the log was read, a stop is requested, or :data:`FIRST_WAIT_S` has passed."""
     ended = asyncio.get_running_loop().create_task(stopping.wait())
     node.when_started(lambda: _cancel(ended))
     await asyncio.wait((ended,), timeout=FIRST_WAIT_S)
@@ -194,7 +196,7 @@ def _cancel(task: asyncio.Task[Any]) -> None:
 async def _serve(
     serving: Serving, settings: Settings, node: Node, submit: Submit, early: StartupEndpoint | None
 ) -> None:
-    from .backend import NodeBackend  # noqa: PLC0415 (as above)
+    from .backend import NodeBackend  # noqa: PLC0415 (not needed where readers serve)
 
     async def counted() -> bytes:
         node.processes.report(0, serving.tally())
@@ -212,6 +214,6 @@ async def _serve(
 
 
 def _serving(settings: Settings) -> Serving:
-    from .serving import Serving  # noqa: PLC0415 (not worth its time and memory where readers serve)
+    from .serving import Serving  # noqa: PLC0415 (costs time and memory, not needed where readers serve)
 
     return Serving(settings)

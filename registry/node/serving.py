@@ -1,6 +1,6 @@
-"""The HTTP API in the node's own process, for hosts without readers: from before there is a node.
+"""HTTP API in the node's own process, for hosts without readers; it serves even while the node is starting.
 
-Loaded only there: where readers serve, it is not worth the node's time and memory.
+Imported only on such hosts, to save time and memory in nodes whose readers serve the API.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Metrics = Callable[[], Awaitable[bytes]]
 
 
 class Serving:
-    """One port, over one backend after the other."""
+    """Server for the public port, whose backend can be replaced while it runs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -42,7 +42,7 @@ class Serving:
         self._backend = backend
         self._app = create_app(backend, self._of_api, metrics=metrics, pool=pool)
         if self._server is None:
-            # Only a server that listens is kept, so that the next call tries again.
+            # Keep the server only if it listens, so that the next call tries again after a failure.
             listener = listen(self._settings.host, self._settings.port, shared=True)
             server = public_server(
                 self._serve,
@@ -61,10 +61,10 @@ class Serving:
         return self._backend.applied()
 
     def tally(self) -> Tally:
-        """Return what was counted so far."""
+        """Return the request counts so far."""
         return self._observed.tally(0 if self._server is None else self._server.connections)
 
     async def stop(self, grace_s: float) -> None:
-        """Finish what is under way for at most ``grace_s``."""
+        """Stop the server; requests in progress get at most ``grace_s`` seconds to finish."""
         if self._server is not None:
             await self._server.stop(grace_s)

@@ -1,6 +1,6 @@
 """Endpoint that answers health checks and holds writes while the node is starting.
 
-Mostly that takes a moment. If it takes longer, readers are told so, and ``/health`` reports the progress.
+Starting usually takes a moment. If it takes longer, readers are notified and ``/health`` reports progress.
 """
 
 from __future__ import annotations
@@ -43,17 +43,13 @@ if TYPE_CHECKING:
     from .ipc_server import IpcServer
     from .serving import Serving
 
-QUICK_S = 1.0
-"""What takes no longer is not spoken of."""
-HOLD_S = 5.0
-"""How long a write waits for the node, which then is mostly there; after that it is refused."""
-
-# Writes of one reader that wait for the node; more are refused at once.
-HELD_MAX = 1000
+QUICK_S = 1.0  # a start that takes no longer does without this endpoint
+HOLD_S = 5.0  # time that a write waits for the node before it is refused
+HELD_MAX = 1000  # writes of one reader that wait for the node; more are refused immediately
 
 
 class StartupEndpoint:
-    """Answers until there is a node; then :meth:`hand_over`."""
+    """Endpoint for readers and, on a host without readers, the public port, until :meth:`hand_over`."""
 
     def __init__(self, settings: Settings, starting: StartProgress) -> None:
         self._settings = settings
@@ -61,38 +57,40 @@ class StartupEndpoint:
         self.held_bytes_max = settings.queue_bytes_max
         self.starting = starting
         self.calls: set[StartupConnection] = set()
+        # The server of the public port and its backend, on a host without readers.
         self.serving: Serving | None = None
-        """The public port, on a host without readers."""
         self.backend: StartupBackend | None = None
-        """What answers there."""
 
     async def start(self, path: Path) -> None:
-        """Listen where the node will. Raises :class:`OSError`."""
+        """Listen on the unix socket ``path`` and, without readers, the public port.
+
+        Raises :class:`OSError`.
+        """
         path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
         self._server = await asyncio.get_running_loop().create_unix_server(
             lambda: StartupConnection(self), str(path)
         )
         if self._settings.readers == 0:
-            from .serving import Serving  # noqa: PLC0415 (where there are no readers)
+            from .serving import Serving  # noqa: PLC0415 (only for hosts without readers)
 
             self.serving = Serving(self._settings)
             self.backend = StartupBackend(self.starting)
             await self.serving.over(self.backend, metrics=_no_metrics)
 
     def hand_over(self, endpoint: IpcServer) -> None:
-        """Have the node's endpoint, which listens by now, go on with those who are on the line."""
+        """Hand all connections over to the node's own endpoint, which must be listening already."""
         self.stop()
         while self.calls:
             self.calls.pop().hand_over(endpoint)
 
     def stop(self) -> None:
-        """Listen no more; those who are on the line stay there."""
+        """Stop listening; existing connections stay open."""
         if self._server is not None:
             self._server.close()
 
 
 class StartupConnection(Framed):
-    """One reader on the line."""
+    """Connection of one reader while the node is starting."""
 
     def __init__(self, early: StartupEndpoint) -> None:
         super().__init__()
@@ -102,19 +100,19 @@ class StartupConnection(Framed):
         self._room = Room(HELD_MAX, early.held_bytes_max)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say at once that there is no node yet."""
+        """Tell the reader immediately that the node is still starting."""
         super().connection_made(transport)
         self._early.calls.add(self)
         self.tell(State(started=False, opening=True))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """What it asked for was not begun."""
+        """Discard the reader's waiting writes, none of which was started."""
         self._early.calls.discard(self)
         for _, _, timer in self._writes.values():
             timer.cancel()
 
     def heard(self, message: bytes) -> None:
-        """Answer what needs no node, let writes wait for it, and refuse all else."""
+        """Answer requests that need no node, hold writes until there is one, and refuse all others."""
         match said := decode_from_reader(message):
             case AskStatus(number):
                 self.tell(Status(number, self._early.starting.status()))
@@ -132,7 +130,7 @@ class StartupConnection(Framed):
             case Report(number=number) if number:
                 self.tell(Metrics(number, b"", refused(NOT_STARTED())))
             case Hello() | Report():
-                pass  # what is reported is the whole count, and comes again
+                pass  # reports are cumulative, so the next one includes this one
 
     def _refuse(self, number: int) -> None:
         said, _, _ = self._writes.pop(number)
@@ -140,7 +138,7 @@ class StartupConnection(Framed):
         self.tell(Decided(number, refused(NOT_STARTED())))
 
     def hand_over(self, endpoint: IpcServer) -> None:
-        """From here on the node's own end of the line hears and answers."""
+        """Hand the connection and its waiting writes over to the node's own endpoint."""
         call = endpoint.take(self)
         for submit, deadline, timer in self._writes.values():
             timer.cancel()
@@ -149,7 +147,7 @@ class StartupConnection(Framed):
 
 
 class StartupBackend:
-    """See :class:`registry.api.backend.Backend`: for a host without readers, before there is a node."""
+    """Implementation of :class:`registry.api.backend.Backend` for a host without readers while it starts."""
 
     def __init__(self, starting: StartProgress) -> None:
         self._starting = starting
@@ -157,15 +155,18 @@ class StartupBackend:
         self._waiting = 0
 
     def hand_over(self, backend: Backend) -> None:
-        """Have the node's own backend go on with what waits."""
+        """Pass waiting commands on to the node's own backend."""
         self._next.set_result(backend)
 
     def view(self) -> NoReturn:
-        """There are no rows yet."""
+        """Raise ``NOT_STARTED``, because there are no rows yet."""
         raise NOT_STARTED()
 
     async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Wait for the node, and refuse where that takes long or too many wait."""
+        """Wait for the node and submit the command to it.
+
+        Raises ``NOT_STARTED`` after :data:`HOLD_S`, or if :data:`HELD_MAX` commands are waiting already.
+        """
         if self._waiting >= HELD_MAX:
             raise NOT_STARTED()
         self._waiting += 1
@@ -178,23 +179,23 @@ class StartupBackend:
         return await backend.submit(command, request_id=request_id, forwarded=forwarded)
 
     async def confirm(self) -> bool:
-        """Never."""
+        """Return false."""
         return False
 
     def applied(self) -> int:
-        """Nothing."""
+        """Return 0."""
         return 0
 
     async def status(self) -> NodeStatus:
-        """How far the start is."""
+        """Return the progress of the start."""
         return self._starting.status()
 
     async def snapshots(self) -> NoReturn:
-        """Refused."""
+        """Raise ``NOT_STARTED``."""
         raise NOT_STARTED()
 
     async def delete_snapshot(self, id: str) -> NoReturn:
-        """Refused."""
+        """Raise ``NOT_STARTED``."""
         raise NOT_STARTED()
 
 

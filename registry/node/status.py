@@ -1,4 +1,4 @@
-"""What a node says about itself: its status, and the metrics of all processes of its host."""
+"""Status of a node, and metrics of all processes of its host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GAP = "Longest between two such answers, in the last minute or two"
 
 
 def status(node: Node) -> NodeStatus:
-    """The state at this moment."""
+    """Return the current status of the node."""
     progress = node.follower.progress()
     state = node.store.state
     role = node.role_holder.role
@@ -50,7 +50,7 @@ def status(node: Node) -> NodeStatus:
 
 
 def metrics(node: Node) -> bytes:
-    """What all processes of the host have counted, in Prometheus' text format."""
+    """Return the metrics of all processes of the host in Prometheus' text format."""
     told, store, writer = status(node), node.store.stat(), node.writer.stat()
     gauges = [
         Gauge("registrar_log_end_offset", "Offset of the log's next record", told.end),
@@ -96,6 +96,6 @@ def metrics(node: Node) -> bytes:
         Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})
         for kind, count in node.restarts.items()
     ]
-    from registry.observe.printing import text  # noqa: PLC0415 (its library is not worth a start's time)
+    from registry.observe.printing import text  # noqa: PLC0415 (importing its library would slow down the start)
 
     return text(node.processes.total(), gauges)

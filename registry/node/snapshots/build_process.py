@@ -1,4 +1,4 @@
-"""The build of a snapshot on this host: one process at a time, which must not slow down what serves."""
+"""Build of snapshots on this host, in one separate process at a time, so that serving is not slowed down."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, Entry
 from snapshots.format.manifest import is_id
 
-PAUSE_S = 2.0
-"""Before the second build of a request; before a third one four times as long."""
+PAUSE_S = 2.0  # before the second attempt at a request; four times as long before each further one
 _END_S = 2.0
 _log = logging.getLogger(__name__)
 
 
 class Build:
-    """At most one process that builds. Used by one thread, with which the process ends."""
+    """At most one build process. Used by one thread; the process ends with that thread."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -36,11 +35,11 @@ class Build:
 
     @property
     def runs(self) -> bool:
-        """Whether a build was begun that nobody has looked after yet."""
+        """True if a build was started whose result was not processed yet."""
         return self._process is not None
 
     def may_begin(self, entry: Entry) -> bool:
-        """Whether it is time for the entry's next build."""
+        """Return true if no build is running and the pause before the entry's next attempt is over."""
         return not self.runs and is_id(entry.id) and time.monotonic() >= self._not_before.get(entry.id, 0.0)
 
     def begin(self, entry: Entry) -> None:
@@ -52,7 +51,7 @@ class Build:
                 "snapshots.building.requests", str(theirs.fileno()), entry.id
             )
             try:
-                # In a group of its own, with all that it starts itself.
+                # A process group of its own, for it and its children.
                 self._process = subprocess.Popen(  # noqa: S603 (our own module)
                     command,
                     pass_fds=(theirs.fileno(),),
@@ -71,7 +70,7 @@ class Build:
         _log.info("the snapshot %s is being built, try %d", entry.id, entry.attempts + 1)
 
     def look(self, catalogue: Catalogue, now_ms: int) -> bool:
-        """Whether the process has ended; then the catalogue says what became of it."""
+        """Return true if the process has ended; its result is then recorded in the catalogue."""
         if self._process is None:
             return False
         code = self._process.poll()
@@ -82,16 +81,20 @@ class Build:
         return True
 
     def end(self, catalogue: Catalogue, now_ms: int) -> None:
-        """End the process, because this node stops or writes no more: the request is anybody's again."""
+        """End the process because this node stops or is no longer primary; release its request."""
         if self._process is not None:
             self._settle(catalogue, now_ms, "")
 
     def _settle(self, catalogue: Catalogue, now_ms: int, failure: str) -> None:
-        """``failure``: why the request has failed, if nobody else says so; else it waits again."""
+        """End the process and its children, and update the catalogue entry that it worked on.
+
+        ``failure`` marks the request as failed with that reason, unless the builder has recorded a result. If
+        it is empty, a claimed request goes back to waiting.
+        """
         process, self._process = self._process, None
         assert process is not None
         with suppress(OSError):
-            # What the builder has started may outlive it.
+            # Children of the builder may outlive it.
             os.killpg(process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_END_S)
@@ -104,7 +107,7 @@ class Build:
         if claimed and not failure:
             catalogue.put(entry.in_state("requested", now_ms, attempts=self._begun.attempts))
         elif failure and (claimed or entry == self._begun):
-            # One that fails before it could claim anything must not be begun for ever.
+            # Count builders that fail before they claim the request, too, to avoid endless retries.
             _log.error("the snapshot %s was not built: %s", entry.id, failure)
             attempts = self._begun.attempts + 1
             catalogue.put(

@@ -1,4 +1,4 @@
-"""The catalogue as one node sees it: what it has read, and what it adds and takes away."""
+"""A node's view of the snapshot catalogue, and its changes to it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _log = logging.getLogger(__name__)
 
 
 class Entries:
-    """Used by one thread, but for what is told as last seen.
+    """Catalogue entries as last read, and operations on them.
 
-    ``log`` is the identity of the log, ``now`` the wall clock, ms since the epoch. Raises
-    :class:`snapshots.catalogue.catalogue.CatalogueError` where nothing else is said.
+    Used by one thread, except :meth:`ours`, :meth:`newest` and :meth:`gauges`, which return the entries as
+    last read. ``log`` is the identity of the log, ``now`` the wall clock in ms since the epoch. Methods raise
+    :class:`snapshots.catalogue.catalogue.CatalogueError` unless stated otherwise.
     """
 
     def __init__(self, settings: Settings, store: Rows, log: str, now: Callable[[], int]) -> None:
@@ -35,24 +36,23 @@ class Entries:
         self._warned = False
         self.log = log
         self.catalogue = open_catalogue(settings)
-        self.seen: dict[str, Entry] = {}
-        """As last read."""
+        self.seen: dict[str, Entry] = {}  # entries by id, as last read
 
     def read(self) -> dict[str, Entry]:
-        """All entries as of now."""
+        """Read and return all entries by id."""
         self.seen = self.catalogue.entries()
         return self.seen
 
     def ours(self) -> list[Entry]:
-        """Those of this log as last seen, the newest first."""
+        """Return the entries of this log as last read, newest first."""
         return newest_first(each for each in self.seen.values() if each.log == self.log)
 
     def newest(self) -> Entry | None:
-        """The newest snapshot of this log that is ready, as last seen."""
+        """Return the newest ready snapshot of this log, as last read."""
         return next((each for each in self.ours() if each.state == "ready"), None)
 
     def gauges(self) -> list[Gauge]:
-        """What there is, as last seen, for metrics."""
+        """Return metrics about the entries as last read."""
         counts = dict.fromkeys(_STATES, 0)
         for each in list(self.seen.values()):
             counts[each.state] += 1
@@ -70,7 +70,7 @@ class Entries:
     # --- markers
 
     def begun(self) -> int:
-        """The offset up to which markers do for no further request."""
+        """Return the offset up to which markers do not satisfy a further request; -1 for none."""
         entries = self.read()
         marker, marked = self._marker(), self.catalogue.marked(self.log)
         if marker is None or marker.offset > marked:
@@ -79,7 +79,10 @@ class Entries:
         return -1 if entry is not None and entry.state == "requested" else marker.offset
 
     def publish(self) -> Entry | None:
-        """The entry of the newest marker, made if need be; ``None``: it was deleted, or there is none."""
+        """Return the entry of the newest marker, creating it if missing.
+
+        ``None`` if it was deleted or there is no marker.
+        """
         marker = self._marker()
         if marker is None:
             return None
@@ -111,12 +114,15 @@ class Entries:
     # --- deleting
 
     def retire(self) -> None:
-        """Delete what need not be kept, and go on with what was begun."""
+        """Delete snapshots beyond retention, and resume unfinished deletions."""
         retire(self.catalogue, self._settings.snapshots_keep, self._now())
         self.read()
 
     def delete(self, id: str) -> Entry | None:
-        """Delete a snapshot; what is left of it while its files cannot be reached. Raises 40480, 40980."""
+        """Delete a snapshot; return its entry if its files cannot be deleted yet, otherwise ``None``.
+
+        Raises the errors 40480 and 40980.
+        """
         now, entries = self._now(), self.read()
         entry = entries.get(id)
         if entry is None:
@@ -139,5 +145,5 @@ def _id_of(marker: Marker) -> str:
     try:
         chance = int(marker.request[:6], 16)
     except ValueError:
-        chance = marker.offset  # other writers' markers have to be told apart too
+        chance = marker.offset  # a marker of another writer needs a unique id, too
     return new_id(marker.end, marker.ts, chance)

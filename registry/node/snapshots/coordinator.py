@@ -1,8 +1,8 @@
-"""The node's part in snapshots: takes requests, asks by schedule, has snapshots built and deleted.
+"""Coordination of snapshots on a node: requests, schedule, builds and deletion.
 
-One thread does all that waits for the catalogue, a location or a process. Only the primary publishes, asks,
-builds and deletes by itself. A request is a marker in the log first and an entry of the catalogue then: the
-primary looks for a marker that never became one, so that whoever is primary next goes on with it.
+One thread does everything that waits for the catalogue, a location or a process. Only the primary publishes,
+requests, builds and retires snapshots on its own. A request is first a marker in the log, then an entry of
+the catalogue. The primary looks for a marker without an entry, so a new primary resumes interrupted requests.
 """
 
 from __future__ import annotations
@@ -39,37 +39,34 @@ from .catalogue_view import Entries
 from .schedule import why_due
 
 CALLS_MAX = 100
-LOOK_EVERY_S = 30.0
-"""Between two looks at a catalogue in which nothing is expected to happen."""
-LOOK_SOON_S = 2.0
-"""The same while something is asked for or being built."""
+LOOK_EVERY_S = 30.0  # between reads of the catalogue while no change is expected
+LOOK_SOON_S = 2.0  # between reads while a snapshot is requested or being built
 TICK_S = 0.5
-AGAIN_S = 10.0
-"""After the schedule has asked in vain."""
+AGAIN_S = 10.0  # before a retry after an error or a failed request of the schedule
 _log = logging.getLogger(__name__)
 
+# All entries, or the error of reading them.
 Listed = list[Entry] | RegistryError
-"""All entries, or why they cannot be told."""
+# The remaining entry if its files cannot be deleted yet, None if it was deleted, or the error.
 Deleted = Entry | None | RegistryError
-"""What is left of an entry, or why it stays."""
 
 
 class Situation(Protocol):
-    """What this part asks of its node."""
+    """Interface to the state of the node."""
 
     @property
     def role(self) -> str:
-        """``primary`` while the node writes."""
+        """Return ``primary`` while the node is primary."""
         ...
 
     @property
     def started(self) -> bool:
-        """Whether the log was read up to its end once."""
+        """True once the log was read up to its end."""
         ...
 
 
 class SnapshotCoordinator:
-    """Any thread may call; ``soon`` has a function called on the event loop, where all answers are given."""
+    """Coordinator of a node's snapshots; its public methods may be called from any thread."""
 
     def __init__(
         self,
@@ -82,7 +79,11 @@ class SnapshotCoordinator:
         soon: Callable[[Callable[[], None]], None],
         now: Callable[[], int],
     ) -> None:
-        """``log``: the identity of the log. ``now``: the wall clock, ms since the epoch."""
+        """Create the coordinator.
+
+        ``log`` is the identity of the log, ``now`` the wall clock in ms since the epoch. ``soon`` schedules a
+        function on the event loop, where all replies and callbacks run.
+        """
         self._settings = settings
         self._store = store
         self._situation = situation
@@ -101,20 +102,23 @@ class SnapshotCoordinator:
     # --- from any thread
 
     def request(self, pending: PendingCommand) -> None:
-        """Decide a :class:`RequestSnapshot`; :class:`Done` has the entry, which the catalogue then holds."""
+        """Submit a :class:`RequestSnapshot`; :class:`Done` contains the entry, published in the catalogue."""
         if not self._call(lambda: self._request(pending)):
             self._reply(pending, refused(TOO_MANY_WRITES()))
 
     def tell(self, answer: Callable[[Listed], None]) -> bool:
-        """Tell all entries, the newest first; ``False``: too many wait."""
+        """Pass all entries to ``answer``, newest first; return false if too many calls are waiting."""
         return self._call(lambda: self._tell(answer))
 
     def delete(self, id: str, answer: Callable[[Deleted], None]) -> bool:
-        """Delete a snapshot, or mark it where its files cannot be deleted now. As :meth:`tell`."""
+        """Delete a snapshot, or mark it as being deleted if its files cannot be deleted now.
+
+        Pass the result to ``answer``; return false if too many calls are waiting.
+        """
         return self._call(lambda: self._delete(id, answer))
 
     def wake(self) -> None:
-        """Look at once, because the role has changed."""
+        """Read the catalogue as soon as possible, because the role has changed."""
         with suppress(Full):
             self._calls.put_nowait(None)
 
@@ -133,7 +137,7 @@ class SnapshotCoordinator:
     # --- on the thread
 
     def run(self) -> None:
-        """Serve calls and look after what was asked for, until :meth:`stop`."""
+        """Serve calls and work on requested snapshots until :meth:`stop`."""
         try:
             while not self._stopping:
                 next_tick = time.monotonic() + TICK_S
@@ -150,7 +154,7 @@ class SnapshotCoordinator:
         try:
             call()
         except Exception:
-            # Snapshots are no reason to end a node that serves.
+            # An error with snapshots must not end a node that serves.
             _log.exception("unexpected error while looking after snapshots")
             self._next_look = self._next_ask = time.monotonic() + AGAIN_S
 
@@ -218,7 +222,7 @@ class SnapshotCoordinator:
         self._soon(lambda: pending.reply(outcome))
 
     def _announce(self, done: Done, pending: PendingCommand) -> None:
-        """Publish the entry of a marker that stands in the log."""
+        """Publish the entry of a marker that was written to the log, and reply with it."""
         self._asked, self._next_look = False, 0.0
         outcome: Outcome
         try:
@@ -260,7 +264,7 @@ class SnapshotCoordinator:
             return
         for entry in self.entries.ours():
             if entry.state == "building" and not entry.is_silent(now) and has_ended(entry.builder):
-                # Of this host, from before the node was started again.
+                # It was a builder on this host, started before the node was restarted.
                 why = "its builder has ended with its node"
                 self.entries.catalogue.put(entry.in_state("failed", now, reason=why))
             elif entry.is_free(now) and self._build.may_begin(entry):

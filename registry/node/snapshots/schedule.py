@@ -1,4 +1,4 @@
-"""When the next snapshot is to be asked for. Pure."""
+"""Decision when the schedule requests the next snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from snapshots.catalogue.catalogue import Entry, newest_first
 
 
 def why_due(rhythm: Schedule, entries: Iterable[Entry], log: str, end: int, now_ms: int) -> str:
-    """Why a snapshot of the log of this identity is due, in words; empty when none is.
+    """Return why a snapshot of the log with the identity ``log`` is due, in words; empty if none is.
 
-    ``end``: the log's. What counts is the newest one that was asked for, whatever became of it: one that
-    cannot be built is not asked for more often. None is due while one waits or is built, so that after a time
-    without any a single one catches up.
+    ``end`` is the log's end. Only the newest request counts, no matter if it succeeded, so a snapshot that
+    cannot be built is not requested more often. None is due while one is waiting or being built, so a single
+    snapshot catches up after a pause.
     """
     ours = newest_first(each for each in entries if each.log == log and each.state != "deleting")
     if end <= 0 or any(each.is_free(now_ms) or each.state == "building" for each in ours):

@@ -1,8 +1,8 @@
-"""Adding up the rows that were loaded from a snapshot, soon after the node serves them.
+"""Verification of the rows loaded from a snapshot against its digest, while the node serves them.
 
-The parts' hashes were held to the manifest, but not the rows to its digest: that would double the time of a
-start. So another process adds them up while the node serves. Rows that are wrong are condemned, and the node
-begins anew without their snapshot, which is never taken again.
+Loading checks the hashes of the snapshot's parts against the manifest, but not the digest of the rows, which
+would double the time of a start. A separate process computes that digest while the node serves. If it is
+wrong, the store is condemned, the snapshot is never loaded again, and the node starts over without it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 def prove(store: Store, stopping: threading.Event) -> None:
-    """Have rows added up that nobody has added up since they were loaded; nothing for all others.
+    """Verify the digest of rows loaded from a snapshot; do nothing if that was done before.
 
-    Raises :class:`DamagedStore` when they are wrong. Returns early when ``stopping`` is set.
+    Raises :class:`DamagedStore` if it is wrong. Returns early if ``stopping`` is set.
     """
     snapshot = store.loaded
     if not snapshot:

@@ -1,7 +1,7 @@
-"""The decision to start from a snapshot, and what is prepared for it while the log is opened.
+"""Decision to start from a snapshot, and preparation of the loading process while the log is being opened.
 
-The snapshot itself is loaded through :mod:`.snapshot_loader`, which is imported only then: most starts are
-not far behind the log and do without what it needs.
+:mod:`.snapshot_loader` loads the snapshot. It is imported only if needed, because most starts are not far
+behind the log and need no snapshot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LoadIfBehind:
-    """Loading of a snapshot for one start. Used by the thread that starts."""
+    """Loading of a snapshot for one start; used by the thread that opens log and store."""
 
     def __init__(self, settings: Settings, starting: StartProgress) -> None:
         self._settings = settings
@@ -33,9 +33,9 @@ class LoadIfBehind:
 
     @contextmanager
     def expected(self) -> Iterator[None]:
-        """Prepare the loading process for a ``with`` block, if there probably is a snapshot to load.
+        """Start the loading process for a ``with`` block if there probably is a snapshot to load.
 
-        What that process needs is loaded while the block opens the log.
+        The process imports its libraries while the block opens the log.
         """
         if _probably_loads(self._settings):
             from .snapshot_loader import begin  # noqa: PLC0415 (see the module)
@@ -51,7 +51,7 @@ class LoadIfBehind:
                 end(self._begun)
 
     def loader(self, log: Log) -> Load | None:
-        """Return what loads a snapshot of ``log`` where that pays; ``None`` if the settings forbid it."""
+        """Return a function that loads a snapshot of ``log`` if worthwhile; ``None`` if that is disabled."""
         settings = self._settings
         if settings.snapshots_load == "off":
             return None
@@ -69,7 +69,7 @@ class LoadIfBehind:
 
 
 def _probably_loads(settings: Settings) -> bool:
-    """Check that there is no store, and perhaps a snapshot."""
+    """Return true if there is no store and the snapshot location is not known to be empty."""
     if settings.snapshots_load == "off" or known_log(settings.data / "store") is not None:
         return False
     try:

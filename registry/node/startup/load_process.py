@@ -1,6 +1,7 @@
-"""The process that takes a snapshot for its node: what it needs for that is gone again when it ends.
+"""Process that loads a snapshot for its node and frees the libraries and memory needed for that when it ends.
 
-It is given :class:`Given` on standard input, whose end is its own, and tells what it does in lines of JSON.
+It receives :class:`Given` on standard input, ends when that is closed, and reports each step as a line of
+JSON.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ LENGTH_BYTES = 4
 
 
 class Given(NamedTuple):
-    """What the process is to do."""
+    """Input of the process."""
 
     settings: Settings
     wanted: LoadRequest
 
 
 class _Telling:
-    """The node hears of each step in one line."""
+    """Reporter of steps to the node, as one line of JSON each."""
 
     def __init__(self) -> None:
-        # What libraries print is not for the node: it goes where errors go.
+        # Redirect the output of libraries to standard error; the node must not receive it.
         self._out = os.dup(1)
         os.dup2(2, 1)
 
     def tell(self, **fact: Any) -> None:
-        """One line."""
+        """Write one line."""
         os.write(self._out, orjson.dumps(fact) + b"\n")
 
     def on_message(self, sentence: str) -> None:
@@ -64,20 +65,20 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Take what is wanted, if there is such a snapshot; the last line says which."""
-    # Its node says when it is to end, whatever a service manager tells all processes.
+    """Load the newest suitable snapshot, if any; report its id, or an empty one, in the last line."""
+    # The node ends this process; ignore the signal that a service manager sends to all processes.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     telling = _Telling()
-    # Arrow takes numpy along where it finds it: half of the time, for nothing that is needed here.
+    # Arrow imports numpy if it is installed, which takes half of the time and is not needed here.
     sys.modules["numpy"] = cast("Any", None)
-    # Mostly needed, and some work: what to do, or the catalogue, may have to be waited for meanwhile.
+    # Usually needed and slow to import, so start now: the input and the catalogue may take a while as well.
     threading.Thread(target=import_module, args=("pyarrow",), name="import", daemon=True).start()
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
     if not length:
         os._exit(0)
     given: Given = pickle.loads(sys.stdin.buffer.read(length))  # noqa: S301 (from our own parent)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    # A third of the time would go into looking for cycles in rows, which have none.
+    # Searching the rows for reference cycles, of which there are none, would take a third of the time.
     gc.disable()
     try:
         with closing(open_catalogue(given.settings)) as catalogue:
@@ -86,7 +87,7 @@ def main() -> None:
         telling.tell(said=f"No snapshot can be loaded: {error}", taken="")
     else:
         telling.tell(taken=taken.id if taken else "")
-    # Libraries for places far away may have threads that take their time.
+    # Exit without waiting for threads of libraries for remote storage.
     sys.stdout.flush()
     os._exit(0)
 

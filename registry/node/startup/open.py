@@ -1,7 +1,7 @@
-"""Opening log and store.
+"""Opening of log and store.
 
-It takes a while, most of it in other processes that examine the files; so it is begun before anything that a
-node needs besides is loaded.
+It takes a while, mostly in other processes that check the files, so it starts before the rest of the node is
+imported.
 """
 
 from __future__ import annotations
@@ -32,19 +32,17 @@ Loader = Callable[[Log], Load | None]
 
 
 class Opening(NamedTuple):
-    """Log and store, soon."""
+    """Log and store that are being opened, and the progress of that."""
 
-    opened: Future[Opened]
-    """Raises the errors of the log and the store, whose texts are for the user."""
+    opened: Future[Opened]  # raises errors of the log and the store, whose texts are for the user
     starting: StartProgress
-    """How far it is."""
 
 
 _log = logging.getLogger(__name__)
 
 
 def begin(settings: Settings) -> Opening:
-    """Open both in a thread."""
+    """Start opening log and store in a thread."""
     starting = StartProgress()
     thread = ThreadPoolExecutor(1, "open")
     opened = thread.submit(_open, settings, starting)
@@ -72,13 +70,13 @@ def _open(settings: Settings, starting: StartProgress) -> Opened:
 
 
 def _open_on_kafka(settings: Settings, starting: StartProgress, loader: Loader) -> Opened:
-    from .open_kafka import open_on_kafka  # noqa: PLC0415 (its client is not for a node alone)
+    from .open_kafka import open_on_kafka  # noqa: PLC0415 (a standalone node needs no client for Kafka)
 
     return open_on_kafka(settings, starting, loader)
 
 
 def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
-    """Open the keyset of sensitive metadata; raises :class:`LogError` for a wrong secret."""
+    """Open the keyset of sensitive metadata. Raises :class:`LogError` if the secret is wrong."""
 
     def encoded() -> bool:
         with store.view() as view:
@@ -99,7 +97,7 @@ def _open_embedded(settings: Settings, loader: Loader) -> Opened:
     store_path = settings.data / "store"
     known = known_log(store_path)
     if known is not None and "/" in known:
-        # The identity of a topic, as in KafkaLog; an embedded log's has no slashes.
+        # The identity of a topic contains slashes (see KafkaLog), that of an embedded log does not.
         raise LogError(
             f"the store in {store_path} was made from the topic {known.split('/')[1]} of Kafka, but no "
             "brokers are named: give kafka = HOST:PORT, or another folder in the setting data"

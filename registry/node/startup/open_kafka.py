@@ -1,7 +1,7 @@
-"""Opening a store beside a log on Kafka, which may be out of reach, or another than the store's.
+"""Opening of a store and its log on Kafka, which may be unreachable or replaced by another log.
 
-Without a store there is nothing to serve, so the log is waited for. A store is served at once: with its log,
-or, while that is out of reach or another one stands in its place, without.
+Without a store there is nothing to serve, so the node waits for the log. An existing store is served
+immediately, even while its log is unreachable or another log has taken its name.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from registry.store.open import Load, known_log, open_store, peek
 from .progress import StartProgress
 
 Loader = Callable[[Log], Load | None]
+# Time that a node with a store waits for its log before it serves without it.
 TRY_S = 5.0
-"""How long a node with a store waits for its log before it serves without."""
+# Share of a request's time for retrying an append; the rest is for delivering the error.
 APPEND_PART = 0.8
-"""Of a request's time, for an append to be tried: what is left is for telling that it failed."""
 _RETRY_S = 2.0
+# Placeholder for the log's end when opening the store; LogMatcher compares the store with the real end.
 _ANY_END = 1 << 62
-"""Whether the log ends before the store is looked at with the log itself."""
 _log = logging.getLogger(__name__)
 
 
 def open_on_kafka(
     settings: Settings, starting: StartProgress, loader: Loader
 ) -> tuple[ReconnectingLog, Store]:
-    """The log, attached or yet to be, and the store. Raises the errors of the log and the store.
+    """Open log and store; the log may still be disconnected. Raises the errors of the log and the store.
 
-    ``starting`` is told what is waited for; ``loader`` returns what loads a snapshot, if one is worth it.
+    ``starting`` receives the reason for waiting; ``loader`` returns the function that loads a snapshot.
     """
     if settings.fencing == "off":
         _log.warning(
@@ -57,7 +57,7 @@ def open_on_kafka(
 
 
 def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
-    """The log, made if it is missing, however long it takes to reach the brokers."""
+    """Open the log, creating it if it is missing; retry until the brokers can be reached."""
     while True:
         try:
             log = _open_log(settings, make=True)
@@ -79,7 +79,7 @@ def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[
         return _attached(settings, None, _opened(settings, identity), error)
     try:
         if found is not None:
-            # One that cannot be read is set aside below, whatever log it was made from.
+            # An unreadable store (found is None) is set aside below, no matter which log it was built from.
             _matcher(settings, lambda: Known(identity, *found))(log)
     except StaleStore as error:
         return _with_store(settings, loader, log, str(error))
@@ -96,7 +96,7 @@ def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[
 def _with_store(
     settings: Settings, loader: Loader, log: KafkaLog, unfit: str = ""
 ) -> tuple[ReconnectingLog, Store]:
-    """The log with its store, which is made anew where ``unfit`` says why."""
+    """Open the store for ``log`` and return both; rebuild the store if ``unfit`` gives a reason."""
     try:
         return _attached(settings, log, _opened(settings, log.identity, unfit, loader(log)))
     except BaseException:
@@ -139,7 +139,7 @@ def _matcher(settings: Settings, known: Callable[[], Known]) -> LogMatcher:
 
 
 def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
-    """Raises :class:`ForeignLog` where there is no topic and none is to be made."""
+    """Open the topic. Raises :class:`ForeignLog` if there is none and ``make`` is false."""
     try:
         return open_topic(
             settings,

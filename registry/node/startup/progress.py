@@ -1,7 +1,7 @@
-"""How a node comes to its rows: by a snapshot, where that is quicker than reading the log.
+"""Progress of a node's start, including the loading of a snapshot.
 
-The snapshot is found and loaded by another process (:mod:`.snapshot_loader`). What it says is kept here, for
-whoever asks how the start goes on.
+Another process finds and loads the snapshot (:mod:`.snapshot_loader`). This module records its reports for
+status queries.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 class Stopped(Exception):
-    """The start goes on no more, because the node is to stop."""
+    """Abort of the start, because the node has to stop."""
 
 
 class StartProgress:
-    """What is known of a start. One thread starts, any may ask, or stop it."""
+    """Progress of one start. One thread performs the start; any thread may query or stop it."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -38,28 +38,28 @@ class StartProgress:
         self._alone = threading.Lock()
         self._stopped = False
         self._kill: Callable[[], None] | None = None
+        # Set as soon as the start is known to take a while.
         self.long = threading.Event()
-        """Set as soon as it is clear that the start takes a while."""
+        # Called when `long` is set, from any thread.
         self.when_long: Callable[[], None] = _nothing
-        """Called then, from any thread."""
+        # Encrypts sensitive metadata; set before the start ends, if a secret is configured.
         self.cipher: NodeCipher | None = None
-        """What encrypts sensitive metadata; set before the start has ended, if there is a secret."""
+        # Reason for waiting for something external; empty if there is none.
         self.waiting = ""
-        """What the start waits for, if that is not in its own hands."""
 
     @property
     def snapshot(self) -> SnapshotStart | None:
-        """The snapshot that is or was loaded, and those that were not; ``None`` when there were none."""
+        """Return the snapshot being or having been loaded, and the rejected ones; ``None`` without any."""
         told = self._snapshot
         return told if told.id or told.refused else None
 
     def takes_long(self) -> None:
-        """Note that the start takes a while."""
+        """Record that the start takes a while."""
         self.long.set()
         self.when_long()
 
     def status(self) -> NodeStatus:
-        """The state of a node that has neither log nor store yet."""
+        """Return the status of a node whose log and store are not open yet."""
         return NodeStatus(
             role="following", epoch=-1, applied=0, end=0, digest="", started=False, ready=False,
             reasons=[self._reason()], eta_s=self._snapshot.eta_s, start=self.snapshot,
@@ -73,7 +73,7 @@ class StartProgress:
         return self.waiting or f"opening log and store since {time.monotonic() - self._began:.0f} s"
 
     def stop(self) -> None:
-        """Have what goes on end with :class:`Stopped`, where it is the loading of a snapshot."""
+        """Stop the loading of a snapshot, now or later; :meth:`loading` then raises :class:`Stopped`."""
         with self._alone:
             self._stopped = True
             if self._kill is not None:
@@ -81,9 +81,9 @@ class StartProgress:
 
     @contextmanager
     def loading(self, kill: Callable[[], None]) -> Iterator[None]:
-        """While another process loads, for a ``with`` block: :meth:`stop` ends it by ``kill``.
+        """Let :meth:`stop` end another process that loads a snapshot by ``kill``, during a ``with`` block.
 
-        Raises :class:`Stopped` then.
+        Raises :class:`Stopped` at the end of the block if the start was stopped.
         """
         with self._alone:
             self._kill = kill
@@ -95,10 +95,10 @@ class StartProgress:
             with self._alone:
                 self._kill = None
             if self._stopped:
-                raise Stopped  # whatever went wrong when the process was ended
+                raise Stopped  # replaces any error caused by ending the process
 
     def heard(self, told: dict[str, Any]) -> None:
-        """Take note of what the process says."""
+        """Record a report of the loading process."""
         if "said" in told:
             self.refused(told["said"])
         if "chosen" in told:
@@ -123,12 +123,12 @@ class StartProgress:
             _log.info("loading the snapshot: %d of %d rows, left: %s", rows, told.rows, left)
 
     def refused(self, sentence: str) -> None:
-        """Say that and why a snapshot is not used."""
+        """Log and record why a snapshot is not used."""
         _log.warning("%s", sentence)
         self._snapshot = replace(self._snapshot, refused=[*self._snapshot.refused, sentence])
 
     def ended(self, taken: str, end: int) -> None:
-        """The process has loaded the snapshot ``taken``, empty for none; the log ends at ``end``."""
+        """Record that the process has loaded the snapshot ``taken``, "" for none; ``end`` is the log's end."""
         told = self._snapshot
         if not taken:
             self._snapshot = SnapshotStart(refused=told.refused)

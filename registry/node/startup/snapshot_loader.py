@@ -1,6 +1,6 @@
-"""Having a snapshot taken by another process, which takes its libraries and its memory away with it.
+"""Loading of a snapshot in a child process, which frees its libraries and memory when it ends.
 
-Whatever goes wrong there is said, and the log is read instead.
+Failures are reported, and the node reads the log instead.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ from .progress import StartProgress
 
 
 def begin() -> subprocess.Popen[bytes]:
-    """A process that makes itself ready to load a snapshot. It ends with its input. Raises OSError."""
+    """Start a process that gets ready to load a snapshot; it ends when its input is closed.
+
+    Raises :class:`OSError`.
+    """
     command, environment = module_command("registry.node.startup.load_process")
-    # Arrow's own allocators keep what is freed.
+    # Arrow's own allocators do not return freed memory to the system.
     environment.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    # So does an arena for each thread.
+    # Nor does malloc with one arena per thread.
     environment.setdefault("MALLOC_ARENA_MAX", "1")
-    # In a group of its own: who interrupts a terminal's does not mean it.
+    # A process group of its own, so that Ctrl-C in a terminal does not interrupt it.
     return subprocess.Popen(  # noqa: S603 (ours)
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
     )
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """It is not needed."""
+    """End a process of :func:`begin` that is not needed."""
     with process:
         process.kill()
 
@@ -56,10 +59,10 @@ def have_taken(
     starting: StartProgress,
     begun: subprocess.Popen[bytes] | None = None,
 ) -> bool:
-    """Whether a snapshot of ``log`` that is ahead of ``applied`` is the environment ``folder`` now.
+    """Load a snapshot of ``log`` that is ahead of offset ``applied`` into the LMDB environment ``folder``.
 
-    ``begun``: what :func:`begin` gave, if it was called. Raises :class:`.progress.Stopped`. Where it
-    is not, nothing is left of the folder.
+    ``begun`` is the process of :func:`begin`, if that was called. Return true if a snapshot was loaded;
+    otherwise the folder is removed. Raises :class:`.progress.Stopped`.
     """
     taken = False
     try:
@@ -106,7 +109,7 @@ def _have_taken(
 def _situation(settings: Settings, log: Log, store: Path, refused: Mapping[str, str]) -> TargetLog:
     retention_ms = log.tombstone_retention_ms
     if isinstance(log, EmbeddedLog):
-        # Its own store has applied whatever it forgets; a snapshot has not.
+        # The node's own store has applied all records that compaction removes; a snapshot may not have.
         retention_ms = round(settings.tombstone_retention_s * 1000)
     margin_ms = round(settings.end_age_margin_s * 1000)
     known = {**read_rejected(store), **refused}
@@ -114,7 +117,7 @@ def _situation(settings: Settings, log: Log, store: Path, refused: Mapping[str, 
 
 
 class _OtherHistory(Exception):
-    """A snapshot is not of this log's history."""
+    """A snapshot that does not belong to the history of this log."""
 
     def __init__(self, id: str, why: str) -> None:
         super().__init__(why)
@@ -122,16 +125,16 @@ class _OtherHistory(Exception):
 
 
 def _heard(process: subprocess.Popen[bytes], given: Given, starting: StartProgress, log: Log) -> str:
-    """Listen until the process ends; the id of the snapshot that it has taken, if it says so.
+    """Process reports until the process ends; return the id of the snapshot that it loaded, or "".
 
-    Raises :class:`_OtherHistory` when it loads a snapshot of records that ``log`` has lost.
+    Raises :class:`_OtherHistory` if it chooses a snapshot with records that ``log`` has lost.
     """
     assert process.stdin is not None
     assert process.stdout is not None
     taken = ""
     try:
         _give(process.stdin, given)
-        # Its input stays open: the end of that, as of this process, would be its own.
+        # Keep its input open; the process ends when that is closed, as it is when this process ends.
         for line in process.stdout:
             told = orjson.loads(line)
             if "chosen" in told:
@@ -145,7 +148,7 @@ def _heard(process: subprocess.Popen[bytes], given: Given, starting: StartProgre
 
 
 def _check_history(chosen: dict[str, Any], log: Log) -> None:
-    """Raise :class:`_OtherHistory` if the snapshot is not of ``log`` as it is now."""
+    """Raise :class:`_OtherHistory` if the snapshot does not match ``log`` as it is now."""
     try:
         divergence = log.divergence(Lineage.unpack(bytes.fromhex(chosen["lineage"])))
     except LogError as error:
