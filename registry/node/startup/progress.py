@@ -128,7 +128,7 @@ class StartProgress:
         self._snapshot = replace(self._snapshot, refused=[*self._snapshot.refused, sentence])
 
     def ended(self, taken: str, end: int) -> None:
-        """Record that the process has loaded the snapshot ``taken``, "" for none; ``end`` is the log's end."""
+        """Record that the process loaded the snapshot ``taken``, "" for none; the log ends at ``end``."""
         told = self._snapshot
         if not taken:
             self._snapshot = SnapshotStart(refused=told.refused)
