@@ -1,7 +1,7 @@
-"""Folding a log into a store, one bounded step at a time: for nodes that follow and for builds of snapshots.
+"""Folding a log into a store, one bounded step at a time, for nodes and for builds of snapshots.
 
 A step reads records, applies them over an overlay of its own changes, and commits all changes with the new
-offset. Far behind the log's end, folding and committing run at the same time in two processes
+offset. If the store is far behind, folding and committing run at the same time in two processes
 (:mod:`.parallel_fold`); the steps, their commits and the offset to resume from are the same.
 """
 
@@ -22,10 +22,10 @@ from registry.store.lmdb import Store
 
 from .parallel_fold import FoldingEnded, FoldingProcess
 
-# Records of one step: enough that many rows share a page, few enough that their copies stay under 100 MB.
+# Records of one step: enough for many rows to share a page, few enough to keep their copies under 100 MB.
 RECORDS_MAX = 4_000
 BYTES_MAX = 8 << 20
-# A second process pays from this many records on.
+# The number of records from which a second process pays off.
 FAR_BEHIND = 50_000
 
 
@@ -37,7 +37,7 @@ class ReadableLog(Protocol):
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """Return the records at hand from ``offset`` on."""
+        """Return the available records from ``offset`` on."""
         ...
 
 
@@ -59,7 +59,7 @@ class Rows(Protocol):
         ...
 
     def commit(self, changes: dict[bytes, bytes | None], applied: int, lineage: Lineage = NOTHING) -> None:
-        """Write changes, the applied offset and the lineage up to there, all or nothing."""
+        """Write changes, the applied offset and the lineage up to that offset in one transaction."""
         ...
 
 
@@ -76,7 +76,7 @@ class LogFold:
     """Keeps ``store`` the fold of ``log``. One thread at a time makes steps.
 
     ``far_behind``: the number of records from which a second process is used; ``None`` for never.
-    ``on_read`` is called with the offset and the result of every read, before its rows can be seen.
+    ``on_read`` is called with the offset and the result of every read, before its rows are visible.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class LogFold:
         self._process: FoldingProcess | None = None
 
     def step(self, records_max: int = RECORDS_MAX, *, here: bool = False) -> Step:
-        """Apply at most ``records_max`` records; with ``here``, in this process.
+        """Apply at most ``records_max`` records; if ``here`` is set, in this process.
 
-        The store does not advance at the log's end as last known, or if the next records are not at hand.
+        The store does not advance at the log's end as last known, or if the next records are not available.
         Raises the errors of the log and the store; the store is then as after the step before.
         """
         before = self._store.applied
@@ -111,7 +111,7 @@ class LogFold:
         return Step(self._store.applied - before, records)
 
     def _step_in_process(self, behind: int, records_max: int) -> bool:
-        """Make the step with the second process; return whether it was used."""
+        """Make the step with the second process; return false if it was not used."""
         store = self._store
         if behind <= records_max or self._far_behind is None or not isinstance(store, Store):
             return False
@@ -122,11 +122,11 @@ class LogFold:
         try:
             self._process.step()
         except FoldingEnded:
-            # Killed, most likely for memory: the slower way needs less.
+            # It was killed, most likely for lack of memory; folding in this process needs less.
             self._far_behind = None
             return False
         except StoreError:
-            # Later batches rest on the one that was not committed, so it must be folded again.
+            # Later batches depend on the one that was not committed, so it must be folded again.
             self._stop_process()
             raise
         return True

@@ -1,9 +1,9 @@
-"""Folding in a second process, while the node commits: twice the cores for a store far behind.
+"""Folding in a second process while the node commits, so that a store far behind uses two cores.
 
-The node sends batches of records. The process applies them over the store, which it reads by itself, and
-over its own changes that the store does not hold yet; it answers with the changes in order. Batches and
-answers go through pipes, each with its length before it. The two take turns: the next batch is always
-received before the last answer is sent, so that neither waits for the other with a full pipe.
+The node sends batches of records. The process applies them over the store, which it reads itself, and over
+its own changes that the store does not hold yet; it replies with the changes in key order. Batches and
+replies go through pipes, each prefixed with its length. The processes take turns: the next batch is always
+received before the last reply is sent, so that full pipes cannot block both.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from registry.processes.pipes import receive, send
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
 
+# The maximum for unprivileged users; with a smaller pipe, the two processes wait for each other more often.
 _PIPE_BYTES = 1 << 20
-"""The most that any user may ask for; the smaller the pipe, the oftener the two wait for each other."""
 _END_S = 5.0
 
 Changes = dict[bytes, bytes | None]
 
 
 class FoldingEnded(Exception):
-    """The second process is gone; the store is as the last commit left it."""
+    """The second process has ended; the store is as the last commit left it."""
 
 
 class Batch(NamedTuple):
-    """What the node sends."""
+    """A batch of records, sent by the node."""
 
     records: list[Record]
+    # The store's applied offset after this batch.
     next: int
-    """The offset that the store has applied with them."""
 
 
 class Folded(NamedTuple):
-    """What the second process made of a batch; see :meth:`.lmdb.Store.commit_folded`."""
+    """The changes of a batch, sent by the second process; see :meth:`.lmdb.Store.commit_folded`."""
 
     new: list[tuple[bytes, bytes]]
     changed: list[Change]
@@ -63,7 +63,7 @@ _decode_folded = msgspec.msgpack.Decoder(Folded).decode
 
 
 class FoldingProcess:
-    """The node's side; one step commits one batch. ``read``: see :meth:`registry.log.contract.Log.read`."""
+    """The node's side of the second process. ``read`` is :meth:`registry.log.contract.Log.read`."""
 
     def __init__(
         self, read: Callable[[int, int, int], Fetched], store: Store, records_max: int, bytes_max: int
@@ -72,7 +72,7 @@ class FoldingProcess:
         self._bounds = records_max, bytes_max
         self._sent = store.applied
         self._lineage = store.lineage
-        # Of the log up to the end of each batch that is under way; empty batches have none.
+        # Lineage of the log up to the end of each batch in flight; empty batches have none.
         self._lineages: deque[Lineage] = deque()
         self._under_way = 0
         command, environment = module_command("registry.folding.parallel_fold", str(store.path.parent))
@@ -82,16 +82,16 @@ class FoldingProcess:
 
     @property
     def position(self) -> int:
-        """The offset that the next batch is read from: ahead of what is committed."""
+        """The offset from which the next batch is read, ahead of the committed one."""
         return self._sent
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def step(self) -> None:
-        """Send the next batch, take the answer to the last one and commit it.
+        """Send the next batch, receive the reply to an earlier one and commit it.
 
         Raises :class:`FoldingEnded`, and the errors of the log and the store.
         """
@@ -111,7 +111,7 @@ class FoldingProcess:
             self._store.commit_folded(folded.new, folded.changed, folded.applied, self._lineages.popleft())
 
     def _send(self, pipe: IO[bytes]) -> None:
-        # At the log's end an empty batch takes the turn.
+        # At the log's end, send an empty batch to keep the turns.
         fetched = self._read(self._sent, *self._bounds)
         if fetched.next > self._sent:
             self._lineage = self._lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
@@ -123,7 +123,7 @@ class FoldingProcess:
         self._under_way += 1
 
     def close(self) -> None:
-        """End the process; what it folded and was not committed is folded again."""
+        """End the process; batches that were folded but not committed are folded again later."""
         try:
             self._process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
@@ -133,7 +133,7 @@ class FoldingProcess:
 
 
 def fold_batches(path: Path, batches: IO[bytes], answers: IO[bytes]) -> None:
-    """The second process: until ``batches`` ends."""
+    """Fold batches over the store at ``path`` until ``batches`` ends: the main loop of the second process."""
     store = StoreReader(path)
     pending: deque[tuple[int, Changes]] = deque()
     answer: bytes | None = None
@@ -166,6 +166,6 @@ def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]])
 
 
 if __name__ == "__main__":
-    # A fifth of the time would go into looking for cycles in batches of tuples, which have none.
+    # Garbage collection would take a fifth of the time, to look for cycles in tuples that have none.
     gc.disable()
     fold_batches(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)

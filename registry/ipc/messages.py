@@ -1,9 +1,9 @@
-"""What readers and their node say to each other over a unix socket.
+"""Messages and framing between readers and their node over a unix socket.
 
-Frames of msgpack, each with its length before it. A reader numbers its calls; the node answers each under its
-number, in any order. Without being asked the node only tells its :class:`State`, first of all and whenever it
-changes. Large messages travel one at a time and in pieces, between which small ones go: so either side may
-hear messages in another order than that in which they were told.
+Messages are msgpack in frames, each prefixed with its length. A reader numbers its requests; the node replies
+to each with its number, in any order. The only unsolicited message of the node is its :class:`State`, sent
+first and after every change. Large messages are sent one at a time and in pieces, interleaved with small
+ones, so either side may receive messages in another order than they were sent.
 """
 
 from __future__ import annotations
@@ -42,52 +42,52 @@ class Submit(msgspec.Struct, tag=True, frozen=True):
 
 
 class Confirm(msgspec.Struct, tag=True, frozen=True):
-    """See that the store is as new as the log is now; answered by :class:`Confirmed`."""
+    """A request to bring the store up to the log's current end; answered by :class:`Confirmed`."""
 
     number: int
+    # The log's end, if the reader knows it: the node then follows the log up to there without querying it.
     offset: int = -1
-    """Where the log ends, if the reader knows: then the log is not asked, but followed so far."""
 
 
 class AskStatus(msgspec.Struct, tag=True, frozen=True):
-    """Answered by :class:`Status`."""
+    """A request for the node's status; answered by :class:`Status`."""
 
     number: int
 
 
 class AskSnapshots(msgspec.Struct, tag=True, frozen=True):
-    """Answered by :class:`Snapshots` with all, the newest first."""
+    """A request for all snapshots; answered by :class:`Snapshots`, the newest first."""
 
     number: int
 
 
 class DeleteSnapshot(msgspec.Struct, tag=True, frozen=True):
-    """Answered by :class:`Snapshots` with what is left of it, which is mostly nothing."""
+    """A request to delete a snapshot; answered by :class:`Snapshots` with its remains, usually none."""
 
     number: int
     id: str
 
 
 class Report(msgspec.Struct, tag=True, frozen=True):
-    """What the reader has counted; answered by :class:`Metrics` if it has a number."""
+    """Counters of the reader; answered by :class:`Metrics` if ``number`` is not 0."""
 
     tally: Tally
     number: int = 0
 
 
 class State(msgspec.Struct, tag=True, frozen=True):
-    """What the node tells by itself."""
+    """The node's state, sent unsolicited."""
 
+    # True once the store holds all that the log held when the node started.
     started: bool
-    """Whether the store holds what the log held when the node started."""
+    # True if the store may be read before that, because the log is unreachable; such reads are unconfirmed.
     readable: bool = False
-    """Whether it may be read without, because the log cannot be asked: nothing read so is confirmed."""
+    # Identity of the log that readers may query for its end; empty if they must ask the node.
     log: str = ""
-    """The identity of the log that readers may ask for its end; empty where they must ask the node."""
+    # True if a command that is sent again with its idempotency key is executed only once.
     repeats: bool = False
-    """Whether a command that is sent again with its idempotency key is done only once."""
+    # True while there is no node yet: log and store are being opened, or a snapshot is being loaded.
     opening: bool = False
-    """There is no node yet: log and store are being opened, or a snapshot is loaded."""
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):
@@ -98,21 +98,21 @@ class Decided(msgspec.Struct, tag=True, frozen=True):
 
 
 class Confirmed(msgspec.Struct, tag=True, frozen=True):
-    """Whether the store holds all that the log held when it was asked."""
+    """The reply to :class:`Confirm`; ``fresh`` if the store holds all that the log held when queried."""
 
     number: int
     fresh: bool
 
 
 class Status(msgspec.Struct, tag=True, frozen=True):
-    """The node's state."""
+    """The node's status."""
 
     number: int
     status: NodeStatus
 
 
 class Snapshots(msgspec.Struct, tag=True, frozen=True):
-    """Entries of the catalogue, or why there are none to tell."""
+    """Entries of the snapshot catalogue, or the error for which there are none."""
 
     number: int
     entries: list[Entry]
@@ -120,7 +120,7 @@ class Snapshots(msgspec.Struct, tag=True, frozen=True):
 
 
 class Metrics(msgspec.Struct, tag=True, frozen=True):
-    """The metrics of all processes of the host, or why they cannot be told."""
+    """The metrics of all processes of the host, or the error for which there are none."""
 
     number: int
     text: bytes
@@ -135,16 +135,16 @@ decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode
 decode_from_node = msgspec.msgpack.Decoder(FromNode).decode
 
 PIECE_BYTES = LARGE_BYTES
-# What may wait for the socket: small messages wait behind it.
+# Limit of the bytes buffered for the socket, as small messages wait behind them.
 _UNSENT_BYTES_MAX = 4 * PIECE_BYTES
 _LENGTH_BYTES = 4
-# Bits of a frame's length that say that it is a piece of a message, and the last one.
+# Bits of a frame's length that mark a piece of a message and the last piece.
 _PIECE, _LAST = 1 << 31, 1 << 30
 _LENGTH = _LAST - 1
 
 
 def frames(messages: Iterable[bytes]) -> bytes:
-    """Return packed messages as they go over the socket."""
+    """Return packed messages as frames for the socket."""
     return b"".join(part for each in messages for part in (_header(len(each)), each))
 
 
@@ -153,7 +153,7 @@ def _header(length: int) -> bytes:
 
 
 class Framed(asyncio.Protocol, ABC):
-    """A protocol that hears whole messages; what is to be heard is the subclass's matter."""
+    """A protocol that receives whole messages; subclasses handle them."""
 
     transport: asyncio.Transport
 
@@ -165,12 +165,12 @@ class Framed(asyncio.Protocol, ABC):
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport and set its write buffer limit."""
         self.transport = cast("asyncio.Transport", transport)
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES_MAX)
 
     def take_over(self, other: Framed) -> Self:
-        """Go on with the connection of ``other``, which hears nothing more."""
+        """Take over the connection of ``other``, which receives nothing more; return this protocol."""
         self._pending, self._pieces = other._pending, other._pieces
         self._large, self._rest, self._paused = other._large, other._rest, other._paused
         other.transport.set_protocol(self)
@@ -178,7 +178,7 @@ class Framed(asyncio.Protocol, ABC):
         return self
 
     def data_received(self, data: bytes) -> None:
-        """Cut what came into messages."""
+        """Split the received bytes into messages and handle each."""
         pending = self._pending
         pending += data
         at = 0
@@ -200,10 +200,10 @@ class Framed(asyncio.Protocol, ABC):
 
     @abstractmethod
     def heard(self, message: bytes) -> None:
-        """One message came."""
+        """Handle a received message."""
 
     def tell(self, *messages: msgspec.Struct) -> None:
-        """Send messages, unless the other side is gone."""
+        """Send messages, unless the connection is closing."""
         if self.transport.is_closing():
             return
         packed = [encode(each) for each in messages]
@@ -213,19 +213,19 @@ class Framed(asyncio.Protocol, ABC):
                 self.tell_large(partial(bytes, each))
 
     def tell_large(self, packed: Callable[[], bytes | None]) -> None:
-        """Send a message in pieces, after the large ones before it.
+        """Send a message in pieces, after the large messages queued before it.
 
-        ``packed`` is called when its turn comes, and returns ``None`` if it is not wanted any more.
+        ``packed`` is called when the message's turn comes, and returns ``None`` to drop it.
         """
         self._large.append(packed)
         self._send_pieces()
 
     def pause_writing(self) -> None:
-        """Send no further pieces: the other side does not read as fast."""
+        """Stop sending pieces, because the other side reads too slowly."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """Go on with the pieces."""
+        """Resume sending pieces."""
         self._paused = False
         self._send_pieces()
 

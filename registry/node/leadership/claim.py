@@ -1,9 +1,10 @@
-"""Claiming the log: what a node does between being elected and its first decision.
+"""Claiming the log: the steps of a node between its election and its first decision.
 
-A claim ends earlier ones of the same producer with its first record, the barrier; what they appended before
-lies ahead of it. A claim of another producer (Kafka has forgotten the former one) ends none by itself: so the
-producer of the newest barrier is fenced first, and whoever else's barrier then turns up ahead of the own one.
-What remains is sure: below the own barrier nothing is missing, above it nobody older writes.
+The first record of a claim, the barrier, ends earlier claims of the same producer; their records precede it.
+A claim of a different producer (if Kafka has expired the former one) ends no other claim by itself. The
+producer of the newest barrier is therefore fenced first, and then every other producer whose barrier turns
+out to precede the own one. This guarantees that no record below the own barrier is missing, and that no
+earlier claim appends above it.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 from registry.log.contract import Claim, Fenced, Log
 
+# Timeout of a query for the log's end, in seconds.
 ASK_S = 5.0
-"""How long the log may take to say where it ends."""
 
 
 class Barrier(msgspec.Struct, frozen=True):
-    """The begin of an epoch, as its row holds it; its offset is the epoch's number."""
+    """The start of an epoch, as stored in its row; its offset is the epoch's number."""
 
     producer: int
+    # The producer's epoch.
     epoch: int
-    """The producer's."""
     node: str = ""
     url: str = ""
     offset: int = -1
 
     @property
     def claim(self) -> Claim:
-        """The claim under which it was appended."""
+        """The claim under which the barrier was appended."""
         return Claim(self.producer, self.epoch)
 
 
@@ -43,12 +44,12 @@ class Rows(Protocol):
     """The committed rows."""
 
     def view(self) -> AbstractContextManager[View]:
-        """The rows at one moment."""
+        """Open a view of the rows."""
         ...
 
 
 class Claimant(msgspec.Struct, frozen=True):
-    """Who claims, for people who read the log."""
+    """The claiming node, for people who read the log."""
 
     node: str
     url: str
@@ -59,7 +60,7 @@ _ROW = layout.cluster_key(BARRIER)
 
 
 def newest_barrier(view: View) -> Barrier | None:
-    """The newest barrier that was applied; ``None`` too when it holds something else than ours do."""
+    """Return the newest applied barrier, or ``None`` if there is none or it cannot be decoded."""
     row = view.get(_ROW)
     try:
         return None if row is None else _decode(row)
@@ -68,7 +69,7 @@ def newest_barrier(view: View) -> Barrier | None:
 
 
 def read_barrier(record: Record) -> Barrier | None:
-    """The barrier that a record is; ``None`` for all other records, and for what ours do not hold."""
+    """Return the barrier in a record, or ``None`` if the record is not one or cannot be decoded."""
     if record.key != BARRIER_KEY or record.value is None:
         return None
     try:
@@ -85,13 +86,13 @@ def claim_log(
     follow: Callable[[int], None],
     watching: Callable[[], AbstractContextManager[list[Barrier]]],
 ) -> int:
-    """Claim the log and return the epoch's number, the offset of a barrier that is applied; 0 without one.
+    """Claim the log and return the epoch's number: the offset of the applied barrier, or 0 without one.
 
-    To be called right after the election has confirmed that this node is elected. ``follow`` returns once the
-    store holds the log up to an offset; ``watching`` lists the barriers that are applied during its block.
-    Raises :class:`Fenced` when another claim turns out to stand, and the errors of the log and the store.
+    Call right after the election has confirmed that this node is elected. ``follow`` returns once the store
+    holds the log up to an offset; ``watching`` lists the barriers that are applied during its block. Raises
+    :class:`Fenced` if another claim turns out to be valid, and the errors of the log and the store.
     """
-    # Read before the claim, so that little is left to read while nobody can write.
+    # Follow before the claim, so that few records are left to read while no node can write.
     follow(log.query_end(ASK_S))
     claim = log.claim()
     if claim is None:

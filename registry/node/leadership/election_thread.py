@@ -1,4 +1,4 @@
-"""Taking part in the election, in a thread with an event loop of its own, so that heartbeats never starve."""
+"""The election thread, with an event loop of its own so that heartbeats are never delayed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from registry.observe.pulse import Pulse
 
 _ANSWER_S = 10.0
 _LOOK_S = 0.25
-# How long a node that cannot write for a reason of its own waits for that to pass before it resigns.
+# Seconds that a node that cannot write for a reason of its own waits for that to pass before it resigns.
 OWN_S = 1.0
+# Minimum seconds for another node to be elected instead of one that cannot write.
 REST_S = 3.0
-"""How long another node has at least to be elected instead of one that cannot write."""
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -27,18 +27,20 @@ class Counter(Protocol):
     """An election that also counts ids."""
 
     async def advance(self, upto: int) -> int:
-        """Let the counter be at least ``upto``; the value found before."""
+        """Raise the counter to at least ``upto``; return its value before."""
         ...
 
 
 class ElectionThread:
-    """``make`` makes the election on the loop on which it will run; ``heard`` is called there with events.
+    """Takes part in the election, on its own event loop.
 
-    The election knows that a node lives, not that it reaches its log. So a node that was elected and has had
-    ``trouble`` (why it cannot write; empty when it can) for ``patience_s`` resigns, and may be elected again
-    when the trouble is over. One whose trouble is its ``own`` (a store that cannot be written), so that
-    another node most likely can write, resigns after ``OWN_S`` if that is sooner. One that is ``reading``
-    the log yet resigns at once: that may take long.
+    ``make`` creates the election on the loop on which it will run; ``heard`` is called there with events.
+
+    The election detects that a node is alive, not that it can reach its log. An elected node that has had
+    ``trouble`` (the reason why it cannot write; empty if it can) for ``patience_s`` therefore resigns, and
+    may be elected again when the trouble is over. If the trouble is the node's ``own`` (a store that cannot
+    be written), another node can most likely write, so the node resigns after ``OWN_S`` if that is sooner. A
+    node that is still ``reading`` the log resigns at once, because reading may take long.
     """
 
     def __init__(
@@ -58,15 +60,15 @@ class ElectionThread:
         self._reading = reading
         self._patience_s = patience_s
         self._won = False
+        # The pulse of the event loop on which the election runs.
         self.pulse = Pulse()
-        """Of the event loop on which the election runs."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._election: Election | None = None
         self._leaving = False
         self._closing = False
 
     def run(self) -> None:
-        """Take part until :meth:`close`. Raises what makes taking part impossible."""
+        """Take part in the election until :meth:`close`. Raises the errors that make this impossible."""
         with asyncio.Runner() as runner:
             runner.run(self._take_part())
 
@@ -83,7 +85,10 @@ class ElectionThread:
             await self._election.close()
 
     async def _hear(self, election: Election) -> bool:
-        """Hear events until there are no more, or until this node, having resigned, may be elected again."""
+        """Handle events until they end, or until this node has resigned and may be elected again.
+
+        Return true if the events have ended.
+        """
         hearing = asyncio.ensure_future(self._listen(election))
         watching = asyncio.ensure_future(self._watch(election))
         try:
@@ -98,7 +103,7 @@ class ElectionThread:
             watching.cancel()
 
     async def _watch(self, election: Election) -> None:
-        """Resign when this node is elected and cannot write for long; return when it can again."""
+        """Resign if this node is elected and cannot write for too long; return when it can write again."""
         loop = asyncio.get_running_loop()
         since: float | None = None
         while since is None or loop.time() - since < self._patience():
@@ -111,7 +116,7 @@ class ElectionThread:
         _log.log(level, "this node leaves writing to others, as it cannot write: %s", self._reason())
         await election.resign()
         await asyncio.sleep(rest_s)
-        while self._leaving or self._reason():  # noqa: ASYNC110 (other threads tell nobody of it)
+        while self._leaving or self._reason():  # noqa: ASYNC110 (other threads do not signal it)
             await asyncio.sleep(_LOOK_S)
 
     def _reason(self) -> str:
@@ -128,7 +133,7 @@ class ElectionThread:
             self._heard(event)
 
     def confirm(self) -> bool:
-        """Ask the authority whether this node is still elected; blocks."""
+        """Ask the authority to confirm that this node is still elected; blocks."""
         confirmed = self._ask(lambda election: election.confirm())
         try:
             return confirmed is not None and confirmed.result(_ANSWER_S)
@@ -137,25 +142,25 @@ class ElectionThread:
             return False
 
     async def evict(self, identity: Identity) -> bool:
-        """Make the authority forget a primary that is dead; whether it did."""
+        """Make the authority remove a dead primary; return true if it did."""
         evicted = self._ask(lambda election: election.evict(identity))
         return evicted is not None and await asyncio.wrap_future(evicted)
 
     def advance(self, upto: int) -> concurrent.futures.Future[int] | None:
-        """Move the election's counter of ids up to at least ``upto``; the value found before.
+        """Raise the election's counter of ids to at least ``upto``; return its value before.
 
-        ``None`` where there is none: only ZooKeeper has one.
+        ``None`` if the election has no counter: only ZooKeeper has one.
         """
         counter: object = self._election
         return self._ask(lambda _: counter.advance(upto)) if isinstance(counter, Counter) else None
 
     def resign(self, timeout_s: float) -> None:
-        """Give up being primary for good; blocks, for at most ``timeout_s``."""
+        """Resign permanently; blocks for at most ``timeout_s`` seconds."""
         self._leaving = True
         self._wait_for(self._ask(lambda election: election.resign()), timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Leave; blocks, for at most ``timeout_s``."""
+        """Leave the election; blocks for at most ``timeout_s`` seconds."""
         self._leaving = self._closing = True
         self._wait_for(self._ask(lambda election: election.close()), timeout_s)
 

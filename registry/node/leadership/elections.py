@@ -1,4 +1,4 @@
-"""Which election the settings ask for."""
+"""Creation of the election that the settings ask for."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .identity import identity_of
 def made_by_settings(
     settings: Settings, own: Identity, reachable: Reachable, *, alive: Callable[[], object]
 ) -> Election:
-    """To be called on the event loop on which the election will run.
+    """Create the election of the settings; call on the event loop on which it will run.
 
-    ``alive`` is called there whenever Kafka's group says that this node belongs to it.
+    ``alive`` is called there whenever Kafka's group confirms that this node is a member.
     """
     match settings.election:
         case "static":
             return StaticElection(own, identity_of(settings.primary) if settings.primary else None)
         case "zookeeper":
-            from election.zookeeper import ZooKeeperElection  # noqa: PLC0415 (kazoo only where it is needed)
+            from election.zookeeper import ZooKeeperElection  # noqa: PLC0415 (imports kazoo only if needed)
 
             return ZooKeeperElection(
                 settings.zookeeper_hosts,

@@ -1,7 +1,7 @@
-"""Mirroring the ids of the default context in ZooKeeper's counter, where those look who elect there too.
+"""Mirror of the default context's ids in ZooKeeper's counter, for other registries that elect there.
 
-The reservations in the log stay the truth; the larger of the two counts. So ids that the counter has given
-out for others are not given again, and others find there what was given out here.
+The reservations in the log stay authoritative; the larger of the two values applies. Ids that others have
+taken from the counter are not assigned again, and others find the ids assigned here.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from registry.log.contract import Unreachable
 _ANSWER_S = 10.0
 _log = logging.getLogger(__name__)
 
+# Raises the counter to at least a value and returns its value before; ``None`` if there is no counter.
 Advance = Callable[[int], "Future[int] | None"]
-"""Moves the counter up to at least a value; the value found before. ``None``: there is no counter."""
 
 
 class IdCounter:
-    """Used by the thread that writes. ``view`` opens the committed rows."""
+    """Mirrors reserved ids in the counter, on the write thread. ``view`` opens the committed rows."""
 
     def __init__(self, view: Callable[[], AbstractContextManager[View]], advance: Advance) -> None:
         self._view = view
         self._advance = advance
         self._told = 0
+        # Ids up to this one may be assigned by others through the counter.
         self.floor = 0
-        """Ids up to it were given out by whoever moved the counter."""
 
     def claimed(self) -> None:
-        """Look at the counter, before anything is decided. Raises :class:`Unreachable`."""
+        """Read the counter before the first decision. Raises :class:`Unreachable`."""
         reserved = self._reserved()
         asked = self._advance(reserved)
         if asked is None:
@@ -46,7 +46,7 @@ class IdCounter:
         self._told = reserved
 
     def wrote(self) -> None:
-        """Move the counter, if more was reserved; nobody waits for that."""
+        """Raise the counter if more ids were reserved; does not wait for the result."""
         reserved = self._reserved()
         if reserved > self._told:
             self._told = reserved

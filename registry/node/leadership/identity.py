@@ -1,4 +1,4 @@
-"""Who a node is: its id, which lives as long as its data folder, and what it advertises."""
+"""A node's identity: its id, which lives as long as its data folder, and the address it advertises."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 def node_id(data: Path) -> str:
-    """The id kept in the folder ``data``, made when there is none. Raises :class:`OSError`."""
+    """Return the id stored in the folder ``data``; create it if there is none. Raises :class:`OSError`."""
     path = data / FILE
     try:
         kept = path.read_text(encoding="ascii").strip()
@@ -32,7 +32,7 @@ def node_id(data: Path) -> str:
 
 
 def advertised_since(data: Path, url: str) -> int:
-    """Return when the node of the folder ``data`` first advertised ``url``: ms since the epoch.
+    """Return the time when the node of the folder ``data`` first advertised ``url``, in ms since the epoch.
 
     Raises :class:`OSError`.
     """
@@ -51,7 +51,7 @@ def advertised_since(data: Path, url: str) -> int:
 def identity_of(
     url: str, *, eligible: bool = True, peer: str = "", node: str = "", since_ms: int = 0
 ) -> Identity:
-    """What the node at an advertised ``url`` (scheme, host and port) is to the others."""
+    """Return the identity of the node at an advertised ``url`` (scheme, host and port)."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return Identity(
@@ -60,10 +60,10 @@ def identity_of(
 
 
 def own_identity(settings: Settings, peer: str = "") -> Identity:
-    """The own one; ``peer`` is the ``HOST:PORT`` of its peer endpoint."""
+    """Return this node's identity; ``peer`` is the ``HOST:PORT`` of its peer endpoint."""
     node = node_id(settings.data)
     if not settings.kafka:
-        # Nobody else asks: the host's name is not looked up, which may take long.
+        # No other node needs the address, so skip looking up the host's name, which may take long.
         return Identity("http", settings.host, settings.port, eligible=True, node=node)
     url = settings.advertised
     since_ms = advertised_since(settings.data, url)

@@ -1,9 +1,9 @@
-"""What a node may do at a moment: the pure machine behind its role.
+"""The state machine of a node's role, without side effects.
 
 ``FOLLOWING → (won) CATCHING_UP → (own barrier applied) PRIMARY → (lost, fenced, doubt) FOLLOWING``.
 
-A node that is elected and only follows claims the log, again and again if need be: losing the log's claim is
-no loss of the election. A node that was not elected never claims. Nothing is written but as ``PRIMARY``.
+An elected node that is ``FOLLOWING`` claims the log, repeatedly if necessary: losing the claim of the log
+does not mean losing the election. A node that is not elected never claims. Only a ``PRIMARY`` writes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ UNKNOWN = "no primary is known yet"
 
 
 class Stage(Enum):
-    """How far a node is on its way to writing."""
+    """A node's progress toward writing."""
 
     FOLLOWING = "following"
     CATCHING_UP = "catching up"
@@ -26,7 +26,7 @@ class Stage(Enum):
 
 
 class Task(Enum):
-    """What the thread that writes has to do next."""
+    """The next task of the write thread."""
 
     NOTHING = "nothing"
     CLAIM = "claim"
@@ -35,27 +35,27 @@ class Task(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A node's role. Each method gives the role after something happened; this one stays as it is."""
+    """A node's role; immutable. Each method returns the role after an event."""
 
     stage: Stage = Stage.FOLLOWING
+    # True if this node won the election.
     elected: bool = False
-    """Whether the election says that this node is the primary."""
+    # True once this node has resigned permanently, because it stops.
     leaving: bool = False
-    """Whether this node has resigned for good, because it stops."""
+    # The primary, if it is another node.
     other: Identity | None = None
-    """The primary, when it is another node."""
+    # The epoch in which this node is primary: the offset of its barrier.
     epoch: int = NO_EPOCH
-    """Of this node's primaryship: the offset of its barrier."""
+    # Offset of the newest applied barrier.
     seen: int = NO_EPOCH
-    """The offset of the newest barrier that was applied."""
+    # True if the election rejects this node because of the address that it advertises.
     refused: bool = False
-    """Whether the election keeps this node out for the address that it advertises."""
+    # The reason why there is no primary, or why this node does not write yet; empty if all is well.
     reason: str = UNKNOWN
-    """Why there is no primary, or why this node does not write yet; empty when all is well."""
 
     @property
     def task(self) -> Task:
-        """What to do next."""
+        """The next task of the write thread in this role."""
         if self.leaving or not self.elected:
             return Task.NOTHING
         return Task.WRITE if self.stage is Stage.PRIMARY else Task.CLAIM
@@ -68,14 +68,14 @@ class Role:
         return "following" if self.other is None else "secondary"
 
     def heard(self, event: Event) -> Role:
-        """The election has said something."""
+        """Return the role after an event of the election."""
         refused = isinstance(event, NoPrimary) and event.rejected
         return replace(self._heard(event), refused=refused)
 
     def _heard(self, event: Event) -> Role:
         match event:
             case Won():
-                # Said again after a rebalance, it disturbs nothing: a healthy primary goes on writing.
+                # Repeated after a rebalance, the event changes nothing: a healthy primary keeps writing.
                 reason = self.reason if self.elected else "elected; the log is not claimed yet"
                 return replace(self, elected=True, other=None, reason=reason)
             case PrimaryIs(identity):
@@ -84,25 +84,28 @@ class Role:
                 return replace(self._stepped_down(), elected=False, other=None, reason=reason or UNKNOWN)
 
     def claiming(self) -> Role:
-        """The claim has begun."""
+        """Return the role after the claim has begun."""
         return replace(self, stage=Stage.CATCHING_UP) if self.task is Task.CLAIM else self
 
     def claimed(self, epoch: int) -> Role:
-        """The own barrier at offset ``epoch`` is applied; in vain if the election was lost meanwhile."""
+        """Return the role once the own barrier at offset ``epoch`` is applied.
+
+        The claim has no effect if the election was lost in the meantime.
+        """
         if self.stage is not Stage.CATCHING_UP or self.task is not Task.CLAIM or epoch < self.seen:
             return self._stepped_down()
         return replace(self, stage=Stage.PRIMARY, epoch=epoch, seen=epoch, reason="")
 
     def alone(self) -> Role:
-        """Nobody else can write the log: no election, no barrier."""
+        """Return the role of a primary without election and barrier, as no other node can write the log."""
         return replace(self, elected=True, stage=Stage.PRIMARY, epoch=0, reason="")
 
     def deposed(self, reason: str) -> Role:
-        """The claim does not stand: fenced, in doubt, or not to be had."""
+        """Return the role after the claim was fenced, became uncertain or could not be made."""
         return replace(self._stepped_down(), reason=reason if self.elected else self.reason)
 
     def applied(self, barrier: int) -> Role:
-        """A barrier at offset ``barrier`` was applied; a newer one than its own deposes a primary."""
+        """Return the role after a barrier was applied; one newer than its own deposes a primary."""
         if barrier <= self.seen:
             return self
         after = replace(self, seen=barrier)
@@ -111,7 +114,7 @@ class Role:
         return after
 
     def left(self) -> Role:
-        """The node stops: it writes no more, and never again."""
+        """Return the role of a node that stops; it never writes again."""
         return replace(self._stepped_down(), elected=False, leaving=True, reason="this node stops")
 
     def _stepped_down(self) -> Role:

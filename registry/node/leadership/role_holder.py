@@ -1,4 +1,4 @@
-"""The node's role, shared by its threads: each change is made under one lock and told to all that wait."""
+"""The node's role, shared by its threads: each change is made under a lock and wakes all waiting threads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _log = logging.getLogger(__name__)
 
 
 class RoleHolder:
-    """Any thread may read ``role`` and change it.
+    """Holds the role; any thread may read ``role`` and change it.
 
-    ``switched`` is called while the change is made, by the thread that makes it, whenever the node becomes
-    primary or ceases to be; ``changed`` after every change.
+    ``switched`` is called under the lock, by the thread that makes the change, whenever the node becomes
+    primary or stops being primary. ``changed`` is called after every change.
     """
 
     def __init__(self, *, switched: Callable[[Role], None], changed: Callable[[], None]) -> None:
@@ -29,34 +29,34 @@ class RoleHolder:
         self.role = Role()
 
     def heard(self, event: Event) -> None:
-        """The election has said something."""
-        # Nobody can write then, unless this node leaves the office to the next one.
+        """Log an event of the election and apply it to the role."""
+        # No node can write then, unless this one is handing over to the next primary.
         grave = isinstance(event, NoPrimary | Lost) and not self.role.leaving
         _log.log(logging.WARNING if grave else logging.INFO, "%s", _heard(event))
         self._change(lambda role: role.heard(event))
 
     def claiming(self) -> None:
-        """See :meth:`.role.Role.claiming`."""
+        """Apply :meth:`.role.Role.claiming`."""
         self._change(Role.claiming)
 
     def claimed(self, epoch: int) -> None:
-        """See :meth:`.role.Role.claimed`."""
+        """Apply :meth:`.role.Role.claimed`."""
         self._change(lambda role: role.claimed(epoch))
 
     def alone(self) -> None:
-        """See :meth:`.role.Role.alone`."""
+        """Apply :meth:`.role.Role.alone`."""
         self._change(Role.alone)
 
     def deposed(self, reason: str) -> None:
-        """See :meth:`.role.Role.deposed`."""
+        """Apply :meth:`.role.Role.deposed`."""
         self._change(lambda role: role.deposed(reason))
 
     def applied(self, barrier: int) -> None:
-        """See :meth:`.role.Role.applied`."""
+        """Apply :meth:`.role.Role.applied`."""
         self._change(lambda role: role.applied(barrier))
 
     def left(self) -> None:
-        """See :meth:`.role.Role.left`."""
+        """Apply :meth:`.role.Role.left`."""
         self._change(Role.left)
 
     def _change(self, change: Callable[[Role], Role]) -> None:
@@ -74,13 +74,13 @@ class RoleHolder:
         self._changed()
 
     def wait(self, seen: Role, timeout_s: float | None = None) -> Role:
-        """Wait until the role is another than ``seen``, the time is over or all ends; the role then."""
+        """Wait until the role differs from ``seen``, the holder is closed or time is up; return the role."""
         with self._condition:
             self._condition.wait_for(lambda: self.role != seen or self._closed, timeout_s)
             return self.role
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """Release all waiting threads; later waits return at once."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()

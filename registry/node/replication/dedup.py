@@ -1,8 +1,8 @@
-"""What a node remembers of commands that were done, by the record headers of their records in the log.
+"""Cache of executed commands, built from the record headers of their records in the log.
 
-A primary that is asked again for what it, or another before it, has done answers as at first. It knows all
-that was done from some offset on; of a command whose idempotency key is older than that it says so, and
-never decides.
+With it, a primary repeats the first reply to a command that it, or a primary before it, has executed. The
+cache is complete from some offset on; a command whose idempotency key is older is rejected as forgotten and
+never decided.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from registry.domain.log_format.idempotency import unpack_header
 from registry.log.contract import Fetched, Log, LogError
 
 COUNT_MAX = 8_192
+# Bytes of all briefs together.
 BYTES_MAX = 4 << 20
-"""Of all briefs together."""
+# Records before its start that a new primary reads again, because it may have started only recently.
 LOOK_BACK = 2_000
-"""Records that a node reads again which becomes primary, because it may have started only just now."""
 _log = logging.getLogger(__name__)
 
 
 class Remembered(NamedTuple):
-    """A command that was done."""
+    """An executed command."""
 
+    # As in :class:`registry.domain.decide.Decision`; ``None`` if the reply is lost.
     brief: bytes | None
-    """See :class:`registry.domain.decide.Decision`; ``None``: what was answered is lost."""
 
 
 class DedupCache:
-    """Of the newest commands, bounded. One thread at a time reads; any may ask.
+    """Bounded cache of the most recent commands. One thread at a time reads the log; any thread may look up.
 
-    ``applied``: where reading begins.
+    ``applied``: the offset at which reading begins.
     """
 
     def __init__(self, applied: int, *, count_max: int = COUNT_MAX, bytes_max: int = BYTES_MAX) -> None:
@@ -49,33 +49,33 @@ class DedupCache:
 
     @property
     def since(self) -> int:
-        """All commands are known whose records stand here or later, as far as was read."""
+        """The offset from which on all commands are known, up to the last record read."""
         return self._since
 
     def knows(self, idempotency_key: IdempotencyKey) -> bool:
-        """Whether, if :meth:`find` finds nothing, the command was certainly not done."""
+        """Return true if a command that :meth:`find` does not find was certainly not executed."""
         return idempotency_key.since >= self._since
 
     def find(self, idempotency_key: IdempotencyKey) -> Remembered | None:
-        """What came of a command that was done."""
+        """Return an executed command, or ``None`` if it is not cached."""
         return self._known.get(idempotency_key.id)
 
     def read(self, offset: int, fetched: Fetched) -> None:
-        """Take what was read from ``offset`` on."""
+        """Add the result of a read from ``offset`` on."""
         with self._lock:
             if fetched.next - offset != len(fetched.records):
-                # Compaction took records, and perhaps record headers with them, before this node read so far.
+                # Compaction removed records, perhaps with record headers, before this node read them.
                 self._forget_before(_whole_from(offset, fetched))
             for at, raw in fetched.headers:
                 self._add(at, raw)
             self._shrink()
 
     def look_back(self, log: Log) -> None:
-        """Read again what stood in the log before this node began to read; at the first call only."""
+        """Read the record headers before the offset at which reading began; only the first call does so."""
         if not self._lacks_what_was_before():
             return
         try:
-            # Without the lock: who reads on need not wait for it.
+            # Read without the lock, so that the reading thread need not wait.
             since, headers = log.headers_before(self._begin, LOOK_BACK)
         except LogError as error:
             _log.warning("what was done before offset %d is not known: %s", self._begin, error)
@@ -114,7 +114,7 @@ class DedupCache:
 
 
 def _whole_from(offset: int, fetched: Fetched) -> int:
-    """The offset from which on no record of ``fetched`` is missing."""
+    """Return the offset from which on no record of ``fetched`` is missing."""
     expected = fetched.next
     for record in reversed(fetched.records):
         if record.offset + 1 != expected:

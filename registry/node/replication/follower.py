@@ -1,6 +1,6 @@
-"""The follower: keeps a node's store the fold of its log, and reports barriers and progress.
+"""The follower: applies the log to the node's store, and reports barriers and progress.
 
-The steps themselves are those of :class:`registry.folding.log_fold.LogFold`.
+The steps are those of :class:`registry.folding.log_fold.LogFold`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _PACE_S = 5.0
 
 
 class Progress(NamedTuple):
-    """How far the store is, for health and metrics."""
+    """The position of the store in the log, for health and metrics."""
 
     applied: int
     end: int
+    # Measured over the last seconds in which there were records to apply.
     records_per_s: float
-    """Over the last seconds in which there was something to do."""
+    # Seconds until the current end is reached; ``None`` if unknown, 0 at the end.
     eta_s: float | None
-    """Until the end as of now is reached; ``None`` when nothing is known, 0 at the end."""
 
 
 class Follower:
-    """Keeps ``store`` the fold of ``log``. One thread at a time makes steps; any may ask for progress.
+    """Keeps ``store`` the fold of ``log``. One thread at a time makes steps; any may query the progress.
 
-    ``far_behind``: records from which a second process is used; ``None`` never uses one.
-    ``barrier`` is called, by the stepping thread, with the newest barrier after it was applied. ``memory``
-    is given all that is read, and ``seen`` all records before their rows can be seen.
+    ``far_behind``: the number of records from which a second process is used; ``None`` for never.
+    ``barrier`` is called by the stepping thread with the newest barrier after it was applied. ``memory`` gets
+    the result of every read; ``seen`` is called with all records before their rows are visible.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Follower:
         self._pace = 0.0
 
     def step(self, records_max: int = RECORDS_MAX) -> int:
-        """Apply at most ``records_max`` records; how many offsets the store went on.
+        """Apply at most ``records_max`` records; return by how many offsets the store advanced.
 
-        0 at the log's end as last heard, or when what comes next is not here yet.
+        0 at the log's end as last known, or if the next records are not available yet.
 
-        Raises the errors of the log and the store; the store then is as after the step before.
+        Raises the errors of the log and the store; the store is then as after the step before.
         """
         before = self._store.applied
         behind = self._log.end() - before
@@ -76,7 +76,7 @@ class Follower:
             return 0
         if self._since is None:
             self._since = (self._clock(), before)
-        # Barriers that somebody watches for are seen in the records, which the second process keeps.
+        # Watched barriers are found in the records, which the second process does not return.
         step = self._fold.step(records_max, here=self._watch is not None)
         if step.records is None:
             self._tell_newest()
@@ -108,7 +108,7 @@ class Follower:
 
     @contextmanager
     def watching(self) -> Iterator[list[Barrier]]:
-        """All barriers that are applied during the block, as they are; one block at a time."""
+        """Yield a list that collects the barriers applied during the block; one block at a time."""
         watched: list[Barrier] = []
         self._watch = watched
         try:
@@ -136,7 +136,7 @@ class Follower:
         return self._fold.process_id
 
     def progress(self) -> Progress:
-        """How far the store is."""
+        """Return the position of the store in the log."""
         applied, end = self._store.applied, self._log.end()
         behind = max(0, end - applied)
         eta = behind / self._pace if self._pace else None

@@ -1,4 +1,4 @@
-"""Whether a topic is the log that a store was made from, and whether the store can go on with it."""
+"""Check that a topic is the one this store was built from and that the store can safely resume from it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _log = logging.getLogger(__name__)
 
 
 class Known(NamedTuple):
-    """What is known of the store."""
+    """The state of the store that a log has to match."""
 
+    # Identity of the log that the store was built from.
     identity: str
-    """Of the log that it was made from."""
     applied: int
     at_end_ms: int
     lineage: Lineage = NOTHING
 
 
 class LogMatcher:
-    """Looks at logs for one store; ``known`` tells how the store is now."""
+    """Checks logs against one store; ``known`` returns the current state of the store."""
 
     def __init__(self, known: Callable[[], Known], *, margin_ms: int, now: Callable[[], int]) -> None:
         self._known = known
@@ -41,10 +41,9 @@ class LogMatcher:
         self._searched = ("", 0)
 
     def __call__(self, log: Log) -> None:
-        """Return when ``log`` is the store's.
+        """Check that ``log`` is the store's.
 
-        Raises :class:`ForeignLog` when it is not, :class:`StaleStore` when the store has to be built anew
-        from it.
+        Raises :class:`ForeignLog` if it is not, :class:`StaleStore` if the store has to be rebuilt from it.
         """
         known = self._known()
         if log.identity != known.identity:
@@ -78,7 +77,10 @@ class LogMatcher:
             raise StaleStore(f"the store must be built anew: {why}")
 
     def _seeded_from(self, log: Log, identity: str) -> bool:
-        """Whether ``log`` has the marker that ends a reseeding from ``identity``; reads what is new."""
+        """Return true if ``log`` has the marker that ends a reseeding from ``identity``.
+
+        Reads only the records that earlier calls have not searched.
+        """
         searched, offset = self._searched
         if searched != log.identity:
             offset = 0
@@ -94,7 +96,7 @@ class LogMatcher:
 
 
 def _origin(record: Record) -> str:
-    """The log whose state a marker says was published before it; empty for all other records."""
+    """Return the identity of the log whose state precedes a reseeding marker; empty for all other records."""
     if record.key != RESEED_KEY or record.value is None:
         return ""
     try:

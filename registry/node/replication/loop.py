@@ -1,4 +1,4 @@
-"""The follow thread, which keeps the store the fold of the log; others wait for an offset, or step along."""
+"""The follow thread: applies the log to the store; other threads wait for an offset or make steps too."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from registry.store.lmdb import Store
 from .follower import Follower
 from .staleness import Moment, Staleness, StaleStore
 
+# Timeout of a query for the log's end, in seconds.
 ASK_S = 2.0
-"""How long the log may take to say where it ends."""
 _PROGRESS_EVERY_S = 5.0
 _RETRY_S = 0.5
 _WAIT_S = 1.0
 _TURN_S = 0.02
+# Seconds for which a secondary lets records accumulate that no request waits for: a step costs it and the
+# brokers the same for one record as for many.
 _COLLECT_S = 0.01
-"""So long a secondary lets records collect that nobody waits for: each step costs it and the brokers as much
-as one for many."""
 _NUDGED_LATELY_S = 1.0
 _STUCK_S = 10.0
 _QUARANTINE_SHOWN_MAX = 20
@@ -36,10 +36,10 @@ _log = logging.getLogger(__name__)
 class FollowLoop:
     """Drives the follower.
 
-    ``caught_up`` is called once, when the log was read up to its end as of the start; ``advanced`` after
-    every step that went on, and ``stuck`` when the store cannot be written, by the thread that made the step.
-    Without ``absence`` nobody else writes: then the
-    log's troubles are this process's end, else they are waited out.
+    ``caught_up`` is called once, when the log has been read up to its end as of the start. The stepping
+    thread calls ``advanced`` after every step that advanced the store, and ``stuck`` if the store cannot be
+    written. Without ``absence`` no other node writes: errors of the log then end this process; otherwise the
+    loop retries until the log recovers.
     """
 
     def __init__(
@@ -70,28 +70,29 @@ class FollowLoop:
         self._seen = store.applied
         self._store_trouble = ""
         self._log_trouble = ""
+        # The reason why nothing can be written while the log is not the store's; else empty.
         self.foreign = ""
-        """Why nothing can be written for as long as the log is another than the store's."""
+        # True once the log has been read up to its end.
         self.started = False
-        """Whether the log was read up to its end once."""
+        # True if the writer follows its own records, so that this thread need not poll the log.
         self.lazy = absence is None
-        """Whether the writer follows its own records, so that this thread need not look for news."""
 
     @property
     def trouble(self) -> str:
-        """Why the store does not go on, while it does not."""
+        """The reason why the store does not advance; empty if it does."""
         return self._store_trouble or self._log_trouble
 
     @property
     def store_trouble(self) -> str:
-        """Why the store cannot be written; empty again once what failed to be written was written."""
+        """The reason why the store cannot be written; empty again once the failed write has succeeded."""
         return self._store_trouble
 
     def reach(self, offset: int) -> None:
-        """Return when the store holds the log up to ``offset``, which must not lie beyond its end.
+        """Wait until the store holds the log up to ``offset``, which must not lie beyond the log's end.
 
-        Raises the errors of the log and the store, :class:`Unreachable` when the log gives nothing for long.
-        The caller's thread makes the steps itself: handing over to another and back costs more than a step.
+        Raises the errors of the log and the store, and :class:`Unreachable` if the log delivers nothing for
+        long. The calling thread makes the steps itself: a switch to another thread and back costs more than a
+        step.
         """
         at, moved_at = -1, 0.0
         while (applied := self._store.applied) < offset:
@@ -106,7 +107,7 @@ class FollowLoop:
                 finally:
                     self._stepping.release()
             else:
-                # The other thread steps, or waits for what this one does: it may get there first.
+                # The other thread makes a step, or waits for the log like this one, and may get there first.
                 with self._moved:
                     self._moved.wait_for(lambda: self._store.applied >= offset, _TURN_S)
 
@@ -116,7 +117,7 @@ class FollowLoop:
 
     def _step(self) -> int:
         if self._absence is not None and self._absence.too_long():
-            # While the log is out of reach, what is there is served; that it is in reach ends this node.
+            # While the log is unreachable the node serves the stale store; once reachable, the node ends.
             self._log.query_end(ASK_S)
             raise StaleStore(self._absence.too_long())
         try:
@@ -134,21 +135,21 @@ class FollowLoop:
         return went
 
     def run(self) -> None:
-        """Follow until :meth:`stop`. Raises :class:`DamagedStore`, :class:`StaleStore`, damage of the log."""
+        """Follow until :meth:`stop`. Raises :class:`DamagedStore`, :class:`StaleStore`, :class:`DamagedLog`."""
         end = self._log.end()
         behind = end - self._store.applied
         if behind > 0:
             _log.info("reading the log: %d records from offset %d", behind, self._store.applied)
         began = time.monotonic()
         while not self._stopping.is_set():
-            # A writer that is the only one to append follows its own records itself (:meth:`reach`): to wake
-            # this thread with every append would only have it compete with the writer.
+            # The only writer follows its own records itself (:meth:`reach`): waking this thread with every
+            # append would only make it compete with the writer.
             resting = self.started and self.lazy and not self._nudged.is_set()
             self._nudged.clear()
             try:
                 with self._stepping:
                     went = self._step()
-                    # A node that starts at the log's end has nothing to wait for.
+                    # A node that starts at the log's end need not wait for records.
                     if not (went or resting) and (self.started or self._store.applied < end):
                         self._log.wait(self._follower.position, _WAIT_S)
                 if not self.started:
@@ -174,19 +175,19 @@ class FollowLoop:
                 self._stopping.wait(_RETRY_S)
 
     def nudge(self) -> None:
-        """Have the thread look at once for something new."""
+        """Have the thread look for new records at once."""
         self._nudged_at = time.monotonic()
         self._nudged.set()
 
     def _may_collect(self) -> bool:
-        """Whether nobody has waited for news lately, and none is known."""
+        """Return true if no request has recently waited for new records, and none are known."""
         if self._absence is None or not self.started or self.lazy or self._stopping.is_set():
             return False
         lately = time.monotonic() - self._nudged_at < _NUDGED_LATELY_S
         return not lately and self._store.applied >= self._log.end()
 
     def _look(self) -> None:
-        """See from time to time whether the log is there, and note when the store was at its end."""
+        """Query the log periodically, and record when the store was at its end."""
         now = time.monotonic()
         if self._absence is None:
             return
@@ -200,7 +201,7 @@ class FollowLoop:
             self._mark_at_end(self._absence, asked)
 
     def _mark_at_end(self, absence: Staleness, asked: Moment) -> None:
-        """Note that the store is at the log's end; on an idle log the only write that shows a full disk."""
+        """Record that the store is at the log's end; on an idle log only this write reveals a full disk."""
         with self._stepping:
             try:
                 absence.at_end(asked)
@@ -224,7 +225,7 @@ class FollowLoop:
             _log.info("the store can be written again")
 
     def heard(self, error: LogError | None) -> None:
-        """Somebody has asked the log, and was answered or not."""
+        """Record the result of a query to the log; ``error`` is ``None`` if the log answered."""
         before, self._log_trouble = self._log_trouble, "" if error is None else str(error)
         self.foreign = self._log_trouble if isinstance(error, ForeignLog) else ""
         if error is not None and not before:
@@ -250,7 +251,7 @@ class FollowLoop:
         )  # fmt: skip
 
     def quarantined(self) -> int:
-        """How many records could not be read; each is logged when it is seen for the first time."""
+        """Return the number of quarantined records; log each when it is first seen."""
         found, fresh = 0, []
         with self._store.view() as view:
             applied = view.applied()

@@ -1,7 +1,7 @@
-"""Waiting for the store to be new enough: for an offset, or for all that the log holds at this moment.
+"""Waiting until the store is fresh enough: up to an offset, or up to the current end of the log.
 
-Whoever waits does so on the event loop. One thread asks the log where it ends: one question for all that came
-before it was sent, and the next for those that came since.
+Requests wait on the event loop. One thread queries the log's end: one query serves all requests that came
+before it was sent, and the next one serves those that came since.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _Waiting = tuple[float, int, "asyncio.Future[bool]"]
 
 
 class ReadBarrier:
-    """Made by the thread of the event loop.
+    """Makes requests wait until the store is fresh enough. Created on the thread of the event loop.
 
-    ``nudge`` is called when somebody waits for what the store does not hold yet, ``heard`` after each
-    question, with the error when there was no answer. ``stuck`` tells if the store cannot be written: then
-    nobody waits for it.
+    ``nudge`` is called when a request waits for records that the store does not hold yet. ``heard`` is called
+    after each query, with the error if it failed. ``stuck`` returns true if the store cannot be written: no
+    request waits for it then.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ReadBarrier:
         self._stopping = False
 
     async def reach(self, offset: int, timeout_s: float) -> bool:
-        """Wait until the store holds the log up to ``offset``; whether it came to that in time."""
+        """Wait until the store holds the log up to ``offset``; return false if it does not in time."""
         if self._store.applied >= offset:
             return True
         if self._stuck():
@@ -70,7 +70,7 @@ class ReadBarrier:
         return False
 
     async def confirm(self, timeout_s: float) -> bool:
-        """Wait until the store is as new as the log was at the call; whether it came to that in time."""
+        """Wait until the store is as fresh as the log was at the call; return false if it is not in time."""
         answered = self._collecting
         if answered is None:
             answered = self._loop.create_future()
@@ -81,17 +81,17 @@ class ReadBarrier:
         return answered.done() and answered.result()
 
     def advanced(self) -> None:
-        """The store went on; from any thread."""
+        """Notify waiting requests that the store has advanced; callable from any thread."""
         if self._store.applied >= self._least and not self._releasing:
             self._releasing = True
             self._soon(self._release)
 
     def stop_waiting(self) -> None:
-        """Answer all that wait for the store, because it cannot be written; from any thread."""
+        """Release all requests with false, because the store cannot be written; callable from any thread."""
         self._soon(self._give_up_all)
 
     def run(self) -> None:
-        """Ask the log for all that wait, until :meth:`stop`."""
+        """Query the log's end on behalf of the waiting requests, until :meth:`stop`."""
         while True:
             with self._wanted:
                 self._wanted.wait_for(lambda: self._collecting is not None or self._stopping)
@@ -140,7 +140,7 @@ class ReadBarrier:
     def _when_applied(self, offset: int, reached: asyncio.Future[bool]) -> None:
         heapq.heappush(self._waiting, (offset, next(self._numbers), reached))
         self._least = self._waiting[0][0]
-        # Only now will the next step be noticed; one that was made since the caller looked is seen here.
+        # Steps are noticed only from here on; this check catches one made since the caller's check.
         if self._store.applied >= offset:
             self._release()
         else:
@@ -154,7 +154,7 @@ class ReadBarrier:
             if not reached.done():
                 reached.set_result(True)
         self._least = self._waiting[0][0] if self._waiting else math.inf
-        # A step between the two lines above has seen the old bound.
+        # A step made before ``_least`` was updated has seen the old bound.
         if self._store.applied >= self._least:
             self._release()
 
@@ -166,5 +166,5 @@ class ReadBarrier:
             self._given_up = 0
 
     def _soon(self, call: Callable[..., None], *given: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop has ended, and no request waits
             self._loop.call_soon_threadsafe(call, *given)

@@ -1,7 +1,7 @@
-"""A log that may be out of reach when its node starts, and may turn out to be another than its store's.
+"""A log that may be unreachable when its node starts, and may turn out not to be the store's.
 
-Until the right log is there, every call says what is the matter, and a thread keeps looking for it. So a node
-serves what its store holds, whatever became of the log, and goes on by itself when the log is there again.
+Until the right log is attached, every call raises the reason, and a thread keeps trying to open it. The node
+meanwhile serves from its store, and resumes by itself when the log is back.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ _log = logging.getLogger(__name__)
 
 
 class Topic(Log, Protocol):
-    """A log on brokers, whose settings others may change."""
+    """A log on brokers, whose topic configuration may be changed by others."""
 
     @property
     def brokers(self) -> str:
-        """The brokers' release, and what is missing or assumed there, for people."""
+        """A human-readable description of the brokers: their release, and features missing or assumed."""
         ...
 
     def check_topic(self) -> list[str]:
-        """What is not as it should be, for people. Raises :class:`LogError`."""
+        """Return human-readable problems with the topic's configuration. Raises :class:`LogError`."""
         ...
 
 
+# Checks a log: raises :class:`ForeignLog` if it is not the store's, :class:`StaleStore` if the store cannot
+# resume from it and has to be rebuilt.
 Suits = Callable[[Topic], None]
-"""Raises :class:`ForeignLog` when a log is not the store's, :class:`StaleStore` when the store cannot go on
-with it and has to be built anew."""
 
 
 class ReconnectingLog:
-    """The log that ``open_log`` opens, when ``suits`` takes it; ``log`` is one that was taken already.
+    """The log that ``open_log`` opens, once ``suits`` accepts it; ``log`` is one already accepted.
 
-    ``identity`` and ``applied`` are the store's. Calls raise :class:`Unreachable` and :class:`ForeignLog`
-    while there is no such log, and :class:`StaleStore` when the store has to be built anew.
+    ``identity`` and ``applied`` are the store's. Calls raise :class:`Unreachable` or :class:`ForeignLog`
+    while no log is attached, and :class:`StaleStore` if the store has to be rebuilt. ``retry_s``: seconds
+    between attempts.
     """
 
     def __init__(
@@ -87,74 +88,74 @@ class ReconnectingLog:
 
     @property
     def identity(self) -> str:
-        """The store's: what this log must be."""
+        """The identity of the store's log, which the attached log must have."""
         return self._identity
 
     @property
     def record_bytes_max(self) -> int:
-        """See :class:`.contract.Log`."""
+        """The maximum size of a record's key and value together, in bytes."""
         return self._with(lambda log: log.record_bytes_max)
 
     @property
     def tombstone_retention_ms(self) -> int | None:
-        """See :class:`.contract.Log`; ``None`` while there is no log."""
+        """The minimum time for which a tombstone is kept; also ``None`` while no log is attached."""
         log = self._log
         return None if log is None else log.tombstone_retention_ms
 
     @property
     def fencing(self) -> Fencing:
-        """See :class:`.contract.Log`."""
+        """The state of fencing at the last check; the default while no log is attached."""
         log = self._log
         return Fencing() if log is None else log.fencing
 
     def end(self) -> int:
-        """See :class:`.contract.Log`; while there was no log, what the store held."""
+        """Return the log's end as last known; while none is attached, the end of what the store holds."""
         log = self._log
         return self._applied if log is None else log.end()
 
     def query_end(self, timeout_s: float) -> int:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.query_end`."""
         return self._with(lambda log: log.query_end(timeout_s))
 
     def divergence(self, lineage: Lineage) -> int | None:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.divergence`."""
         return self._with(lambda log: log.divergence(lineage))
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.read`."""
         return self._with(lambda log: log.read(offset, records_max, bytes_max))
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """See :class:`.contract.Log`."""
+        """Wait until a log is attached, then forward to :meth:`.contract.Log.wait`."""
         with self._changed:
             self._changed.wait_for(lambda: self._log is not None or self._closed, timeout_s)
         return self._with(lambda log: log.wait(offset, timeout_s))
 
     def claim(self) -> Claim | None:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.claim`."""
         return self._with(lambda log: log.claim())
 
     def fence(self, earlier: Claim) -> None:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.fence`."""
         self._with(lambda log: log.fence(earlier))
 
     def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.headers_before`."""
         return self._with(lambda log: log.headers_before(offset, records_max))
 
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """See :class:`.contract.Log`."""
+        """Forward to :meth:`.contract.Log.append`."""
         return self._with(lambda log: log.append(entries, cuts, headers))
 
     def check_topic(self) -> list[str]:
-        """What is not as it should be with the topic, for people; nothing while there is no log."""
+        """Return human-readable problems with the topic's configuration; none while no log is attached."""
         log = self._log
         return [] if log is None else log.check_topic()
 
     def close(self) -> None:
-        """See :class:`.contract.Log`."""
+        """Release the log and stop looking for one; later and waiting calls raise :class:`LogError`."""
         with self._changed:
             self._closed = True
             log, self._log = self._log, None
@@ -177,11 +178,11 @@ class ReconnectingLog:
         except LogError as error:
             if self._log is log:
                 raise
-            # Another call has found out why, and closed the log under this one.
+            # Another call has found the reason, and closed the log during this one.
             raise self._kind(self._text) from error
 
     def _detach(self, log: Topic, error: ForeignLog) -> None:
-        """Let go of a log that is no longer the store's, and look for the one that is."""
+        """Detach a log that is no longer the store's, and start looking for the right one."""
         with self._changed:
             if self._closed or self._log is not log:
                 return
@@ -206,7 +207,10 @@ class ReconnectingLog:
                 return
 
     def _taken(self, log: Topic) -> bool:
-        """Whether ``log`` is the store's; looked at until it is or ends, because it may yet be seeded."""
+        """Attach ``log`` if it is the store's; return true if the search is over.
+
+        A foreign log is checked repeatedly until it fails, because it may yet be seeded.
+        """
         try:
             while not self._closed:
                 try:

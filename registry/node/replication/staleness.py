@@ -1,12 +1,12 @@
-"""How long the store was away from the log's end, against how long the log keeps deletions.
+"""Detect stores that were offline longer than the log retains tombstones.
 
-A log that forgets deletions may have forgotten one that the store has not applied: what it deleted would
-stay for ever. So a store that was away for nearly as long is built anew.
+The log may have dropped a tombstone that the store has not applied, and the store would keep the deleted row
+forever. A store that was away from the log's end for nearly the retention time is therefore rebuilt.
 
-From one process to the next only the wall clock tells how long that was; the margin covers by how much this
-host's and the brokers' differ. A mark from the future says that the clock was set back: how long the store
-was away is then not known, which counts as too long. While a process runs, a clock counts that nobody sets:
-a node that follows the log minds no jump of the wall clock.
+Across a restart only the wall clock measures that time; the margin covers the difference between this host's
+clock and the brokers'. A mark in the future means that the clock was set back: the time is then unknown,
+which counts as too long. Within a process a clock that is never set measures the time, so that jumps of the
+wall clock do not affect a node that follows the log.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ _LOOK_EVERY_MIN_S = 0.2
 
 
 class StaleStore(StoreError):
-    """The store was away from the log's end for longer than the log keeps deletions: build it anew."""
+    """The store was away from the log's end longer than the log retains tombstones; it must be rebuilt."""
 
 
 class Moment(NamedTuple):
-    """One moment by both clocks."""
+    """A point in time on both clocks."""
 
+    # Milliseconds since the epoch.
     wall_ms: int
-    """Since the epoch."""
+    # Milliseconds on a clock that is never set, and that runs while the process is stopped or the machine
+    # sleeps.
     running_ms: int
-    """Of a clock that nobody sets, and that goes on while the process is stopped or the machine sleeps."""
 
 
 def running_ms() -> int:
-    """The clock that nobody sets."""
+    """Return the milliseconds on the clock that is never set."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock) // 1_000_000
 
 
 class Staleness:
-    """Keeps the mark of one store. ``retention_ms`` is asked each time, because topics are reconfigured."""
+    """Keeps the mark of one store. ``retention_ms`` is called each time, because topics are reconfigured."""
 
     def __init__(
         self,
@@ -59,27 +60,27 @@ class Staleness:
         self._margin_ms = margin_ms
         self._now = now
         self._running = running
-        # When the store was last at the end, as the running clock would have shown it.
+        # The time at which the store was last at the log's end, on the running clock.
         self._at_end_ms = running() - (now() - store.at_end_ms())
 
     def moment(self) -> Moment:
-        """Now."""
+        """Return the current time."""
         return Moment(self._now(), self._running())
 
     @property
     def look_every_s(self) -> float:
-        """How often to see whether the store is at the log's end: often enough to go on, and no oftener."""
+        """Seconds between checks that the store is at the log's end, short enough for the retention time."""
         retention_ms = self._retention_ms()
         if retention_ms is None:
             return _LOOK_EVERY_S
         return min(_LOOK_EVERY_S, max(_LOOK_EVERY_MIN_S, (retention_ms - self._margin_ms) / 4000))
 
     def at_end(self, asked: Moment) -> None:
-        """The store holds all that the log held at that moment."""
+        """Record that the store holds all that the log held at the moment ``asked``."""
         self._at_end_ms = asked.running_ms
         self._store.mark_at_end(asked.wall_ms)
 
     def too_long(self) -> str:
-        """Why the store cannot go on; empty when it can."""
+        """Return the reason why the store cannot resume; empty if it can."""
         why = too_long(self._at_end_ms, self._running(), self._retention_ms(), self._margin_ms)
         return f"the store must be built anew: {why}" if why else ""

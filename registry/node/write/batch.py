@@ -1,4 +1,4 @@
-"""From a batch of commands to the records and outcomes that it would have; nothing is appended here."""
+"""Deciding a batch of commands: the records to append and the replies to send. Appends nothing itself."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from registry.log.contract import RECORD_HEADER_BYTES
 from registry.node.replication.dedup import DedupCache
 from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
 
-# Records of one batch, the last command's excepted: what comes after them is decided with the next batch.
+# Bytes of records after which a batch takes no further command; the last command may exceed it.
 BATCH_BYTES_MAX = 8 << 20
+# Bytes of a reply's brief in a record header; enough for the deletion of some ten thousand versions.
 BRIEF_BYTES_MAX = 64 << 10
-"""Of what a record header says of a reply: the deletion of some ten thousand versions."""
+# Upper bound on the bytes that a record takes in the log in addition to its key and value.
 RECORD_BYTES = 64
-"""More than what a record takes in the log beside its key and value."""
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
 class Planned(NamedTuple):
-    """What a command will have done; ``start`` to ``stop`` are its records among those of the batch."""
+    """A decided command; ``start`` to ``stop`` are its records among those of the batch."""
 
     reply: bytes
     start: int
@@ -52,18 +52,18 @@ class Planned(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether it has records of its own."""
+        """True if the command has records of its own."""
         return self.start < self.stop
 
 
 class Doubtful(NamedTuple):
-    """What was done before, so that nothing is done now; the reply is lost."""
+    """A command that was executed before and is not executed again; its reply is lost."""
 
 
 class Postponed(NamedTuple):
-    """What cannot be decided before a query about schemas is answered that would keep the writer.
+    """A command that needs the answer to a schema query too slow to run in the writer.
 
-    The command is decided again then, over the rows of that moment.
+    Once the query is answered, the command is decided again over the rows at that time.
     """
 
     lacking: Unanswered
@@ -73,25 +73,25 @@ Plan = Planned | Refused | Forgotten | Doubtful | Postponed
 
 
 class Batch(NamedTuple):
-    """What a batch of commands comes to."""
+    """The result of deciding a batch of commands."""
 
     entries: list[Entry]
+    # One for each of the first commands; the remaining commands did not fit.
     plans: list[Plan]
-    """Of the first commands that were given; those after them did not fit."""
+    # Record headers by the index of their entry: the last record of each command with an idempotency key.
     headers: dict[int, bytes]
-    """By their entry's index: of the last record of each command that has an idempotency key."""
 
     def cuts(self) -> list[int]:
-        """Where in ``entries`` another command's begin."""
+        """Return the indexes in ``entries`` at which the records of another command begin."""
         return [each.start for each in self.plans if isinstance(each, Planned) and each.writes and each.start]
 
 
 class Decider:
-    """Decides commands one after another, each over the rows and the records of those before it.
+    """Decides commands in sequence, each over the rows and the records of the commands before it.
 
-    With ``memory`` none is decided twice that has an idempotency key: its reply is given again, or, where it
-    is too old for the memory, :class:`Forgotten`. One that ``postpones`` reads and compares little at once.
-    ``cipher``: for sensitive metadata.
+    With ``memory``, a command with an idempotency key is never decided twice: its reply is repeated, or, if
+    the key is too old for the cache, the plan is :class:`Forgotten`. With ``postpones``, a command that has
+    to parse or compare much is :class:`Postponed`. ``cipher`` encrypts sensitive metadata.
     """
 
     def __init__(
@@ -115,14 +115,15 @@ class Decider:
     ) -> Batch:
         """Decide as many of the commands as one batch takes, at least the first one.
 
-        ``base``: an offset that no row of ``view`` reaches. ``bytes_max``: of a record's key and value.
+        ``base``: an offset that no row of ``view`` reaches. ``bytes_max``: the limit on the bytes of a
+        record's key and value together.
         """
         batch = Batch([], [], {})
         size = 0
         overlay = OverlayView(view)
         here: dict[bytes, Planned] = {}
+        # Records not yet applied to the overlay; they are applied only if another command follows.
         unseen: list[Record] = []
-        """Records that are laid over the view once another command is there to see them."""
         for pending in commands:
             command, idempotency_key = pending.command, pending.request.idempotency_key
             known = pending.facts
@@ -170,15 +171,16 @@ class Decider:
         here: dict[bytes, Planned],
         known: Facts,
     ) -> Plan | None:
-        """What stands of a command that was done before, ``here`` in this batch or earlier.
+        """Return the plan of a command that was executed before, ``here`` in this batch or earlier.
 
-        ``None``: it was not done. Raises ``RegistryError`` as :func:`.decide.repeated`.
+        ``None`` if it was not executed. Raises ``RegistryError`` like :func:`.decide.repeated`.
         """
         if self._memory is None:
             return None
         if idempotency_key.id in here:
             return here[idempotency_key.id]
-        # Asked first: what is forgotten in between was known to be done, or is said to be forgotten.
+        # Find before checking ``knows``: a key that is evicted between the two calls was either found, or is
+        # reported as forgotten.
         done = self._memory.find(idempotency_key)
         if done is None:
             return None if self._memory.knows(idempotency_key) else Forgotten()
@@ -206,7 +208,7 @@ class Decider:
         except RegistryError:
             raise
         except Exception:
-            # One command's fault must not take the others of its batch along.
+            # A failure in one command must not fail the others of its batch.
             _log.exception("unexpected error while deciding %s", type(command).__name__)
             raise UNEXPECTED() from None
         for entry in decision.entries:
@@ -224,13 +226,13 @@ class Decider:
         room = bytes_max - len(last.key) - len(last.value or b"") + RECORD_HEADER_BYTES
         most = min(room, _brief_bytes_max(bytes_max) + RECORD_HEADER_BYTES)
         if self._cipher is not None and isinstance(command, Associate | ChangeAssociations):
-            # The reply may show sensitive metadata in clear, and the record header stands in the log.
+            # The reply may show sensitive metadata in clear text, and the record header is kept in the log.
             most = 0 if SENSITIVE in brief else most
         return pack_header(idempotency_key.id, brief, most)
 
 
 def _check_whole(decision: Decision, bytes_max: int) -> None:
-    """Refuse associations whose records would not fit one append together: all of them stand, or none."""
+    """Refuse associations whose records do not fit one append, because they must be written all or none."""
     size = sum(RECORD_BYTES + len(each.key) + len(each.value or b"") for each in decision.entries)
     most = bytes_max - _brief_bytes_max(bytes_max)
     if len(decision.entries) > 1 and size > most:

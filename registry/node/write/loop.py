@@ -1,4 +1,4 @@
-"""The write thread: claims the log when its node is elected, and writes while it is primary."""
+"""The write thread: claims the log when its node is elected, and writes while the node is primary."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from registry.store.layout import DamagedStore, StoreError
 from .writer import Writer
 
 _RETRY_S = 0.5
-# After a claim that another one overtook: that one's node is about to lose the election, or this one is.
+# Pause after another node's claim has fenced this one's: one of the two is about to lose the election.
 _AGAIN_S = 0.05
 _LOOK_S = 10.0
 _log = logging.getLogger(__name__)
 
 
 class WriteLoop:
-    """The work of the write thread.
+    """The loop of the write thread.
 
     ``confirm`` asks the election if this node is elected; ``claim`` claims the log and returns the epoch.
-    ``renew_s``: after so many seconds without an append the fence is renewed, sooner if the log asks for it;
+    ``renew_s``: seconds without an append after which the fence is renewed, sooner if the log asks for it;
     ``None`` if there is no fence. ``refused`` is called with the reason if the brokers deny what the first
-    claim needs, ``wrote`` after each batch.
+    claim needs. ``wrote`` is called after each batch.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class WriteLoop:
 
     @property
     def trouble(self) -> str:
-        """Reason why the last try to claim or to write failed; empty if it did not."""
+        """The reason why the last attempt to claim or to write failed; empty if it succeeded."""
         return self._told
 
     def run(self) -> None:
-        """Do what the role asks for until :meth:`stop`, then decide what still waits."""
+        """Claim and write as the role demands until :meth:`stop`, then decide the commands still queued."""
         self._started.wait()
         while True:
             role = self._role_holder.role
@@ -78,11 +78,11 @@ class WriteLoop:
                     self._role_holder.wait(role)
 
     def _write(self) -> None:
-        """Write one batch, or renew the fence if it is time and nothing waits."""
+        """Write one batch, or renew the fence if it is due and no command is queued."""
         writer = self._writer
         try:
             renew_s = self._renewal_s()
-            # Never for long: how often the log needs it may change.
+            # Bounded, because the interval that the log asks for may change.
             if writer.wait(None if renew_s is None else min(_LOOK_S, max(0.0, renew_s - writer.idle_s()))):
                 writer.step()
                 self._told = ""
@@ -107,12 +107,12 @@ class WriteLoop:
         return self._renew_s if self._renew_s is None or needed_s is None else min(self._renew_s, needed_s)
 
     def claim_once(self) -> None:
-        """Try to become primary."""
+        """Make one attempt to become primary."""
         role_holder = self._role_holder
         role_holder.claiming()
         began = time.monotonic()
         try:
-            # Asked right before: a node that was frozen since it was elected must not fence its successor.
+            # Confirm just before the claim: a node suspended since its election must not fence its successor.
             if not self._confirm():
                 self._give_up("the election does not confirm that this node is elected", _RETRY_S)
                 return
@@ -141,7 +141,7 @@ class WriteLoop:
         self._role_holder.wait(self._role_holder.role, seconds)
 
     def stop(self) -> None:
-        """Make :meth:`run` return once nothing waits."""
+        """Make :meth:`run` return once the queue is empty."""
         self._stopping = True
         self._writer.close()
         self._role_holder.close()

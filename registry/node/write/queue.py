@@ -1,4 +1,4 @@
-"""The queue of commands in front of the writer."""
+"""The queue of commands for the writer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from registry.domain.commands import NotPrimary, Outcome, refused
 from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES
 from registry.domain.pending_command import PendingCommand
 
-# Between two looks at a log that is out of reach.
+# Seconds between two attempts to reach an unreachable log.
 NEXT_LOOK_S = 0.75
 
-# Has replies delivered on the event loop.
+# Delivers replies on the event loop.
 Deliver = Callable[[Sequence[tuple[PendingCommand, Outcome]]], None]
 
 
 class Queue:
     """A bounded queue into which any thread submits commands, and from which the writer takes them.
 
-    Large commands wait apart from small ones and are taken in batches of their own: a small command that
-    arrives later may go first. While the queue is shut, the reply to a command is :class:`NotPrimary`.
-    ``deliver`` is called from any of these threads with replies. ``clock`` is that of the commands'
-    deadlines; ``timeout_s`` bounds how long a command waits while the log is out of reach.
+    Large commands are queued separately from small ones and taken in batches of their own, so a small command
+    may overtake a large one. While the queue is shut, the reply to a command is :class:`NotPrimary`.
+    ``deliver`` is called with replies, from any of these threads. ``clock`` is the clock of the commands'
+    deadlines; ``timeout_s`` bounds the seconds that a command waits while the log is unreachable.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Queue:
             self._changed.notify_all()
 
     def shut(self) -> None:
-        """Accept no commands until it is opened, and reply :class:`NotPrimary` to those that wait."""
+        """Accept no commands until :meth:`open`, and reply :class:`NotPrimary` to those queued."""
         with self._changed:
             self._open = False
             lanes = (self._large, self._small)
@@ -65,13 +65,13 @@ class Queue:
         self.reply(commands, [NotPrimary()] * len(commands))
 
     def close(self) -> None:
-        """Accept no more commands, for good; those that wait may still be taken."""
+        """Accept no more commands, permanently; those queued may still be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def submit(self, pending: PendingCommand) -> None:
-        """Queue a command; one for which there is no room is refused."""
+        """Queue a command, or refuse it if the queue is full."""
         outcome: Outcome = NotPrimary()
         with self._changed:
             if self._closed or not self._room.fits(pending.size):
@@ -89,16 +89,16 @@ class Queue:
         return self._large if is_large(pending.size) else self._small
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait for commands; ``False`` when the time is over, or the queue was shut or closed."""
+        """Wait for commands; return ``False`` if none arrived in time, or the queue was shut or closed."""
         with self._changed:
             self._changed.wait_for(lambda: len(self) or self._closed or not self._open, timeout_s)
             return bool(len(self))
 
     def take(self, count: int, bytes_max: float) -> list[PendingCommand]:
-        """Take the next batch: at most ``count`` commands, until they have ``bytes_max``.
+        """Take the next batch: at most ``count`` commands, until their sizes add up to ``bytes_max``.
 
-        If both wait, batches of small and of large commands alternate, so that a small one waits for one
-        large batch at most. Those that have waited too long are refused instead.
+        If both kinds are queued, batches of small and of large commands alternate, so that a small command
+        waits for at most one large batch. Commands whose deadline has passed are refused instead.
         """
         with self._changed:
             lanes = (self._large, self._small) if self._large_next else (self._small, self._large)
@@ -116,10 +116,10 @@ class Queue:
         return pending
 
     def put_back(self, commands: Sequence[PendingCommand], reason: str) -> None:
-        """Let commands wait on, ahead of later ones; those that have waited too long are refused.
+        """Queue commands again, ahead of later ones; those whose deadline has passed are refused.
 
-        With a ``reason``, the log is out of reach: a command whose deadline comes before the next look at the
-        log is refused at once.
+        A ``reason`` means that the log is unreachable: a command whose deadline comes before the next attempt
+        to reach it is refused at once.
         """
         kept = self._in_time(commands, reason, NEXT_LOOK_S if reason else 0.0)
         with self._changed:
@@ -132,7 +132,7 @@ class Queue:
         self.reply(kept, [NotPrimary()] * len(kept))
 
     def reply(self, commands: Sequence[PendingCommand], outcomes: Sequence[Outcome]) -> None:
-        """Reply to commands that wait no more."""
+        """Deliver replies to commands that are no longer queued."""
         if commands:
             self._deliver(list(zip(commands, outcomes, strict=True)))
 

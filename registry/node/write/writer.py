@@ -1,16 +1,18 @@
-"""The writer: waiting commands to decisions, records and answers, one batch at a time.
+"""The writer: decides queued commands, appends their records and replies, one batch at a time.
 
-A step takes all that waits, decides one command after another over a view that shows each the records of
+A step takes the queued commands, decides them in sequence over a view that shows each command the records of
 those before it, appends the records of the whole batch at once, waits until the store holds them, and
-answers. Rows change only by what was read back from the log; the overlay is thrown away.
+replies. Rows change only by records read back from the log; the overlay is discarded.
 
-It writes only while it is open, under one claim of the log; each time it is opened, ids start from the rows.
-What was decided holds only if nobody newer has claimed the log meanwhile. Records prove that by being
-appended at all, and refusals beside them likewise. A batch that needs no record proves nothing: it is
-answered only if the log, asked anew, ends where its rows do, and is decided again otherwise.
+It writes only while it is open, under one claim of the log; each time it is opened, ids start from
+the rows. A decision is valid only if no newer claim of the log was made in the meantime. A successful append
+proves that, also for the refusals in the same batch. A batch without records proves nothing: the writer
+queries the log's end again, replies only if the log ends where the rows do, and otherwise decides the batch
+again.
 
-What would take long to read or to compare is postponed: others go on, and the command comes again when that
-was done beside. What was found follows from texts alone, so it holds whatever was written meanwhile.
+A command that would take long to parse or to compare is postponed: workers do that while the writer decides
+others, and the command is then queued again. The workers' answers depend on schema texts alone, so they stay
+valid whatever was written in the meantime.
 """
 
 from __future__ import annotations
@@ -63,27 +65,27 @@ from registry.workers.pool import SLOW, Answered, Pool
 from .batch import Batch, Decider, Doubtful, Plan, Planned, Postponed
 from .queue import Deliver, Queue
 
+# Commands of one batch.
 COMMANDS_MAX = 1000
-"""Of one batch."""
-# Of one batch, too: a small command may have to wait for a large batch, so they are kept short.
+# Bytes of commands of one batch: a small command may have to wait for a large batch, so batches are short.
 TAKEN_BYTES_MAX = 4 << 20
+# Timeout of a query for the log's end, in seconds.
 ASK_S = 5.0
-"""How long the log may take to say where it ends."""
+# The same timeout for a log that was just unreachable.
 LOOK_S = 0.25
-"""The same, for a log that was out of reach a moment ago."""
+# Seconds before its deadline at which a postponed command is refused because its query is not answered yet.
 SPARE_S = 0.5
-"""How long before its time is over a command is told that what it needs to know was not found out."""
 _SLOW = f"Nothing was written. {SLOW}"
 _log = logging.getLogger(__name__)
 _failures = Throttled(_log)
 
 
-# Has a function called after so many seconds, by another thread.
+# Schedules a call after a number of seconds, on another thread.
 CallLater = Callable[[float, Callable[[], None]], None]
 
 
 class Rows(Protocol):
-    """What the writer needs of a store."""
+    """The part of a store that the writer needs."""
 
     @property
     def applied(self) -> int:
@@ -91,7 +93,7 @@ class Rows(Protocol):
         ...
 
     def view(self) -> AbstractContextManager[View]:
-        """The committed rows."""
+        """Open a view of the committed rows."""
         ...
 
 
@@ -100,18 +102,18 @@ def _no_timers(seconds: float, call: Callable[[], None]) -> None:
 
 
 class Writing(NamedTuple):
-    """What the writer needs to decide."""
+    """Settings of the writer."""
 
     defaults: Defaults
     id_batch: int
     queue_max: int
     queue_bytes_max: int = 256 << 20
-    # How long a command may wait for a log that is out of reach.
+    # Seconds that a command may wait for an unreachable log.
     timeout_s: float = 30.0
 
 
 class WriterStat(NamedTuple):
-    """What the writer has done since it started, for metrics."""
+    """Counters of the writer since it started, for metrics."""
 
     batches: int
     commands: int
@@ -121,13 +123,14 @@ class WriterStat(NamedTuple):
 
 
 class Writer:
-    """The writer. Any thread may submit, open and shut it; one makes the steps.
+    """Writes commands to the log. Any thread may submit to, open and shut it; one thread makes the steps.
 
-    ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called from any of these
-    threads with replies. ``now`` is the wall clock, ms since the epoch; ``clock`` that of the commands'
-    deadlines. ``memory`` holds commands done before, so that none with an idempotency key is done twice; it
-    needs a log that keeps record headers. ``pool`` answers queries that take long, and needs ``call_later``;
-    without one the writer answers them itself. ``cipher``: for sensitive metadata.
+    ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called with replies, from
+    any of these threads. ``now`` is the wall clock, in ms since the epoch; ``clock`` is the clock of the
+    commands' deadlines. ``memory`` holds the commands executed before, so that none with an idempotency key
+    is executed twice; it needs a log that keeps record headers. ``pool`` answers slow schema queries and
+    needs ``call_later``; without a pool the writer answers them itself. ``cipher`` encrypts sensitive
+    metadata.
     """
 
     def __init__(
@@ -167,9 +170,9 @@ class Writer:
         self._batches = self._commands = self._records = self._versions = 0
 
     def open(self, barrier: int | None, *, floor: int = 0) -> None:
-        """Write from now on, under the claim whose barrier is applied; ``None``: nobody else can write.
+        """Start writing, under the claim whose ``barrier`` is applied; ``None`` if no other node can write.
 
-        ``floor``: see :meth:`.ids.Ids.restart`. Not while a step is being made.
+        ``floor``: see :meth:`.ids.Ids.restart`. Must not be called during a step.
         """
         self._decider.ids.restart(floor)
         self._barrier = barrier
@@ -177,35 +180,35 @@ class Writer:
         self._queue.open()
 
     def shut(self) -> None:
-        """Write no more until it is opened; what waits, and is not being decided, is told so."""
+        """Stop writing until :meth:`open`, and reply :class:`NotPrimary` to the commands queued."""
         self._queue.shut()
 
     def submit(self, pending: PendingCommand) -> None:
         """Queue a command.
 
-        The reply is :class:`NotPrimary` if this node does not write, or ceases to; it may be
+        The reply is :class:`NotPrimary` if this node does not write or stops writing. It may be
         :class:`Forgotten` for a command with an idempotency key.
         """
         self._queue.submit(pending)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for commands; ``False`` when the time is over, or the writer was shut or closed."""
+        """Wait for commands; return ``False`` if none arrived in time, or the writer was shut or closed."""
         return self._queue.wait(timeout_s)
 
     def close(self) -> None:
-        """Take no more commands; those that wait are still decided."""
+        """Accept no more commands; those queued are still decided."""
         self._queue.close()
 
     def stat(self) -> WriterStat:
-        """What was done so far."""
+        """Return the counters so far."""
         return WriterStat(self._batches, self._commands, self._records, self._versions, len(self._queue))
 
     def idle_s(self) -> float:
-        """How long nothing was appended."""
+        """Return the seconds since the last append."""
         return self._clock() - self._appended_at
 
     def renew(self) -> None:
-        """Append a no-op, lest the brokers forget an idle producer and with it what is fenced.
+        """Append a no-op, so that the brokers do not expire an idle producer and its fence with it.
 
         Raises the errors of the log and the store.
         """
@@ -213,11 +216,11 @@ class Writer:
         self._appended_at = self._clock()
 
     def step(self) -> None:
-        """Decide, append and answer one batch.
+        """Decide one batch, append its records and reply.
 
-        Raises :class:`Fenced` and :class:`OutcomeUnknown` after it has answered: the claim is void. Raises
-        :class:`Unreachable` when the log cannot be reached, and under a claim :class:`StoreError` when the
-        store does not take what is in the log; the batch waits on, or was told that it waited too long.
+        Raises :class:`Fenced` and :class:`OutcomeUnknown` after the replies: the claim is void. Raises
+        :class:`Unreachable` if the log cannot be reached, and, under a claim, :class:`StoreError` if the
+        store cannot apply the log; the batch is then queued again, or refused if its deadline has passed.
         """
         commands = self._take()
         if not commands:
@@ -234,7 +237,7 @@ class Writer:
             self._queue.put_back(commands, str(error))
             raise
         except StoreError as error:
-            # The commands wait until there is room or, told NotPrimary, go to the next primary.
+            # The commands wait until the store has room, or get NotPrimary and go to the next primary.
             self._decider.ids.restore(ids)
             self._queue.put_back(commands, str(error))
             raise
@@ -262,8 +265,8 @@ class Writer:
         self._queue.reply(decided, replies)
 
     def _postpone(self, pending: PendingCommand, lacking: Unanswered) -> None:
-        """Have workers answer a query; a command that has waited for that too long is refused (503)."""
-        # Whoever pops it replies, or queues it again. What is left of it to the timer is an empty list.
+        """Have workers answer the query; refuse the command (503) if they do not answer in time."""
+        # The thread that pops the command replies or queues it again; the timer then holds an empty list.
         waiting = [pending]
 
         def timed_out() -> None:
@@ -293,7 +296,10 @@ class Writer:
         return self._queue.take(1, TAKEN_BYTES_MAX)
 
     def _write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
-        """Return the outcomes of a batch; ``None``: decide it again. ``commands`` loses what does not fit."""
+        """Return the outcomes of a batch, or ``None`` to decide it again.
+
+        Removes the commands that do not fit the batch from ``commands``.
+        """
         ids = self._decider.ids.saved()
         try:
             self._look_for_log()
@@ -323,18 +329,19 @@ class Writer:
         return self._appended(batch, base, first)
 
     def _look_for_log(self) -> None:
-        """Begin no append, which is tried for long, while the log does not even say where it ends.
+        """Check that a log that was unreachable answers again, before an append is begun.
 
-        So whoever waits too long meanwhile is still told that nothing was written.
+        An append would be retried for long. Without one, commands whose deadline passes can still be refused
+        with certainty that nothing was written.
         """
         if self._away:
             self._log.query_end(LOOK_S)
             self._away = False
 
     def _decide(self, commands: list[PendingCommand], base: int) -> Batch:
-        """Decide what fits one batch; the rest of ``commands`` is put back.
+        """Decide the commands that fit one batch; queue the rest of ``commands`` again.
 
-        ``base`` was the applied offset before: the rows hold the log at least so far.
+        ``base``: an applied offset read earlier, at least up to which the rows hold the log.
         """
         with self._store.view() as view:
             self._see_own_barrier(view)
@@ -354,17 +361,17 @@ class Writer:
             raise Fenced("another node has claimed the log")
 
     def _appended(self, batch: Batch, base: int, first: int) -> list[Outcome | Postponed]:
-        """The outcomes of a batch whose records stand in the log from offset ``first`` on."""
+        """Return the outcomes of a batch whose records are in the log from offset ``first`` on."""
         self._appended_at = self._clock()
         self._records += len(batch.entries)
         self._versions += sum(map(_is_version, batch.entries))
         try:
             self._follow(first + len(batch.entries))
         except (StoreError, LogError) as error:
-            # The records will be applied; only when is not known.
+            # The records will be applied, but it is not known when.
             _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
             return [self._unseen(each, error) for each in batch.plans]
-        # What has no record of its own may rest on those before it in the batch.
+        # A command without records of its own may depend on those before it in the batch.
         return [
             self._done(each, first if isinstance(each, Planned) and each.stop else base)
             for each in batch.plans
@@ -376,13 +383,16 @@ class Writer:
         return self._unproven(plan, NotPrimary())
 
     def _in_trouble(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
-        """Nothing was appended, nor will be if it is tried again."""
+        """Return the outcomes of a batch of which nothing was appended, nor will be by a retry."""
         trouble = refused(_kind_of(error)(f"Error while writing to the log: {error}"))
         _failures.error("a batch of %d commands failed: %s", len(plans), trouble.message)
         return [self._unproven(each, trouble) for each in plans]
 
     def _unproven(self, plan: Plan, instead: Outcome) -> Outcome:
-        """A refusal stands where nobody else can write; what was planned may rest on the batch's records."""
+        """Return the outcome of a command whose batch is not known to be appended.
+
+        A refusal is valid if no other node can write. A plan is not: it may depend on the batch's records.
+        """
         return plan if isinstance(plan, Refused) and self._barrier is None else instead
 
     def _done(self, plan: Plan, first: int) -> Outcome | Postponed:
@@ -402,32 +412,35 @@ class Writer:
         )
 
     def _too_large(self, commands: int) -> list[Outcome | Postponed] | None:
-        """The log takes less than it said: tried one by one, only the command at fault is refused."""
+        """Have the commands decided one by one, to refuse only the one at fault; refuse a single command.
+
+        The log accepts less than the limit that it reported.
+        """
         if commands == 1:
             return [refused(SCHEMA_TOO_LARGE())]
         self._one_by_one = commands
         return None
 
     def _nothing_newer(self, base: int) -> bool:
-        """Whether the log, asked anew, ends at ``base``."""
+        """Query the log's end; return true if it is still ``base``, else follow the log up to it."""
         end = self._log.query_end(ASK_S)
         if end > base:
             self._reach(end)
         return end <= base
 
     def _reach(self, end: int) -> None:
-        """Nothing may be decided over rows that lack what is in the log already."""
+        """Follow the log up to ``end``, because no command may be decided over rows that lag behind it."""
         try:
             self._follow(end)
         except StoreError as error:
             if self._barrier is not None:
                 raise
-            # Nobody else can write: waiting would help nobody, so the client hears of it at once.
+            # No other node can write, so waiting is useless and the client gets the error at once.
             raise STORE_FAILED(f"The store does not take what is in the log: {error}") from error
 
 
 def _popped(waiting: list[PendingCommand]) -> list[PendingCommand]:
-    """Take the command, if no other thread has: ``pop`` is atomic."""
+    """Take the command if no other thread has; ``pop`` is atomic."""
     try:
         return [waiting.pop()]
     except IndexError:
@@ -435,7 +448,7 @@ def _popped(waiting: list[PendingCommand]) -> list[PendingCommand]:
 
 
 def _kind_of(error: LogError) -> ErrorKind:
-    """503 is for conditions that only this registry has."""
+    """Return the kind of error to reply with; 503 is reserved for conditions specific to this registry."""
     return UNAVAILABLE if isinstance(error, ForeignLog) else STORE_FAILED
 
 
