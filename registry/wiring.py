@@ -1,4 +1,4 @@
-"""What the settings give to the parts that know nothing of settings."""
+"""Conversion of settings into the options of components that do not know the settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .domain.queries.scope import Defaults
 
 
 def defaults(settings: Settings) -> Defaults:
-    """What holds where nothing is configured."""
+    """Return the defaults for subjects and contexts without a config."""
     return Defaults(
         compatibility=settings.compatibility,
         validate_fields=settings.validate_fields,
@@ -25,7 +25,7 @@ def defaults(settings: Settings) -> Defaults:
 
 
 def api_settings(settings: Settings, version: str) -> ApiSettings:
-    """What the API takes from the settings."""
+    """Return the options of the API."""
     return ApiSettings(
         defaults=defaults(settings),
         request_timeout_s=settings.request_timeout_s,
@@ -48,8 +48,8 @@ def _words(listed: str) -> tuple[str, ...]:
 
 
 def limits(settings: Settings) -> Limits:
-    """What the HTTP server takes at most."""
-    # What all processes have taken fits into the queue of the node.
+    """Return the limits of the HTTP server."""
+    # Bodies that all processes hold in memory must fit into the node's queue.
     bodies = min(Limits().bodies_bytes_max, settings.queue_bytes_max // max(1, settings.readers))
     return Limits(
         body_bytes_max=settings.request_bytes_max,

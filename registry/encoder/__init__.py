@@ -1,1 +1,1 @@
-"""Confluent's metadata encoder: the keyset, where it is kept, and what it encrypts."""
+"""Confluent's metadata encoder: the keyset, its storage, and the ciphers."""

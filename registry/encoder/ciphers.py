@@ -1,4 +1,4 @@
-"""The ciphers of a node, which follows and writes the keyset, and of its readers, which read a copy of it."""
+"""Ciphers for sensitive metadata: the node follows and writes the keyset, readers use a copy of it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from registry.log.contract import LogError, Unreachable
 from .keyset import BadKeyset, Keyset, WrongSecret, key_id
 from .keyset_storage import KeysetFile, Place
 
-_AGAIN_S = 5.0  # between looks for a key that was not found
+_AGAIN_S = 5.0  # minimum time between reloads for a missing key
 _log = logging.getLogger(__name__)
 
 
 class Secrets(NamedTuple):
-    """The secret that keysets are written with, and the one before it; the latter may be empty."""
+    """The current secret that keysets are encrypted with, and the previous one, which may be empty."""
 
     new: str
     old: str
@@ -32,7 +32,7 @@ class Secrets(NamedTuple):
         return "Secrets(***)"
 
     def opened(self, data: bytes, place: str) -> tuple[Keyset, bool]:
-        """Return a keyset, and whether only the old secret opens it. Raises :class:`LogError`."""
+        """Return a keyset, and true if only the old secret opens it. Raises :class:`LogError`."""
         try:
             for secret, is_old in ((self.new, False), (self.old, True)):
                 if secret:
@@ -52,7 +52,7 @@ class Secrets(NamedTuple):
 
 
 class ReaderCipher:
-    """Decrypts with the keyset in the data folder, read again when a value names a key that it lacks."""
+    """Decrypts with the keyset in the data folder; reloads it when a value names an unknown key."""
 
     def __init__(self, secrets: Secrets, copy: KeysetFile) -> None:
         self._secrets = secrets
@@ -61,11 +61,11 @@ class ReaderCipher:
         self._keyset: Keyset | None = None
 
     def encrypt(self, plain: str) -> str:
-        """Refuse: readers decide nothing."""
+        """Refuse: readers never encrypt."""
         raise STORE_FAILED("A reader does not encrypt")
 
     def decrypt(self, text: str) -> str | None:
-        """See :meth:`registry.domain.queries.sensitive_metadata.Cipher.decrypt`."""
+        """Return the value; see :meth:`registry.domain.queries.sensitive_metadata.Cipher.decrypt`."""
         if self._keyset is None or key_id(text) not in self._keyset.keys:
             self._look()
         return None if self._keyset is None else self._keyset.decrypt(text)
@@ -84,10 +84,10 @@ class ReaderCipher:
 
 
 class NodeCipher:
-    """Encrypts and decrypts with the keyset in ``place``, of which readers are given a copy.
+    """Encrypts and decrypts with the keyset in ``place``, and maintains the copy for readers.
 
-    The writer's thread encrypts; any thread may decrypt. ``has_encoded`` says whether the log has encrypted
-    metadata.
+    Only the writer thread encrypts; any thread may decrypt. ``has_encoded`` returns true if the log has
+    encrypted metadata.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class NodeCipher:
 
     @property
     def trouble(self) -> str:
-        """Why sensitive metadata cannot be written, or not all be read; empty if all is well."""
+        """Return why sensitive metadata cannot be written or not all be read; empty if it can."""
         if self._trouble or self._keyset is not None or not self._has_encoded():
             return self._trouble
         return self._lost()
 
     def start(self) -> None:
-        """Read the keyset; one that is out of reach for now is taken from the copy.
+        """Load the keyset; use the copy if the keyset is temporarily out of reach.
 
-        Raises :class:`LogError`, as for a wrong secret.
+        Raises :class:`LogError`, also for a wrong secret.
         """
         with self._alone:
             try:
@@ -126,9 +126,9 @@ class NodeCipher:
                     self._keyset, self._stale = self._secrets.opened(data, self._copy.name)
 
     def claimed(self) -> None:
-        """Take the keyset as it is now, and rotate one that only the old secret opens.
+        """Reload the keyset, and rotate one that only the old secret opens.
 
-        For the primary alone, before it writes. Raises :class:`LogError`.
+        Called on the primary only, before it writes. Raises :class:`LogError`.
         """
         with self._alone:
             try:
@@ -136,7 +136,7 @@ class NodeCipher:
             except Unreachable:
                 raise
             except LogError as error:
-                self._failed(error)  # all else may be written
+                self._failed(error)  # everything else can still be written
                 return
             if self._keyset is not None and self._stale:
                 self._write(self._keyset.rotated())
@@ -145,7 +145,7 @@ class NodeCipher:
                 )
 
     def seen(self, records: Iterable[Record]) -> None:
-        """Read the keyset again if records name keys that it lacks: they were written before the records."""
+        """Reload the keyset if records name unknown keys; keys are written before such records."""
         wanted = {
             number
             for record in records
@@ -165,12 +165,12 @@ class NodeCipher:
             return self._keyset.encrypt(plain)
 
     def decrypt(self, text: str) -> str | None:
-        """See :meth:`registry.domain.queries.sensitive_metadata.Cipher.decrypt`."""
+        """Return the value; see :meth:`registry.domain.queries.sensitive_metadata.Cipher.decrypt`."""
         return None if self._keyset is None else self._keyset.decrypt(text)
 
     def _make_usable(self) -> None:
         try:
-            # What stands there now counts: another node may have written it.
+            # The stored keyset takes precedence: another node may have written it.
             self._refresh()
             if self._keyset is None:
                 self._write_first()
@@ -216,11 +216,11 @@ class NodeCipher:
         self._keep(data)
 
     def _write(self, keyset: Keyset) -> None:
-        """Write a keyset, with the keys of any that somebody else wrote meanwhile."""
+        """Write a keyset, merging the keys of any that another writer added meanwhile."""
         while True:
             data = keyset.dumps(self._secrets.new)
             others = self._place.write(data)
-            # Readers must have the key before there is a record that needs it.
+            # Readers must have the key before any record needs it.
             self._keep(data)
             self._keyset, self._stale = keyset, False
             united = keyset

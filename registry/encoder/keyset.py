@@ -1,8 +1,8 @@
-"""The keyset of the metadata encoder, in the form of Tink's encrypted keysets in JSON.
+"""The keyset of the metadata encoder, in the JSON format of Tink's encrypted keysets.
 
-Confluent 8.3.1, byte for byte: a key derived from the secret (HKDF with SHA-256, no salt, no info) encrypts
-the keyset, a small protobuf message of AES-128-GCM keys. The primary key encrypts values, and each key
-decrypts those that begin with its id.
+As in Confluent 8.3.1, byte for byte: a key derived from the secret (HKDF with SHA-256, no salt, no info)
+encrypts the keyset, a small protobuf message of AES-128-GCM keys. The primary key encrypts values, and each
+key decrypts the values that begin with its id.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _VARINT_BYTES_MAX = 10
 
 
 class BadKeyset(Exception):
-    """These bytes are not a keyset that can be read; the text says why."""
+    """The bytes are not a readable keyset; the text says why."""
 
 
 class WrongSecret(Exception):
-    """The keyset was encrypted with another secret, or damaged."""
+    """The keyset was encrypted with another secret, or is damaged."""
 
 
 class Keyset(NamedTuple):
-    """AES-128 keys by their ids."""
+    """AES-128 keys by id."""
 
+    # The id of the key that encrypts.
     primary: int
-    """The id of the key that encrypts."""
     keys: Mapping[int, bytes]
 
     @classmethod
@@ -48,23 +48,23 @@ class Keyset(NamedTuple):
         return cls(0, {}).rotated()
 
     def rotated(self) -> Self:
-        """Return the keyset with one more random key, which is primary."""
+        """Return the keyset with an additional random key as its primary."""
         fresh = 0
         while not fresh or fresh in self.keys:
             fresh = int.from_bytes(os.urandom(_ID_BYTES), "big")
         return self._replace(primary=fresh, keys={**self.keys, fresh: os.urandom(_KEY_BYTES)})
 
     def united(self, other: Keyset) -> Self:
-        """Return the keyset with the keys of another one; the primary stays."""
+        """Return the keyset with the keys of ``other`` added; the primary stays."""
         return self._replace(keys={**other.keys, **self.keys})
 
     def encrypt(self, plain: str) -> str:
-        """Return the text of a property's value as it is stored; another one each time."""
+        """Return the encrypted text of a property's value as it is stored; it differs at each call."""
         head = _VERSION + self.primary.to_bytes(_ID_BYTES, "big")
         return b64encode(head + _sealed(self.keys[self.primary], plain.encode())).decode()
 
     def decrypt(self, text: str) -> str | None:
-        """Return the value; ``None`` if its key is unknown or it was damaged."""
+        """Return the value; ``None`` if its key is unknown or the text is damaged."""
         number = key_id(text)
         key = None if number is None else self.keys.get(number)
         if key is None:
@@ -75,7 +75,7 @@ class Keyset(NamedTuple):
             return None
 
     def dumps(self, secret: str) -> bytes:
-        """Return the keyset encrypted with a secret: the value of its record."""
+        """Return the keyset encrypted with a secret, as the value of its record."""
         info = [
             {"typeUrl": _TYPE, "status": "ENABLED", "keyId": each, "outputPrefixType": "TINK"}
             for each in self.keys
@@ -117,7 +117,7 @@ class Keyset(NamedTuple):
 
 
 def key_id(text: str) -> int | None:
-    """Return the id of the key that encrypted a value; ``None`` for what is no encrypted value."""
+    """Return the id of the key that encrypted a value; ``None`` if the text is not an encrypted value."""
     try:
         raw = b64decode(text, validate=True)
     except ValueError:
@@ -126,7 +126,7 @@ def key_id(text: str) -> int | None:
 
 
 def key_ids(data: bytes) -> set[int]:
-    """Return the ids that an encrypted keyset names in clear. Raises :class:`BadKeyset`."""
+    """Return the ids that an encrypted keyset lists in clear text. Raises :class:`BadKeyset`."""
     try:
         return {int(each["keyId"]) for each in orjson.loads(data)["keysetInfo"]["keyInfo"]}
     except (ValueError, TypeError, KeyError) as error:
@@ -152,7 +152,7 @@ def _packed_key(number: int, key: bytes) -> bytes:
 
 
 def _unpacked_key(packed: bytes) -> dict[int, bytes]:
-    """Return the key under its id; nothing for a key that is disabled or of another kind."""
+    """Return the key under its id; empty if the key is disabled or of another kind."""
     said = dict(_fields(packed))
     data = dict(_fields(_bytes(said.get(1))))
     key = dict(_fields(_bytes(data.get(2)))).get(3)
@@ -185,7 +185,7 @@ def _message(field: int, value: bytes) -> bytes:
 
 
 def _fields(packed: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a protobuf message that has numbers and messages alone."""
+    """Yield the fields of a protobuf message that contains only varints and length-delimited fields."""
     at = 0
     while at < len(packed):
         tag, at = _read_varint(packed, at)

@@ -1,4 +1,4 @@
-"""Where the encrypted keyset is kept: a file in the data folder or a topic, and the copy that readers use."""
+"""Storage of the encrypted keyset: a file in the data folder or a topic, and the copy for readers."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ FILE = "encoder-keyset.json"
 
 
 class Place(Protocol):
-    """Keeps the encrypted keyset. All calls raise :class:`registry.log.contract.LogError`."""
+    """Storage of the encrypted keyset. All calls raise :class:`registry.log.contract.LogError`."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the storage for messages."""
         ...
 
     def make(self) -> None:
-        """Make the place if it is missing."""
+        """Create the storage if it is missing."""
         ...
 
     def read(self) -> bytes | None:
-        """Return the keyset that stands there now; ``None`` if there is none."""
+        """Return the stored keyset; ``None`` if there is none."""
         ...
 
     def write(self, data: bytes) -> list[bytes]:
-        """Write the keyset, durable on return; return those that others wrote since it was last read."""
+        """Write the keyset, durable on return; return those that others wrote since the last read."""
         ...
 
 
 class KeysetFile:
-    """The file in the data folder: the only keyset beside an embedded log, and a copy beside a topic."""
+    """The file in the data folder: the only keyset with an embedded log, a copy with a topic."""
 
     def __init__(self, data: Path) -> None:
         self.path = data / FILE
 
     @property
     def name(self) -> str:
-        """See :attr:`Place.name`."""
+        """Name of the file for messages."""
         return f"the file {self.path}"
 
     def make(self) -> None:
-        """See :meth:`Place.make`: the file is made with the first keyset."""
+        """Do nothing: the file is created with the first keyset."""
 
     def read(self) -> bytes | None:
-        """See :meth:`Place.read`."""
+        """Return the stored keyset; ``None`` without a file."""
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
@@ -58,7 +58,7 @@ class KeysetFile:
             raise LogError(f"{self.name} cannot be read: {error.strerror or error}") from error
 
     def write(self, data: bytes) -> list[bytes]:
-        """See :meth:`Place.write`; nobody else writes."""
+        """Write the keyset and return no others: the file has no other writers."""
         try:
             file_lock.replace(self.path, data, self.path.with_suffix(".new"))
         except OSError as error:
@@ -66,7 +66,7 @@ class KeysetFile:
         return []
 
     def mark(self) -> tuple[int, int] | None:
-        """Return what changes whenever the file does; ``None`` without a file."""
+        """Return a value that changes with each write of the file; ``None`` without a file."""
         try:
             stat = self.path.stat()
         except OSError:
@@ -75,9 +75,9 @@ class KeysetFile:
 
 
 def carry(data: bytes, place: Place) -> None:
-    """Bring an encrypted keyset to another place, as it is.
+    """Copy an encrypted keyset, unchanged, to another storage.
 
-    Raises :class:`registry.log.contract.LogError`, also if another keyset without its keys stands there.
+    Raises :class:`registry.log.contract.LogError`, also if that holds another keyset that lacks its keys.
     """
     found = place.read()
     if found is None:

@@ -1,7 +1,7 @@
-"""The topic of encoder keysets: compacted, one partition, one record for each tenant (Confluent 8.x).
+"""The topic of encoder keysets: compacted, one partition, one record per tenant (Confluent 8.x).
 
-Nobody is fenced here. Only the primary writes, after it has read the topic to its end; keysets that two
-writers add at the same time are united afterwards, so no key is lost.
+There is no fencing. Only the primary writes, after it has read the topic to its end; keysets that two writers
+add concurrently are merged afterwards, so no key is lost.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ KEY = TENANT.encode()
 
 
 class KeysetTopic:
-    """A topic that keeps the keyset, see :class:`.keyset_storage.Place`.
+    """A topic that stores the keyset, see :class:`.keyset_storage.Place`.
 
-    ``open_log`` opens the topic for a moment, and creates it if its argument is true.
+    ``open_log`` opens the topic for a short time, and creates it if its argument is true.
     """
 
     def __init__(self, topic: str, open_log: Callable[[bool], KafkaLog]) -> None:
@@ -36,23 +36,23 @@ class KeysetTopic:
 
     @property
     def name(self) -> str:
-        """See :attr:`.keyset_storage.Place.name`."""
+        """Name of the topic for messages."""
         return f"the topic {self._topic}"
 
     def make(self) -> None:
-        """See :meth:`.keyset_storage.Place.make`."""
+        """Create the topic if it is missing."""
         self._open_log(True).close()
 
     def read(self) -> bytes | None:
-        """See :meth:`.keyset_storage.Place.read`; the topic is read to its end."""
-        # From its beginning: it is tiny, and may have been made again since.
+        """Read the topic to its end and return the keyset; ``None`` if there is none."""
+        # From the beginning: the topic is tiny, and may have been recreated since.
         self._next, self._last = 0, None
         with suppress(TopicMissing), closing(self._open_log(False)) as log:
             self._news(log, log.query_end(_ASK_S))
         return self._last
 
     def write(self, data: bytes) -> list[bytes]:
-        """See :meth:`.keyset_storage.Place.write`."""
+        """Write the keyset; return those that others wrote since the last read."""
         with closing(self._open_log(True)) as log:
             for _ in range(_TRIES - 1):
                 try:
@@ -69,7 +69,7 @@ class KeysetTopic:
         return [each for each in self._news(log, offset + 1) if each != data]
 
     def _news(self, log: KafkaLog, end: int) -> list[bytes]:
-        """Return the keysets from where reading ended up to ``end``."""
+        """Return the keysets between the last position read and ``end``."""
         found: list[bytes] = []
         deadline = time.monotonic() + _ASK_S
         while self._next < end:

@@ -1,4 +1,4 @@
-"""The encoder that the settings name. Without a secret there is none."""
+"""The encoder that the settings describe; none without a secret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _START_S = 5.0
 
 
 def keyset_place(settings: Settings) -> Place:
-    """Return where the keyset is kept; nothing is read, made or asked yet."""
+    """Return the storage of the keyset, without any I/O."""
     if not settings.kafka:
         return KeysetFile(settings.data)
     from .keyset_topic import KeysetTopic  # noqa: PLC0415 (its client is not for a node alone)
@@ -29,7 +29,7 @@ def keyset_place(settings: Settings) -> Place:
 
 
 def reader_cipher(settings: Settings) -> Cipher | None:
-    """Return what decrypts for a reader."""
+    """Return the cipher of a reader; ``None`` without a secret."""
     if not settings.metadata_encoder_secret:
         return None
     from .ciphers import ReaderCipher, Secrets  # noqa: PLC0415 (its library is not worth a start's time)
@@ -39,7 +39,7 @@ def reader_cipher(settings: Settings) -> Cipher | None:
 
 
 def node_cipher(settings: Settings, has_encoded: Callable[[], bool]) -> NodeCipher | None:
-    """Return what encrypts and decrypts for a node."""
+    """Return the cipher of a node; ``None`` without a secret."""
     if not settings.metadata_encoder_secret:
         return None
     from .ciphers import NodeCipher, Secrets  # noqa: PLC0415 (as above)

@@ -1,4 +1,4 @@
-"""What goes through the pipes: pickles, because both ends are ours."""
+"""Messages between the parent and its worker processes: pickles, since both ends run the same code."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery
 
+# The first message: the process has started.
 READY = b"ready"
-"""The first message: the process has started."""
 
 
 class WorkRequest(NamedTuple):
-    """What is asked, and how long the texts may be read and may be compared, in seconds of work.
+    """A query and its limits: the seconds of work allowed for parsing and for comparing.
 
-    ``wall_s``: how long all of it may take by the clock on the wall.
+    ``wall_s``: the wall-clock time allowed for all of it.
     """
 
     query: SchemaQuery
@@ -23,28 +23,28 @@ class WorkRequest(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """Which part of a query, by its number, was compared in vain, and for how many seconds of work."""
+    """The number of the query part whose comparison did not finish, and the seconds of work spent on it."""
 
     part: int
     seconds: float
 
 
 class WorkResult(NamedTuple):
-    """The answer, or ``None`` where it would take too long; and how many seconds of work comparing took.
+    """The answer, or ``None`` if it would take too long, and the seconds of work spent comparing.
 
-    ``late``: it is the clock on the wall that says so, because the machine has other things to do.
+    ``late``: the wall-clock limit was exceeded because the machine is busy.
     """
 
     known: SchemaAnswer | None
     took_s: float
     late: bool = False
+    # Only the first of several queries are answered; the others would have taken too long.
     partial: bool = False
-    """Of several queries only the first ones are answered: the others would have taken too long."""
+    # Set if comparing, not parsing, took too long.
     stuck: Stuck | None = None
-    """Where comparing, and not reading, took too long."""
 
     def failures(self) -> list[str]:
-        """Return the tracebacks of the errors that nobody expected."""
+        """Return the tracebacks of unexpected errors."""
         told: list[SchemaAnswer | None] = [self.known]
         if self.known is not None and type(self.known.value) is list:
             told += [each for each in self.known.value if isinstance(each, SchemaAnswer)]

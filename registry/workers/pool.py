@@ -1,8 +1,8 @@
-"""The side that asks. What is answered within moments does not wait for what takes as long as it may.
+"""Pool of worker processes with separate queues for quick and for long queries.
 
-A query begins in a lane where it may take :data:`QUICK_S`. What takes longer begins again in another one,
-whose processes let most others on the machine go before them. What took too long there is remembered for a
-while, because whoever is refused often tries again.
+A query starts in a queue where it may take :data:`QUICK_S`. If it takes longer, it starts over in another
+queue, whose processes run at low priority. Queries that took too long there are remembered for a while,
+because refused clients often retry.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ __all__ = [
     "Pool",
 ]
 
+# Characters of schemas per request that are parsed in the calling process: about 10 ms, at worst 80 ms.
 TEXT_AT_ONCE_MAX = 16 * 1024
-"""Characters of schemas that are parsed where it comes in for one request: some 10 ms, 80 at the worst."""
+# Comparison steps per request that are taken in the calling process: about 10 ms.
 STEPS_AT_ONCE_MAX = 2_000
-"""Steps of comparing where it comes in for one request: some 10 ms."""
+# Seconds of parsing and of comparing after which a query moves to the low-priority queue.
 QUICK_S = 0.5
-"""Seconds of reading and of comparing that a query may take before others go before it."""
 QUICK_NICE, LONG_NICE = 3, 8
 LONG_MAX = max(1, min(2, (os.cpu_count() or 1) // 2))
 IDLE_S = 60.0
+# Time allowed for parsing, as a multiple of that for comparing: it grows only linearly with the length.
 READING = 4.0
-"""How many times as long as comparing schemas it may take to read them: it grows with their length only."""
+# Wall-clock time that a query may wait and run, as a multiple of its budget.
 WALL = READING + 1
-"""How many times its budget a query may wait and be worked at by the clock on the wall."""
+# Lower bound of that time for small budgets: a process needs a while to start and to be scheduled.
 WALL_LEAST_S = 30.0
-"""The least of that, for small budgets: a process takes a while to start, and to have its turn."""
+# A remaining budget below this counts as zero: sums of seconds are inexact.
 LEAST_S = 0.001
-"""What is left of a budget, and less than that, is nothing: sums of seconds are not exact."""
+# Seconds for which queries that took too long are remembered.
 TOO_LONG_S = 300.0
-"""How long it is remembered what took too long."""
 TOO_LONG_CHARACTERS_MAX = 16 * 1024 * 1024
+# The fraction of a time that counts as all of it: measurements of the same work vary by as much.
 AS_LONG = 0.9
-"""The fraction of a time that counts as all of it: the same work measured again differs by as much."""
 
 
 class Pool:
-    """Any thread may ask. ``budget_s``: how long the schemas of one request may be compared here.
+    """Worker processes that answer schema queries; thread-safe.
 
-    Seconds of work of the process that compares, not of the clock on the wall: what becomes of a schema does
-    not depend on what else the machine has to do.
+    ``budget_s``: the time for comparing the schemas of one request, in seconds of work of the worker
+    process rather than wall-clock time, so that the load of the machine does not affect the outcome.
     """
 
     def __init__(self, budget_s: float = 5.0, *, idle_s: float = IDLE_S, quick_s: float = QUICK_S) -> None:
@@ -100,12 +100,12 @@ class Pool:
         until: float | None = None,
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Have a query answered; ``done`` is called once, by any thread, perhaps before this returns.
+        """Submit a query; ``done`` is called once, from any thread, perhaps before this returns.
 
-        It gets 422 with the refusal where the request, which has spent ``spent_s`` already, takes longer than
-        its budget; and 503 where too much waits, nobody can answer, or the machine does not come to it by
-        ``until`` (as ``time.monotonic()`` tells), or within a few times the budget. What is not ``wanted``
-        any more when its turn comes is dropped, and not told.
+        It gets 422 with the query's refusal if the request, which has already spent ``spent_s``, exceeds its
+        budget; and 503 if too many queries wait, no process is available, or the answer is not ready by
+        ``until`` (in ``time.monotonic()``) or within a few times the budget. A query that is no longer
+        ``wanted`` when its turn comes is dropped without a reply.
         """
         left_s = self.budget_s - spent_s
         at_once = self._at_once(lacking, left_s)
@@ -118,7 +118,7 @@ class Pool:
         self._quick.take(Job(lacking, done, wanted, left_s, until, characters))
 
     def _at_once(self, lacking: Unanswered, left_s: float) -> Answered | RegistryError | None:
-        """What can be said without asking a process, if anything."""
+        """Return the outcome if it is known without asking a process."""
         if lacking.query == PAUSE:
             return Answered(SchemaAnswer(None), 0.0)
         refused = UNPROCESSABLE(lacking.refusal)
@@ -130,24 +130,24 @@ class Pool:
         return refused if before.known is None else Answered(before.known, left_s)
 
     def close(self) -> None:
-        """End the processes; whoever waits is told 503."""
+        """End the processes; pending queries get 503."""
         self._quick.close()
         self._long.close()
 
 
 class _Before(NamedTuple):
-    """What came of a query that took too long."""
+    """The outcome of a query that took too long."""
 
+    # The answers to its first parts, as far as they were found in time.
     known: SchemaAnswer | None
-    """The answers to its first parts, where these were found by then."""
     longer_than_s: float
+    # When to forget it, in ``time.monotonic()``.
     until: float
-    """How long to remember it, by ``time.monotonic()``."""
     characters: int
 
 
 class _TooLong:
-    """Questions that took too long of late."""
+    """Recent queries that took too long."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -155,9 +155,9 @@ class _TooLong:
         self._characters = 0
 
     def add(self, job: Job, told: WorkResult) -> None:
-        """Remember it for a while, and the part of it that is to blame.
+        """Remember the query for a while, and the part that caused it.
 
-        That one may be asked alone the next time, because what the others say is known by then.
+        That part may be asked alone the next time, when the answers to the others are known.
         """
         query = job.lacking.query
         with self._lock:
@@ -166,9 +166,9 @@ class _TooLong:
                 self._keep(query.parts[told.stuck.part], None, told.stuck.seconds)
 
     def find(self, query: SchemaQuery, left_s: float) -> _Before | None:
-        """What came of it before, where it is known to take longer than ``left_s``.
+        """Return the earlier outcome if the query is known to take longer than ``left_s``.
 
-        A query of which the first comparison takes longer than that gets no answer at all.
+        A query whose first comparison takes longer than that gets no answer at all.
         """
         first = next((each for each in query.parts if each.other is not None), query)
         with self._lock:

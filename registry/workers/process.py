@@ -1,7 +1,7 @@
-"""The process beside: it answers one query after another, each within a time of its own.
+"""The worker process: answers queries one after another, each within its own time limit.
 
-It ends with its input. What a query may take is a time of this process' own work, so that a busy machine
-costs no verdict; the clock on the wall only says when nobody waits for the answer any more.
+It exits at the end of its input. A query's limit counts this process' own CPU time, so a busy machine does
+not change a result; the wall-clock limit only tells when nobody waits for the answer any more.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from registry.processes.pipes import receive, send
 from .messages import READY, Stuck, WorkRequest, WorkResult
 
 _AGAIN_S = 1.0
-# What a process may remember of schemas: some 5,000 versions of usual size, which transitive levels compare.
+# Memory for parsed schemas: some 5,000 versions of usual size, which transitive levels compare.
 _PARSER_BYTES = 64 << 20
 
 
 class _TooLongError(BaseException):
-    """Raised wherever the work is by then; no handler of errors on the way may take it for one."""
+    """Raised when the work exceeds its limit; a BaseException, so that no error handler swallows it."""
 
 
 class _LateError(BaseException):
-    """Likewise, for the clock on the wall."""
+    """Likewise for the wall-clock limit."""
 
 
 def main() -> None:
-    """Answer until the input ends; the argument says by how much whatever else there is to do goes before."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
+    """Answer queries until the input ends; the argument is the nice value to add."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     _let_others_go_before(int(sys.argv[1]))
     queries, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, READY)
@@ -48,26 +48,26 @@ def main() -> None:
         asked: WorkRequest = pickle.loads(message)  # noqa: S301 (from our own parent)
         told = answered(asked, parser)
         if told.known is None or told.partial:
-            parser = Parser(_PARSER_BYTES)  # it may have been left in the middle of something
+            parser = Parser(_PARSER_BYTES)  # its state may be inconsistent
         send(answers, pickle.dumps(told))
 
 
 def _let_others_go_before(nice: int) -> None:
-    """As far as the machine permits it: a sandbox need not."""
+    """Lower the priority of this process as far as the machine permits; sandboxes may refuse."""
     with suppress(OSError):
         os.nice(nice)
     if sys.platform == "linux":
-        with suppress(OSError):  # whoever wakes up meanwhile need not wait until this one has had its share
+        with suppress(OSError):  # let processes that wake up run at once
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def answered(asked: WorkRequest, parser: Parser) -> WorkResult:
-    """Answer with what ``parser`` remembers and reads."""
+    """Answer a query with the schemas that ``parser`` remembers or parses."""
     try:
         with _bounded(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
             return _answered(asked, parser)
     except _LateError:
-        signal.setitimer(signal.ITIMER_PROF, 0)  # where it was raised while the other one was being set aside
+        signal.setitimer(signal.ITIMER_PROF, 0)  # if raised while that timer was disarmed
         return WorkResult(None, 0.0, late=True)
 
 
@@ -91,7 +91,7 @@ def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
                     found[each] = _known(each, lambda source: read[source](), Budget(math.inf))
                     took_s = time.process_time() - began
     except (_TooLongError, MemoryError):
-        # What is known by then may do, as the first difference does; if not, the budget is used up.
+        # The answers found so far may suffice, as the first difference does; otherwise the budget is used up.
         if stuck is not None and stuck.part > pairs[0][0]:
             first = SchemaAnswer([found[each] for each in parts[: stuck.part]])
             return WorkResult(first, asked.budget_s, partial=True, stuck=stuck)
@@ -102,7 +102,7 @@ def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
 
 
 def _known(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
-    """Answer one query; an error that nobody expected is its answer too, and ends no process."""
+    """Answer one query; an unexpected error becomes its answer and does not end the process."""
     try:
         return answer(query, read, budget)
     except MemoryError:
@@ -112,7 +112,7 @@ def _known(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
 
 
 def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
-    """Read it now, and have what came of it told later."""
+    """Parse the schema now; the returned function returns it or raises the error."""
     try:
         schema = parser.read(source)
     except MemoryError:
@@ -137,7 +137,7 @@ def _bounded(seconds: float, timer: int, number: int, raised: type[BaseException
         raise raised
 
     signal.signal(number, over)
-    # Again and again: where it is raised while something is being thrown away, Python only prints it.
+    # The timer repeats: Python only prints an exception that is raised inside a finalizer.
     signal.setitimer(timer, max(0.001, seconds), _AGAIN_S)
     try:
         yield

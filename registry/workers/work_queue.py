@@ -1,7 +1,7 @@
-"""A queue of queries and the processes that answer them, started when needed and ended when idle.
+"""Queue of queries with worker processes that are started on demand and ended when idle.
 
-Each process has a thread here that gives it one query at a time, and kills it where it does not answer in
-time, which is the only sure bound there is for work of which nobody knows how it goes on.
+A thread per process sends it one query at a time and kills it if it does not answer in time, which is the
+only reliable bound for work of unknown duration.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from registry.processes.threads import begun
 from .messages import WorkRequest, WorkResult
 from .worker import Ended, Late, WorkerProcess
 
+# Queries that may wait; each has a waiting client.
 WAITING_MAX = 1000
-"""Questions that may wait: each is a client that waits, too."""
+# Total characters that waiting queries may have; a single query may exceed it.
 WAITING_CHARACTERS_MAX = 64 * 1024 * 1024
-"""And how much there may be to read for them, unless it is one query."""
 BUSY = "Too many large schemas are being parsed or compared"
 SLOW = "The machine is too busy to parse or compare such schemas in time"
 _BROKEN = "A process that was to read schemas has ended twice"
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Answered(NamedTuple):
-    """An answer, and the seconds of work that comparing took."""
+    """An answer, and the seconds of work spent comparing."""
 
     known: SchemaAnswer
     took_s: float
@@ -42,30 +42,31 @@ Done = Callable[[Answered | RegistryError], None]
 
 
 class Job(NamedTuple):
-    """A query on its way."""
+    """A query in progress."""
 
     lacking: Unanswered
     done: Done
     wanted: Callable[[], bool]
+    # Remaining budget of its request.
     budget_s: float
-    """What is left of the request's."""
+    # Deadline, in ``time.monotonic()``.
     until: float
-    """When it is too late, by ``time.monotonic()``."""
+    # Characters to parse for it.
     characters: int
-    """How much there is to read for it."""
 
 
 class Limits(NamedTuple):
-    """What a lane does for one query, in seconds of work."""
+    """Limits for one query, in seconds of work."""
 
     comparing_s: float
     reading_s: float
 
 
 class WorkQueue:
-    """Any thread may :meth:`take`. ``beyond`` is called with what takes longer than ``limits``.
+    """A queue and its processes; any thread may call :meth:`take`.
 
-    Where that is missing, or the job's own budget is used up, the client is refused with 422.
+    ``beyond`` is called with jobs that take longer than ``limits``. Without it, or if the job's own budget is
+    used up, the client is refused with 422.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class WorkQueue:
         beyond: Callable[[Job], None] | None = None,
         too_long: Callable[[Job, WorkResult], object] = lambda *_: None,
     ) -> None:
-        """``too_long`` is told of jobs that take too long, and of what is known of them."""
+        """``too_long`` is called with jobs that take too long and their partial results."""
         self._limits = limits
         self._nice = nice
         self._processes_max = processes_max
@@ -94,7 +95,7 @@ class WorkQueue:
         self._running: set[WorkerProcess] = set()
 
     def take(self, job: Job) -> None:
-        """Have it answered; 503 where too much waits, or nobody can answer."""
+        """Enqueue a job; it gets 503 if too many wait or no process is available."""
         late: list[Job] = []
         with self._changed:
             if not self._has_room_for(job):
@@ -115,7 +116,7 @@ class WorkQueue:
         return not waiting or (waiting < WAITING_MAX and characters <= WAITING_CHARACTERS_MAX)
 
     def _tidied(self) -> list[Job]:
-        """Drop what nobody waits for any more; the jobs that are still to be told that it is too late."""
+        """Drop unwanted and overdue jobs; return the overdue ones, which still need a reply."""
         now = time.monotonic()
         wanted = [each for each in self._jobs if each.wanted()]
         self._jobs = deque(each for each in wanted if now < each.until)
@@ -123,7 +124,7 @@ class WorkQueue:
         return [each for each in wanted if each.until <= now]
 
     def _staff(self, waiting: int) -> bool:
-        """Start a thread where so many jobs want one and may have it; whether there is any."""
+        """Start a thread if the jobs need one and the limit allows it; return true if there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
             thread = begun("aside", self._serve, "for queries about schemas")
             if thread is not None:
@@ -131,7 +132,7 @@ class WorkQueue:
         return bool(self._threads)
 
     def close(self) -> None:
-        """End the processes; whoever waits is told 503."""
+        """End the processes; pending queries get 503."""
         with self._changed:
             self._closed = True
             jobs, running = list(self._jobs), list(self._running)
@@ -156,7 +157,7 @@ class WorkQueue:
             self._end(process)
 
     def _next(self) -> Job | None:
-        """The next job; ``None`` when there was none for long: the caller ends."""
+        """Return the next job; ``None`` after the idle time or on close: the caller ends."""
         with self._changed:
             self._idle += 1
             self._changed.wait_for(lambda: self._jobs or self._closed, self._idle_s)
@@ -174,10 +175,10 @@ class WorkQueue:
             self._staff(len(self._jobs))
 
     def _answer(self, process: WorkerProcess | None, job: Job) -> WorkerProcess | None:
-        """Answer a job; the process for the next one.
+        """Answer a job and return the process for the next one.
 
-        A process that is gone is replaced once, because whatever ended it (memory that others want, say) need
-        have nothing to do with the query.
+        A process that died is replaced once: the query need not be the cause (it may be the out-of-memory
+        killer, say).
         """
         for last in (False, True):
             left_s = job.until - time.monotonic()
@@ -240,7 +241,7 @@ class WorkQueue:
 
 
 def _tell(job: Job, outcome: Answered | RegistryError) -> None:
-    """Whoever asked may be gone, as a loop is that has been closed; the others want their answers."""
+    """Call the job's callback; an error, as from a closed event loop, must not affect other jobs."""
     try:
         job.done(outcome)
     except Exception:

@@ -1,4 +1,4 @@
-"""The parent's end of a worker process: started, asked one query after another, and killed."""
+"""Parent's handle of a worker process: starts it, sends it queries one at a time, and kills it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from registry.processes.pipes import LENGTH_BYTES, send
 from .messages import WorkRequest, WorkResult
 
 _START_S = 30.0
+# Seconds past its limit that a process may take to answer before it is killed.
 _SPARE_S = 10.0
-"""How much later than it should a process may answer before it is killed."""
 
 
 class Late(Exception):
-    """The process does not answer in time."""
+    """The process did not answer in time."""
 
 
 class Ended(Exception):
-    """The process is gone."""
+    """The process has exited."""
 
 
 class WorkerProcess:
-    """One process, for one thread. ``nice``: how much whatever else the machine has to do goes before."""
+    """A worker process, for use by one thread. ``nice``: the nice value that it runs with."""
 
     def __init__(self, nice: int) -> None:
         command, environment = module_command("registry.workers.process", str(nice))
@@ -38,7 +38,10 @@ class WorkerProcess:
         self._ready = False
 
     def ask(self, asked: WorkRequest) -> WorkResult:
-        """Raises :class:`Late`, :class:`Ended` and ``OSError``; then the process is of no more use."""
+        """Send a query and return the result.
+
+        Raises :class:`Late`, :class:`Ended` and ``OSError``; the process is unusable afterwards.
+        """
         assert self._process.stdin is not None
         if not self._ready:
             self._receive(_START_S)
@@ -69,14 +72,14 @@ class WorkerProcess:
         return bytes(data)
 
     def kill(self) -> None:
-        """Kill it; whoever asks it something notices. Any thread may."""
+        """Kill the process; a thread waiting in :meth:`ask` notices. Thread-safe."""
         self._process.kill()
 
     def end(self) -> None:
-        """Kill it and wait until it is gone; it holds nothing."""
+        """Kill the process and wait for its exit; it holds no state worth keeping."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # what it was not sent any more
+                with suppress(OSError):  # unsent data in the buffer
                     pipe.close()
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Whether a schema may follow the versions that are there, and why not."""
+"""Compatibility check of a schema against the existing versions, with the reasons for a failure."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def check(
     config: Config,
     defaults: Defaults,
 ) -> Querying[list[str]]:
-    """Why ``content`` may not follow ``earlier`` (newest first, none soft-deleted); empty where it may.
+    """Return the reasons why ``content`` may not follow ``earlier``; empty if it may.
 
-    The messages are Confluent's: reserved fields, differences to the first version that fails, that version's
-    number and text, and the rules that applied.
+    ``earlier``: newest first, none soft-deleted. The messages are Confluent's: reserved fields, differences
+    to the first version that fails, that version's number and text, and the rules that applied.
     """
     return _Check(view, memory, content, config, defaults).messages(earlier)
 
@@ -67,9 +67,9 @@ def explained(
     *,
     lines: bool = False,
 ) -> Querying[Verdict]:
-    """The same verdict with the same messages, and every change that was found on the way to it.
+    """Return the result of :func:`check` with the same messages, and every change found on the way.
 
-    ``lines``: with the lines in which the changed parts stand.
+    ``lines``: include the line numbers of the changed parts.
     """
     check = _Check(view, memory, content, config, defaults, explains=True, lines=lines)
     messages = yield from check.messages(earlier)
@@ -79,9 +79,9 @@ def explained(
 def known_to_pass(
     memory: SchemaMemory, content: Content, config: Config, defaults: Defaults
 ) -> Callable[[bytes], bool] | None:
-    """Return a test for version rows, packed, which ``content`` was found to be compatible with before.
+    """Return a predicate for packed version rows that ``content`` is known to be compatible with.
 
-    They may be left out of what is checked. None: at this level, each version counts.
+    These versions may be left out of the check. None: at this level, each version counts.
     """
     level = config.compatibility_level or defaults.compatibility
     if not level.endswith("_TRANSITIVE") or validates_fields(config, defaults):
@@ -96,12 +96,12 @@ def known_to_pass(
 
 
 def _wanted(content: Content, level: str, config: Config) -> bytes:
-    """Return what stands for what is compared with each version, and how."""
+    """Return the digest of all parameters of the comparison with each version."""
     return content.source.digest + digest((*READERS[level], config.compatibility_policy or STRICT))
 
 
 class _Check:
-    """One check. There is one way to a verdict, whether or not it is to be explained."""
+    """One check. It takes the same path with and without explanation."""
 
     def __init__(
         self,
@@ -115,8 +115,8 @@ class _Check:
         lines: bool = False,
     ) -> None:
         self.level: Final = config.compatibility_level or defaults.compatibility
+        # All changes, if the check explains.
         self.told: Final[list[Told]] = []
-        """Every change, where the check explains."""
         self._view = view
         self._memory = memory
         self._content = content
@@ -126,7 +126,7 @@ class _Check:
         self._lines = lines
 
     def messages(self, earlier: Iterable[Registered]) -> Querying[list[str]]:
-        """As in :func:`check`."""
+        """Return the messages of :func:`check`."""
         messages: list[str] = []
         if self._fields_checked:
             earlier, latest = tee(earlier)
@@ -148,7 +148,7 @@ class _Check:
         if not READERS[self.level]:
             return []
         if self.level.endswith("_TRANSITIVE") and not self._explains:
-            # Of many versions it is asked first which one fails, since the reasons are longer than a verdict.
+            # Among many versions, first find the one that fails: reasons are larger than a boolean answer.
             failing = yield from querying.first(self._if_failing(each) for each in compared)
             compared = [] if failing is None else [failing]
         return (yield from querying.first(self._reasons(each) for each in compared)) or []
@@ -218,7 +218,7 @@ class _Check:
         return self._config.compatibility_policy or STRICT
 
     def _is_known_to_pass(self, old: Registered) -> bool:
-        # The other keys cost reading the row's text, and are made only where the first is not known.
+        # The other keys require the row's text; compute them only if the first is unknown.
         tried: list[bytes] = []
         for key in self._verdict_keys(old):
             if self._memory.compatible.get(key):
@@ -233,9 +233,9 @@ class _Check:
             self._memory.put_compatible(key)
 
     def _verdict_keys(self, old: Registered) -> Iterator[bytes]:
-        """What the verdict on a version is remembered by: its content, text, and model if that is known.
+        """Yield the keys of the result for a version: by its content, its text, and its model if known.
 
-        None of them says what its references lead to.
+        None of them covers the referenced schemas.
         """
         row = old.row
         if row.references or row.md5_stored:
@@ -249,7 +249,7 @@ class _Check:
 
     @cached_property
     def _wanted(self) -> bytes:
-        """What is compared with each version, and how."""
+        """Digest of all parameters of the comparison with each version."""
         return _wanted(self._content, self.level, self._config)
 
     def _tell(self, change: Change, reader_is: Reader | None, old: Registered | None) -> None:
@@ -292,11 +292,11 @@ def answer(
     verbose: bool,
     plain: bool = False,
 ) -> Querying[bytes]:
-    """The answer of the compatibility resources: against one version, or all (``number`` is ``None``).
+    """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
 
-    A version that is not there is 40402, but a missing subject has no latest version to be incompatible with.
-    What cannot be parsed is 42201, or, where ``verbose``, incompatible. Raises those two.
-    ``verbose``: with Confluent's messages, and with the changes. ``plain``: for people, in lines of text.
+    A missing version is 40402, but a missing subject has no latest version to be incompatible with. An
+    invalid schema is 42201, or, if ``verbose``, incompatible. Raises those two.
+    ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)

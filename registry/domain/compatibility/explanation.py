@@ -1,4 +1,4 @@
-"""Two schemas compared with each other at every level, nothing registered."""
+"""Comparison of two schemas with each other at every level, without a registration."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _WAYS: Final[tuple[Reader, ...]] = ("old", "new")
 
 
 class Explained(NamedTuple):
-    """What each level says of the two, and every change between them."""
+    """The result of each level for two schemas, and every change between them."""
 
+    # Confluent's messages by level; empty if the level lets the new schema follow the old one.
     levels: Mapping[str, list[str]]
-    """Confluent's messages by level; none where the level lets the new schema follow the old one."""
     told: list[Told]
 
 
 class Asked(NamedTuple):
-    """Two schemas of one type. ``subject``: where references without a context are sought."""
+    """Two schemas of one type. ``subject``: provides the context of references without one."""
 
     old: Register
     new: Register
@@ -44,9 +44,9 @@ class Asked(NamedTuple):
 
 
 def explain(view: View, asked: Asked, *, plain: bool) -> Querying[bytes]:
-    """The answer of ``POST /compatibility/explain``; ``plain``: for people, with lines.
+    """Return the answer of ``POST /compatibility/explain``; ``plain``: as a text report with line numbers.
 
-    Raises 42201, with which of the two is no schema, and 422 for what takes too long.
+    Raises 42201, which names the schema that is invalid, and 422 if the comparison takes too long.
     """
     explained = yield from _explained(view, asked, lines=plain)
     return _text(explained) if plain else _json(explained)

@@ -1,4 +1,4 @@
-"""What a check of compatibility comes to: Confluent's messages, and every change with what would pass."""
+"""Results of a compatibility check: Confluent's messages, and every change with its fix."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import orjson
 from registry.domain.schemas import Change, Part
 
 Reader = Literal["new", "old"]
+# The readers that must be able to read the other's data at each level, in the order of reporting.
 READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "NONE": (),
     "BACKWARD": ("new",),
@@ -19,10 +20,9 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
     "FULL": ("old", "new"),
     "FULL_TRANSITIVE": ("old", "new"),
 }
-"""Who must be able to read the other's data at each level, in the order in which differences are told."""
 
+# Number of changes reported; beyond it only incompatible ones are added.
 COMPATIBLE_MAX: Final = 1000
-"""Changes told, beyond which only those are told besides that are not compatible."""
 
 OTHER_TYPE: Final = "Incompatible because of different schema type"
 _DIRECTIONS: Final[Mapping[Reader, str]] = {"new": "BACKWARD", "old": "FORWARD"}
@@ -34,19 +34,19 @@ _READ: Final = {
 
 
 class Told(NamedTuple):
-    """One change, and the comparison in which it was found."""
+    """A change, and the comparison that found it."""
 
     change: Change
+    # The level in force.
     level: str
-    """The level in force."""
+    # ``BACKWARD`` or ``FORWARD``: the half of the level; empty if the change concerns both.
     direction: str
-    """``BACKWARD`` or ``FORWARD``: which half of the level; empty for what concerns both."""
+    # The version compared with; ``None`` if it is not registered.
     version: int | None
-    """The version compared with; ``None``: no registered one."""
 
 
 class Verdict(NamedTuple):
-    """Compatible where there are no messages."""
+    """The result of a check; compatible if there are no messages."""
 
     messages: Sequence[str]
     level: str
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
 
 
 def direction(reader_is: Reader | None) -> str:
-    """The half of a level in which ``reader_is`` the reader."""
+    """Return the half of a level in which ``reader_is`` the reader."""
     return "" if reader_is is None else _DIRECTIONS[reader_is]
 
 
@@ -65,19 +65,19 @@ def _refusal(kind: str, path: str, message: str, fix: str, old: str = "", new: s
 
 
 def other_type(old: str, new: str) -> Change:
-    """A schema of another type than the one before."""
+    """Return the change for a schema whose type differs from the previous version's."""
     fix = f"register a schema of type {old}, or another subject"
     return _refusal("SCHEMA_TYPE_CHANGED", "", OTHER_TYPE, fix, old, new)
 
 
 def unexpected(message: str) -> Change:
-    """A comparison that came to no verdict."""
+    """Return the change for a comparison that ended without a result."""
     fix = "mend the schema that makes no sense, or set the level to NONE for this one registration"
     return _refusal("UNEXPECTED_EXCEPTION", "", message, fix)
 
 
 def no_longer_reserved(name: str) -> Change:
-    """A name that the version before reserves, and this one does not (``confluent:reserved``)."""
+    """Return the change for a name that is no longer reserved (``confluent:reserved``)."""
     message = (
         f"The new schema has reserved field {name} removed from its metadata which is present in the old "
         "schema's metadata."
@@ -87,7 +87,7 @@ def no_longer_reserved(name: str) -> Change:
 
 
 def reserved_field(name: str) -> Change:
-    """A field with a name that is reserved."""
+    """Return the change for a field with a reserved name."""
     message = f"The new schema has field that conflicts with the reserved field {name}."
     return _refusal(
         "FIELD_CONFLICTS_WITH_RESERVED_FIELD", "", message, f"call `{name}` by another name", new=name
@@ -95,24 +95,24 @@ def reserved_field(name: str) -> Change:
 
 
 def of_invalid(message: str) -> Verdict:
-    """The verdict on a text that is no schema."""
+    """Return the result for a text that is not a valid schema."""
     change = _refusal("INVALID_SCHEMA", "", message, "mend the schema as its parser says")
     return Verdict([message], "", [Told(change, "", "", None)])
 
 
 def bare(messages: Sequence[str]) -> bytes:
-    """``CompatibilityCheckResponse`` without reasons (Confluent 8.x)."""
+    """Return a ``CompatibilityCheckResponse`` without reasons (Confluent 8.x)."""
     return orjson.dumps({"is_compatible": not messages})
 
 
 def json(verdict: Verdict) -> bytes:
-    """``CompatibilityCheckResponse`` with Confluent's messages, and ``changes``, which are ours."""
+    """Return a ``CompatibilityCheckResponse`` with Confluent's messages and ``changes``, an extension."""
     found = {"is_compatible": not verdict.messages, "messages": verdict.messages}
     return orjson.dumps({**found, "changes": [change_entity(each) for each in verdict.told]})
 
 
 def change_entity(told: Told) -> dict[str, Any]:
-    """A change as the API tells it; ``old`` and ``new`` are ``null`` where there is no such part."""
+    """Return a change in the API's form; ``old`` and ``new`` are ``null`` if there is no such part."""
     change = told.change
     return {
         "type": change.type,
@@ -128,14 +128,14 @@ def change_entity(told: Told) -> dict[str, Any]:
 
 
 def text(verdict: Verdict, subject: str) -> bytes:
-    """The verdict for people: first what it is, then each change with what would pass and its two lines."""
+    """Return the result as a readable report: the outcome, then each change with its fix and both lines."""
     at = f" at {verdict.level}" if verdict.level else ""
     word = "Incompatible" if verdict.messages else "Compatible"
     return lines([f"{word}: subject {subject}{at}", *change_lines(verdict.told)])
 
 
 def change_lines(told: Sequence[Told]) -> Iterator[str]:
-    """The changes for people: those that do harm, then the others."""
+    """Yield the lines of a readable report: incompatible changes first, then the others."""
     harmful = [each for each in told if not each.change.compatible]
     harmless = _without_repeats(told, {each.change.path for each in harmful})
     for number, each in enumerate(harmful, 1):
@@ -152,7 +152,7 @@ def change_lines(told: Sequence[Told]) -> Iterator[str]:
 
 
 def _without_repeats(told: Sequence[Told], paths: set[str]) -> list[Told]:
-    """The compatible changes, but for those that are told of the other direction already."""
+    """Return the compatible changes, each once even if found in both directions."""
     found: dict[tuple[str, str], Told] = {}
     for each in told:
         if each.change.compatible and each.change.path not in paths:
@@ -179,5 +179,5 @@ def _parts(told: Told) -> Iterator[str]:
 
 
 def lines(texts: Sequence[str]) -> bytes:
-    """The texts as lines."""
+    """Return the texts as lines."""
     return ("\n".join(texts) + "\n").encode(errors="replace")

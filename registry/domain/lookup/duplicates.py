@@ -1,7 +1,7 @@
-"""Contents that are equal once they are normalised: listed for clean-up, and found for a new registration.
+"""Schemas that are equal after normalization: listing them for clean-up, and finding them on registration.
 
-The normal form of a content is the guid that it would have had if it had been registered with ``normalize``.
-Rows do not hold it, so every content has to be parsed once.
+The normal form of a schema is the guid that it would have if it had been registered with ``normalize``. Rows
+do not contain it, so every distinct schema has to be parsed once.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan
 from registry.domain.schemas import FORMATS
 
-# Earlier versions that a new one is compared with.
+# Number of earlier versions that a new one is compared with.
 EARLIER_VERSIONS_MAX: Final = 10
 
-_NAME: Final = rb"\"name\":"  # of an Avro type or field, as a row holds it
+_NAME: Final = rb"\"name\":"  # of an Avro type or field, as in a row
 
-# Schema type and guid, or schema type and normal form.
+# Schema type with guid, or schema type with normal form.
 _Typed = tuple[str, bytes]
 
 
 class DuplicateGroup(NamedTuple):
-    """Contents with one normal form."""
+    """Schemas with the same normal form."""
 
     schema_type: str
     normal_form: bytes
-    # The registered versions of each content, by its guid.
+    # The registered versions of each schema, by guid.
     contents: Mapping[bytes, list[Registered]]
 
 
 def find_groups(
     view: View, prefix: str, *, deleted: bool, progress: Callable[[int], object]
 ) -> list[DuplicateGroup]:
-    """Return the groups of two or more contents that are equal once normalised, by type and normal form.
+    """Return the groups of two or more schemas that are equal once normalized, by type and normal form.
 
     ``prefix`` is that of ``GET /schemas``; ``deleted`` includes soft-deleted versions. ``progress`` is called
     with the number of versions examined.
@@ -58,7 +58,7 @@ def find_groups(
             if first.setdefault(group, content[1]) != content[1]:
                 repeated.add(group)
         progress(count)
-    # A second walk, so that versions of the many contents without a duplicate are not kept.
+    # A second pass, so that versions of the many schemas without duplicates are not kept in memory.
     found: dict[_Typed, dict[bytes, list[Registered]]] = {group: {} for group in sorted(repeated)}
     for registered in _in_scope(view, prefix, deleted=deleted) if repeated else ():
         schema_type, md5 = content = _content(registered.row)
@@ -81,14 +81,14 @@ def _content(row: VersionRow) -> _Typed:
 
 
 def _normal_form_of(view: View, registered: Registered) -> bytes:
-    """Return the normal form of a content; a content that cannot be parsed is its own."""
+    """Return the normal form of a schema; one that cannot be parsed is its own normal form."""
     row = registered.row
     try:
         source = source_of(view, registered)
         parsed = FORMATS[source.schema_type].parse(source.text, source.dependencies, new=False)
         normalized = parsed.normalized
     except Exception:
-        # Whatever one text does to its parser, the search over all of them goes on.
+        # An unexpected parser error on one text must not stop the search.
         return row.md5
     return _normal_form(row, normalized)
 
@@ -99,10 +99,9 @@ def _normal_form(row: VersionRow, normalized: str) -> bytes:
 
 
 def equal_to(view: View, subject: Subject, number: int) -> Querying[int | None]:
-    """Return the newest earlier version that equals version ``number`` once both are normalised.
+    """Return the newest earlier version that equals version ``number`` once both are normalized.
 
-    Only the last few versions are compared, and of these the ones with the same fields. Raises
-    :class:`InvalidSchema`.
+    Of the last few versions, those with the same fields are compared. Raises :class:`InvalidSchema`.
     """
     new = versions.get(view, subject, number)
     if new is None or entities.schema_type(new) not in FORMATS:
@@ -119,7 +118,7 @@ def equal_to(view: View, subject: Subject, number: int) -> Querying[int | None]:
 
 
 def _may_be_equal(one: VersionRow, other: VersionRow) -> bool:
-    """Return whether two versions agree in what normalising does not change."""
+    """Return true if two versions agree in everything that normalization preserves."""
     schema_type = entities.schema_type(one)
     if schema_type != entities.schema_type(other):
         return False

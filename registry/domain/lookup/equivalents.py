@@ -1,12 +1,12 @@
-"""Versions that may say what a content says, found without looking at each version of the subject.
+"""Search for versions that may be equivalent to a given content, without a scan of the subject.
 
-The tolerant comparison (:func:`.find.equivalent`) decides; what is found here are all versions for which it
-can say yes, and few others. Versions are known by keys, made of what it compares: type, rules, metadata,
-references, and fingerprints in the place of texts. A key is computed once for each version, and remembered
-together with those of its subject (:mod:`.version_index`). It takes parsing, so only versions that have the
-outline of what is sought are given their keys (:meth:`.schemas.Format.outline`). What was registered since is
-taken in first, which is little: subjects grow at the top, and :meth:`.view.View.revision` says when
-anything else happened.
+The tolerant comparison (:func:`.find.equivalent`) decides; this search returns all versions for which it can
+be true, and few others. Versions are indexed by keys that are derived from everything it compares: type,
+rules, metadata, references, and fingerprints instead of texts. Keys are computed once per version and kept in
+the subject's index (:mod:`.version_index`). Since that requires parsing, only versions with the outline of
+the given content get their keys (:meth:`.schemas.Format.outline`). Versions registered since the last search
+are added first; there are few, because subjects grow at the top, and :meth:`.view.View.revision` reveals any
+other change.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from registry.domain.schemas import FORMATS, Fingerprints, InvalidSchema, digest
 from .metadata import VERSION_PROPERTY, property_of, without_version
 from .registration import Content
 
-# Versions that are read at once where an index is made: so many characters, as Avro counts them.
+# Versions parsed at once when an index is built, in characters weighted as for Avro.
 CHARACTERS_AT_ONCE: Final = 128 * 1024
-# What is taken in at once without parsing: some 20 ms.
+# Versions added at once without parsing: about 20 ms.
 ROWS_AT_ONCE: Final = 500
 ROW_BYTES_AT_ONCE: Final = 256 * 1024
 
@@ -48,9 +48,9 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 def candidates(
     view: View, memory: SchemaMemory, subject: Subject, content: Content, *, deleted: bool = False
 ) -> Querying[Iterator[Registered]]:
-    """Return the versions that may be equivalent, the newest first; soft-deleted ones only where ``deleted``.
+    """Return versions that may be equivalent, newest first; soft-deleted ones only if ``deleted``.
 
-    Pauses while many versions are not known yet.
+    Pauses while many versions are not in the index yet.
     """
     named = yield from _named(view, memory, subject, content)
     rows = ((version, get(view, subject, version)) for version in named)
@@ -74,7 +74,7 @@ def _named(view: View, memory: SchemaMemory, subject: Subject, content: Content)
     named = index.named(_sought(content, said))
     repeated = property_of(content.metadata, VERSION_PROPERTY)
     if repeated is not None and repeated.isascii() and repeated.isdigit() and len(repeated) <= 10:
-        # A version whose number the content's metadata repeats need not repeat it itself.
+        # A version whose number the given metadata repeats need not repeat it itself.
         number = int(repeated)
         if 0 < number <= VERSION_MAX and number not in named:
             named = sorted([*named, number], reverse=True)
@@ -93,7 +93,7 @@ def _up_to_date(view: View, memory: SchemaMemory, subject: Subject) -> Querying[
 
 
 def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
-    """Keep what was taken in only as far as the rows are still the same."""
+    """Truncate the index to the versions whose rows are unchanged."""
     revision = view.revision()
     if revision is not None and revision == index.revision:
         kept = len(index)
@@ -106,7 +106,7 @@ def _drop_changed(view: View, prefix: bytes, index: VersionIndex) -> None:
         if kept < len(index):
             index.keep(kept)
         return
-    # What a name in a schema stands for may be something else when what it refers to was changed.
+    # References may resolve differently after a change of the versions they refer to.
     if index and index.refers:
         index.clear()
     kept = 0
@@ -134,7 +134,7 @@ def _take_in(view: View, prefix: bytes, index: VersionIndex) -> Querying[None]:
 
 
 def _outline(row: VersionRow) -> bytes | None:
-    """Return what a version is taken in by; ``None``: nothing is equivalent to it."""
+    """Return the outline of a version; ``None`` if nothing is equivalent to it."""
     schema_type = entities.schema_type(row)
     served = FORMATS.get(schema_type)
     if served is None:
@@ -149,7 +149,7 @@ def _outlines_sought(content: Content) -> list[bytes] | None:
     said = FORMATS[content.schema_type].outline(content.text)
     if said is None:
         return None
-    # Without references, what a version refers to may stand inline.
+    # Without references, referenced schemas may be inlined.
     own = [] if content.references else [b"own" + said.own]
     return [*own, b"outer" + said.outer, _NO_OUTLINE]
 
@@ -157,7 +157,7 @@ def _outlines_sought(content: Content) -> list[bytes] | None:
 def _settle(
     view: View, subject: Subject, index: VersionIndex, outlines: Sequence[bytes] | None
 ) -> Querying[None]:
-    """Give the versions with these outlines their keys, as many at once as are parsed quickly."""
+    """Compute the keys of versions with these outlines, as many at once as can be parsed quickly."""
     steps: list[Querying[None]] = []
     characters = 0
     for count, version in enumerate(index.unsettled(outlines), 1):
@@ -182,7 +182,7 @@ def _settle_one(view: View, index: VersionIndex, stored: Registered) -> Querying
 
 
 def _keys(view: View, stored: Registered) -> Querying[Sequence[bytes] | None]:
-    """Return what a version is found by; nothing: it is equivalent to none; ``None``: that may change."""
+    """Return the keys of a version; empty if equivalent to none, ``None`` if they may change."""
     row = stored.row
     schema_type = entities.schema_type(row)
     if schema_type not in FORMATS:
@@ -193,7 +193,7 @@ def _keys(view: View, stored: Registered) -> Querying[Sequence[bytes] | None]:
     except InvalidSchema:
         return None if listed else ()
     except RegistryError:
-        return ()  # nobody can read this text, which must not keep others from being found
+        return ()  # an unreadable text must not keep other versions from being found
     meta, rules = entities.metadata(row), entities.rule_set(row)
     metas = [without_version(meta)]
     if meta is not None and property_of(meta, VERSION_PROPERTY) is not None:
@@ -206,7 +206,7 @@ def _sought(content: Content, said: Fingerprints) -> list[bytes]:
     meta = content.metadata
     if meta is None or property_of(meta, VERSION_PROPERTY) is None:
         meta = without_version(meta)
-    # Without references, what a version refers to may stand inline.
+    # Without references, referenced schemas may be inlined.
     listed = content.references
     texts = _texts_with(said, listed)[:1] if listed else [_own(said), _outer(said)]
     return [_key(each, content.schema_type, meta, content.rules) for each in texts]

@@ -1,4 +1,4 @@
-"""Whether a schema is registered under a subject already, and the answer that needs no write."""
+"""Lookup of a schema under a subject, and replies to registrations that need no write."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from .registration import Content
 
 
 class Found(NamedTuple):
-    """A version that says what a client sent."""
+    """A version that matches the schema of a request."""
 
     registered: Registered
+    # Found by its content; the answer then has no timestamps.
     exact: bool
-    """Found by its content: then the answer shows no times."""
 
 
 def find(
@@ -50,7 +50,7 @@ def find(
     deleted: bool = False,
     latest_only: bool = False,
 ) -> Querying[Found | None]:
-    """The version under ``subject`` that is the same: by content, else the newest that is equivalent."""
+    """Return the version under ``subject`` with the same content, else the newest equivalent one."""
     if not latest_only:
         same = of_same_content(view, subject, content)
         if same and (deleted or not same[-1].row.deleted):
@@ -69,17 +69,17 @@ def _if_equivalent(view: View, content: Content, stored: Registered) -> Querying
 
 
 def of_same_content(view: View, subject: Subject, content: Content) -> list[Registered]:
-    """The versions under ``subject`` with exactly this content and type; the one recorded last comes last."""
+    """Return the versions under ``subject`` with exactly this content and type, in order of their records."""
     found = versions.of_content_in(view, subject, content.md5)
     found = [each for each in found if entities.schema_type(each.row) == content.schema_type]
     return sorted(found, key=lambda each: each.row.offset)
 
 
 def equivalent(view: View, content: Content, registered: Registered) -> Querying[bool]:
-    """The tolerant comparison (Confluent 8.x).
+    """Compare a content with a stored version, tolerantly (Confluent 8.x).
 
-    The texts must say the same, metadata and rules be equal (but for a version repeated in the metadata), and
-    the references be equal, or all be inlined by the client.
+    The texts must have the same meaning, metadata and rules must be equal (except for a version repeated in
+    the metadata), and the references must be equal, or all be inlined by the client.
     """
     row = registered.row
     if entities.schema_type(row) != content.schema_type:
@@ -109,12 +109,12 @@ def _same_metadata(sent: Metadata | None, stored: Metadata | None, version: int)
 
 
 def normalizes(view: View, subject: Subject, request: Register, config: Config) -> bool:
-    """Whether the text of a request is stored in its normal form: the request or the config says so."""
+    """Return true if the request or the config asks for normalization."""
     return bool(request.normalize or config.normalize) and mode_in_scope(view, subject) not in TAKES_IDS
 
 
 def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaults) -> bool:
-    """Return whether ``validateFields`` holds for what is read for a subject, be it a repeat or a lookup."""
+    """Return true if ``validateFields`` applies to the schemas of a subject, also in repeats and lookups."""
     return validates_fields(config, defaults) and mode_in_scope(view, subject) not in TAKES_IDS
 
 
@@ -129,7 +129,7 @@ def lookup(
 ) -> Querying[bytes | None]:
     """Return the answer of ``POST /subjects/{subject}``: a ``Schema``, or ``None``. Raises 42201.
 
-    ``elsewhere``: look in this context instead, where errors count as misses.
+    ``elsewhere``: look in this context instead, and return ``None`` on errors.
     """
     subject = Subject.parse(request.subject)
     try:
@@ -146,9 +146,9 @@ def lookup(
 
 
 def next_context(view: View, subject: Subject, after: str | None, *, deleted: bool) -> Search[str]:
-    """Search for the next context, other than the default one, with a subject of the same name.
+    """Search for the next non-default context that has a subject of the same name.
 
-    If there is none, or the subject is not in the default context: raises 40401 or 40403 for the subject.
+    Raises 40401 or 40403 for the subject if there is none, or if it is not in the default context.
     """
     for context in versions.contexts(view, "", after) if subject.context == DEFAULT_CONTEXT else ():
         yield
@@ -169,9 +169,9 @@ def lookup_in(
     defaults: Defaults,
     deleted: bool = False,
 ) -> Querying[Found | None]:
-    """Look a request's schema up in exactly this subject. Raises 42201."""
+    """Look up the schema of a request in exactly this subject. Raises 42201."""
     if not request.schema.strip():
-        # Confluent 8.x: no text is not found, rather than refused.
+        # Confluent 8.x: an empty text is not found, rather than invalid.
         return None
     config = config_in_scope(view, subject, defaults)
     latest = versions.latest(view, subject)
@@ -193,7 +193,7 @@ def lookup_in(
 
 
 def _check(content: Content, request: Register) -> Querying[None]:
-    """Refuse what makes no sense as a schema (42201), rather than say that it is not there."""
+    """Refuse an invalid schema (42201) instead of reporting it as not found."""
     try:
         yield from querying.check(content.source)
     except InvalidSchema as error:
@@ -201,7 +201,7 @@ def _check(content: Content, request: Register) -> Querying[None]:
 
 
 def of_latest(request: Register, latest: Registered) -> Register:
-    """A request without text as one with the latest version's text, type and references."""
+    """Return a request without text with the latest version's text, type and references filled in."""
     return msgspec.structs.replace(
         request,
         schema=entities.text(latest.row),
@@ -213,11 +213,11 @@ def of_latest(request: Register, latest: Registered) -> Register:
 def already_registered(
     view: View, memory: SchemaMemory, request: Register, defaults: Defaults
 ) -> Querying[bytes | None]:
-    """The reply to a registration that needs no write, or ``None``, also if that takes long to find out.
+    """Return the reply to a registration that needs no write, or ``None``.
 
-    Raises 42201 where there is anything to compare with.
-
-    It holds on any node and in any mode (Confluent 8.x). Not so under a config that adds metadata or rules.
+    ``None`` may also mean that an existing version would take long to find. A reply is valid on any node and
+    in any mode (Confluent 8.x), but not under a config that adds metadata or rules. Raises 42201 if there is
+    any version to compare with.
     """
     if not request.schema.strip():
         return None
@@ -235,13 +235,13 @@ def already_registered(
     try:
         return (yield from shortcut(view, memory, subject, content, request))
     except Paused:
-        return None  # the primary has to know the versions anyway
+        return None  # the primary needs these versions anyway
 
 
 def shortcut(
     view: View, memory: SchemaMemory, subject: Subject, content: Content, request: Register
 ) -> Querying[bytes | None]:
-    """The reply where the version that is there is the one the request asks for."""
+    """Return the reply if an existing version satisfies the request."""
     found = yield from find(view, memory, subject, content, latest_only=request.version == LATEST)
     if found is None:
         return None

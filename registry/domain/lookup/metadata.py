@@ -1,4 +1,4 @@
-"""Metadata and rule sets: what a registration inherits, how they merge, and which rule sets are valid."""
+"""Metadata and rule sets: inheritance on registration, merging, and validation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _KINDS = frozenset({"TRANSFORM", "CONDITION"})
 
 
 def property_of(meta: Metadata | None, name: str) -> str | None:
-    """One property."""
+    """Return the value of a property, if any."""
     return (meta.properties or {}).get(name) if meta is not None else None
 
 
 def without_version(meta: Metadata | None) -> Metadata:
-    """``meta`` without the property that repeats the version; no metadata counts as empty."""
+    """Return ``meta`` without the property that repeats the version; no metadata counts as empty."""
     if meta is None:
         return Metadata()
     properties = {name: value for name, value in (meta.properties or {}).items() if name != VERSION_PROPERTY}
@@ -33,7 +33,7 @@ def without_version(meta: Metadata | None) -> Metadata:
 
 
 def with_version(meta: Metadata | None, version: int) -> Metadata:
-    """``meta`` with the property that repeats the version."""
+    """Return ``meta`` with the property that repeats the version."""
     repeated = Metadata(properties={VERSION_PROPERTY: str(version)})
     return repeated if meta is None else _merge_two(meta, repeated)
 
@@ -43,9 +43,9 @@ def inherited(
     sent: tuple[Metadata | None, RuleSet | None],
     latest: tuple[Metadata | None, RuleSet | None],
 ) -> tuple[Metadata | None, RuleSet | None]:
-    """Metadata and rules of a registration, merged.
+    """Return the merged metadata and rules of a registration.
 
-    The config's defaults, then those sent or else the latest version's, then the config's overrides.
+    Merges the config's defaults, then those sent or else the latest version's, then the config's overrides.
     """
     specific = sent[0] if sent[0] is not None else latest[0]
     rules = sent[1] if sent[1] is not None else latest[1]
@@ -56,7 +56,7 @@ def inherited(
 
 
 def merge(*parts: Metadata | None) -> Metadata | None:
-    """Later properties and tags replace earlier ones of the same name; sensitive names are united."""
+    """Merge metadata; later properties and tags replace earlier ones, sensitive names are united."""
     merged: Metadata | None = None
     for part in parts:
         if part is not None:
@@ -75,7 +75,7 @@ def _merge_two(old: Metadata, new: Metadata) -> Metadata:
 
 
 def merge_rules(*parts: RuleSet | None) -> RuleSet | None:
-    """A later rule replaces an earlier one of its name and moves to the end; a later ``enableAt`` wins."""
+    """Merge rule sets; a later rule replaces its namesake and moves to the end, a later ``enableAt`` wins."""
     merged: RuleSet | None = None
     for part in parts:
         if part is not None:
@@ -98,7 +98,7 @@ def _merge_group(old: list[Rule] | None, new: list[Rule] | None) -> list[Rule] |
 
 
 def without_rules(rules: RuleSet | None, names: Collection[str]) -> RuleSet | None:
-    """``rules`` without those of these names."""
+    """Return ``rules`` without those with these names."""
     if rules is None or not names:
         return rules
 
@@ -111,12 +111,12 @@ def without_rules(rules: RuleSet | None, names: Collection[str]) -> RuleSet | No
 
 
 def tidy_metadata(meta: Metadata | None) -> Metadata | None:
-    """Sorted, without empty parts, as it is stored."""
+    """Return metadata as it is stored: sorted, without empty parts."""
     return None if meta is None else model.metadata(msgspec.to_builtins(meta))
 
 
 def tidy_rules(rules: RuleSet | None) -> RuleSet | None:
-    """With the defaults of kind and mode, sorted, without empty parts, as it is stored. Raises 42210."""
+    """Return rules as they are stored: default kind and mode set, sorted, no empty parts. Raises 42210."""
     if rules is None:
         return None
     members: dict[str, Any] = msgspec.to_builtins(rules)
@@ -140,7 +140,7 @@ def tidy_rules(rules: RuleSet | None) -> RuleSet | None:
 
 
 def _fault(rule: Rule) -> str | None:
-    """Return the fault of one rule, in the words and the order of Confluent 8.3.1."""
+    """Return the error of a rule, with the wording and precedence of Confluent 8.3.1."""
     name = rule.name
     if not name:
         return "Missing rule name" if name is None else "Empty rule name"

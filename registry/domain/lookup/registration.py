@@ -22,32 +22,32 @@ _TEXT_SHOWN_MAX = 10_240
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a client wants stored: everything that makes up a schema's identity, and its type."""
+    """The content to store: everything that makes up a schema's identity, and its type."""
 
     schema_type: str
+    # Canonical, or normalized on request.
     text: str
-    """Canonical, or normalised where that was wanted."""
+    # As sent by the client, but with -1 resolved to the version number.
     references: list[Reference]
-    """As the client wrote them, but with the number in the place of -1."""
     dependencies: list[Dependency]
     metadata: Metadata | None
     rules: RuleSet | None
+    # The guid.
     md5: bytes = field(init=False)
-    """The guid."""
 
     def __post_init__(self) -> None:
         md5 = identity(self.text, self.references, self.metadata, self.rules)
         object.__setattr__(self, "md5", md5)
 
     def given(self, metadata: Metadata | None, rules: RuleSet | None) -> Content:
-        """The same schema with other metadata and rules."""
+        """Return the same schema with other metadata and rules."""
         if metadata == self.metadata and rules == self.rules:
             return self
         return Content(self.schema_type, self.text, self.references, self.dependencies, metadata, rules)
 
     @property
     def source(self) -> Source:
-        """Return what the schema itself is read from."""
+        """Return the source of the schema."""
         return Source(self.schema_type, self.text, tuple(self.dependencies))
 
 
@@ -60,10 +60,10 @@ def read(
     normalize: bool,
     fields: bool = False,
 ) -> Querying[Content]:
-    """The content of a request whose text is not blank. Raises 42201.
+    """Return the content of a request whose text is not blank. Raises 42201.
 
-    ``new``: hold names, namespaces and defaults to the rules, and do not see soft-deleted references.
-    ``fields``: and field names to what ``validateFields`` demands.
+    ``new``: validate names, namespaces and defaults, and ignore soft-deleted referenced versions.
+    ``fields``: also validate field names as ``validateFields`` requires.
     """
     schema_type = "AVRO" if request.schema_type is None else request.schema_type
     if schema_type not in FORMATS:
@@ -84,13 +84,13 @@ def read(
 
 
 def invalid(request: Register, error: InvalidSchema) -> RegistryError:
-    """Return the refusal of a schema (42201) in the words of Confluent 8.3.1."""
+    """Return the error for an invalid schema (42201) with the wording of Confluent 8.3.1."""
     listed = ", ".join(shown_reference(*msgspec.structs.astuple(each)) for each in request.references or ())
     return _invalid(request, listed, error)
 
 
 def incomplete_reference(request: Register, listed: str, reference: str) -> RegistryError:
-    """Return the refusal of a request one of whose references is incomplete; both texts as they are shown."""
+    """Return the error for a request with an incomplete reference, given both texts as messages show them."""
     return _invalid(request, listed, Unreadable(f"Invalid reference: {reference}"))
 
 

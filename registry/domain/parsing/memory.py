@@ -1,4 +1,4 @@
-"""What a process remembers of the schemas that it has read and compared."""
+"""Memory of parsed and compared schemas that outlasts a computation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 from .schema_queries import SchemaAnswer, Source
 from .version_index import VersionIndexes
 
-# What the fingerprints of one schema take in memory, with their key; and a verdict.
+# Bytes that the fingerprints of one schema take, with their key; and those of a compatibility result.
 FINGERPRINTS_BYTES: Final = 400
 VERDICT_BYTES: Final = 300
 
@@ -17,7 +17,7 @@ _V = TypeVar("_V")
 
 
 class Kept(Generic[_K, _V]):
-    """The values used last, as many as ``bytes_max`` allows for."""
+    """An LRU cache bounded by the total weight of its values, ``bytes_max``."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -25,7 +25,7 @@ class Kept(Generic[_K, _V]):
         self._values: OrderedDict[_K, tuple[_V, int]] = OrderedDict()
 
     def get(self, key: _K) -> _V | None:
-        """Return a value, which counts as used."""
+        """Return a value and mark it as recently used."""
         found = self._values.get(key)
         if found is None:
             return None
@@ -33,7 +33,7 @@ class Kept(Generic[_K, _V]):
         return found[0]
 
     def put(self, key: _K, value: _V, weight: int) -> None:
-        """Keep a value that takes so many bytes."""
+        """Put a value of ``weight`` bytes; evict the least recently used ones beyond the bound."""
         before = self._values.pop(key, None)
         self._bytes += weight - (before[1] if before is not None else 0)
         self._values[key] = value, weight
@@ -43,10 +43,10 @@ class Kept(Generic[_K, _V]):
 
 
 class SchemaMemory:
-    """What is remembered beyond one computation. It changes what has to be asked, and no result.
+    """Results kept between computations. They change which queries are needed, but never a result.
 
-    ``compatible``: earlier schemas that were found to pass, by the ``key`` of a query ``passes``.
-    ``indexes``: the versions of subjects, by what they say.
+    ``compatible``: keys of ``passes`` queries whose schemas were found to pass.
+    ``indexes``: the version indexes of subjects.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -55,10 +55,10 @@ class SchemaMemory:
         self.indexes = VersionIndexes(bytes_max)
 
     def put_compatible(self, key: bytes) -> None:
-        """Remember that a schema passes."""
+        """Record that the schemas of a ``passes`` query pass."""
         self.compatible.put(key, True, VERDICT_BYTES)
 
     def own_fingerprint(self, source: Source) -> bytes | None:
-        """Return the digest of what a schema says, if that was found before."""
+        """Return the digest of a schema's meaning, if it is known."""
         known = self.fingerprints.get(source.digest)
         return None if known is None or known.value is None else known.value.own

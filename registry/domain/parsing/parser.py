@@ -1,4 +1,4 @@
-"""Parsed schemas, kept for a while, and answers to queries about schemas."""
+"""Parser and cache of schemas, which answers schema queries."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .memory import FINGERPRINTS_BYTES, Kept, SchemaMemory
 from .querying import First, Needed, Paused, Querying, Unanswered
 from .schema_queries import NOTHING, PAUSE, Facts, SchemaAnswer, SchemaQuery, Source, answer, several
 
-# What a parsed schema takes in memory for each character of its text, generously.
+# Estimated upper bound of the memory of a parsed schema per character of its text.
 _BYTES_PER_CHARACTER: Final = 16
-# Of computations in a row, how many are asked at once at most what they lack; and how much there may be to
-# read for that, unless it is one query.
+# For ordered computations, how many have their missing queries collected at once, and how many characters
+# these may have in total unless there is only one query.
 AHEAD_MAX: Final = 256
 AHEAD_CHARACTERS_MAX: Final = 8 * 1024 * 1024
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Parser:
-    """Parses schemas and remembers the last ones, about ``bytes_max`` bytes of them. For one thread."""
+    """Parses schemas and caches the last ones, up to about ``bytes_max`` bytes. Not thread-safe."""
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self.memory: Final = SchemaMemory(bytes_max // 2)
@@ -42,7 +42,7 @@ class Parser:
         self._answers = Kept[SchemaQuery, SchemaAnswer](bytes_max)
 
     def run(self, steps: Querying[T]) -> T:
-        """Return the result of a computation, answering here whatever it asks."""
+        """Return the result of a computation, answering all its queries here."""
         result = _Attempt(self, math.inf, STEPS_MAX, NOTHING).result(steps)
         assert not isinstance(result, Unanswered)  # nothing is too large
         return result
@@ -50,11 +50,11 @@ class Parser:
     def attempt(
         self, steps: Querying[T], characters: float, compared: float, known: Facts = NOTHING
     ) -> T | Unanswered:
-        """Return the result of a computation, or what it lacks; then the computation is over.
+        """Return the result of a computation, or the query it lacks; the computation is dropped then.
 
-        No more is parsed here than so many ``characters`` of Avro (those of other formats count as much as
-        reading them costs more), and comparing takes no more steps than ``compared``. What is remembered, or
-        ``known`` from earlier attempts, costs nothing.
+        Parses at most ``characters`` of Avro here (other formats count in proportion to their parsing cost),
+        and takes at most ``compared`` steps of comparing. Remembered answers, and those ``known`` from
+        earlier attempts, cost nothing.
         """
         try:
             return _Attempt(self, characters, compared, known).result(steps)
@@ -75,7 +75,7 @@ class Parser:
         return schema
 
     def kept(self, source: Source) -> Schema | None:
-        """Return a schema that was read before; one that is new must have been held to the rules then."""
+        """Return a cached schema; for a new source only one that was validated as new."""
         found = self._schemas.get(source[:3])
         return found[0] if found is not None and (found[1] or not source.new) else None
 
@@ -84,7 +84,7 @@ class Parser:
         self._schemas.put(key, (schema, new), 1000 + characters * _BYTES_PER_CHARACTER)
 
     def known(self, query: SchemaQuery) -> SchemaAnswer | None:
-        """Return an answer that is remembered."""
+        """Return a remembered answer."""
         if query.what == "fingerprints":
             return self.memory.fingerprints.get(query.source.digest)
         if isinstance(key := query.key, bytes):
@@ -104,7 +104,7 @@ class Parser:
 
 
 class _Attempt:
-    """One attempt at a computation, within what it may read and compare here."""
+    """One attempt at a computation, within limits on parsing and comparing."""
 
     def __init__(self, parser: Parser, characters: float, steps: float, known: Facts) -> None:
         self._parser = parser
@@ -124,7 +124,7 @@ class _Attempt:
                 result: T = end.value
                 return result
             finally:
-                error = None  # its traceback holds this frame: only the garbage collector would find both
+                error = None  # its traceback refers to this frame: a reference cycle
             try:
                 value = self._answer(needed)
             except (InvalidSchema, Exhausted, RegistryError, Paused) as raised:
@@ -158,13 +158,13 @@ class _Attempt:
         return known.told()
 
     def _may_be_remembered(self, query: SchemaQuery) -> bool:
-        # A schema at hand says most things sooner than an answer of the past is found by its texts.
+        # With a cached schema, computing most answers is faster than finding remembered ones by their texts.
         return query.other is not None or query.what == "fingerprints" or not self._parser.kept(query.source)
 
     def _found(self, query: SchemaQuery) -> SchemaAnswer | None:
-        """Return the answer as found here; ``None``: that is too much. Raises :class:`InvalidSchema`."""
+        """Compute the answer; ``None`` if that exceeds the limits. Raises :class:`InvalidSchema`."""
         if query.what == "passes" and self._known:
-            return None  # where some comparisons were too much, the others are not begun here
+            return None  # if some comparisons exceeded the limits, do not start the others here
         schema = self._read(query.source)
         other = schema if query.other is None else self._read(query.other)
         if schema is None or other is None:
@@ -198,9 +198,9 @@ class _Attempt:
         return None
 
     def _with_next(self, lacking: Unanswered, row: Iterator[Querying[Any]]) -> Unanswered:
-        """Return what is lacking, and what the next ones lack: as many of them as were answered before."""
+        """Return the missing query and those of the next computations, as many as were answered before."""
         left = self._characters, self._budget
-        self._characters, self._budget = 0, Budget(0)  # of these none is begun here
+        self._characters, self._budget = 0, Budget(0)  # no work for them in this attempt
         queries, characters = [lacking.query], lacking.query.characters
         for steps in islice(row, min(len(self._known), AHEAD_MAX)):
             try:
@@ -226,7 +226,7 @@ class _Attempt:
             except (InvalidSchema, Exhausted, RegistryError, Paused):
                 if not lacking:
                     raise
-                break  # it may rest on what the others lack
+                break  # its error may depend on missing answers
             if isinstance(result, Unanswered):
                 lacking.append(result)
             else:

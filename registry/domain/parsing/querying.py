@@ -1,13 +1,13 @@
-"""Computations that ask what schemas say, and leave it to their caller to find the answers.
+"""Computations that yield schema queries and leave it to their caller to answer them.
 
-A :data:`Querying` is a generator. It yields what it needs to know, is sent the answers, and returns its
-result: ``text = yield from canonical(source)``. So it is written once, and knows neither how long a query
-takes nor where it is answered. :meth:`.parser.Parser.run` answers everything itself;
-:meth:`.parser.Parser.attempt` answers what is small, or says what it lacks.
+A :data:`Querying` is a generator. It yields queries, is sent the answers, and returns its result:
+``text = yield from canonical(source)``. The computation is thus written once, independent of where a query is
+answered and how long that takes. :meth:`.parser.Parser.run` answers all queries itself;
+:meth:`.parser.Parser.attempt` answers small ones, or returns those that it lacks.
 
-An attempt that lacks an answer is dropped with all that it has done, since the rows that it read move on. The
-next one begins with the answer, over the rows of its own moment. So a computation changes nothing but what is
-remembered of schemas, and its result holds for one view.
+An attempt that lacks an answer is discarded with all its work, because the rows that it read may change. The
+next one starts with the answer, over the current rows. Therefore a computation changes nothing except the
+memory of schemas, and its result is valid for one view.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 class All(NamedTuple, Generic[T]):
     """Computations that can be run in this order; the answer is the list of their results.
 
-    If one lacks an answer the others are run all the same, so that what all of them lack is asked at once.
+    If one lacks an answer the others still run, so that all missing queries are sent at once.
     ``refusal``: see :class:`Unanswered`.
     """
 
@@ -34,16 +34,16 @@ class All(NamedTuple, Generic[T]):
 
 
 class First(NamedTuple, Generic[T]):
-    """Computations in a row; the answer is the first result that is not ``None``, else ``None``.
+    """Ordered computations; the answer is the first result that is not ``None``, else ``None``.
 
-    If one lacks an answer, the next ones are run for what they lack, more of them in each attempt.
+    If one lacks an answer, the next ones run to collect their missing queries, more of them in each attempt.
     """
 
     steps: Iterable[Querying[T | None]]
 
 
 class Paused(Exception):
-    """Raised where a computation yields ``PAUSE`` while others are to go first. What it remembered stays."""
+    """Raised when a computation yields ``PAUSE`` to let other requests run. Its memory updates are kept."""
 
 
 Needed: TypeAlias = SchemaQuery | All[Any] | First[Any]
@@ -51,9 +51,9 @@ Querying: TypeAlias = Generator[Needed, Any, T]
 
 
 class Unanswered(NamedTuple):
-    """A query that was too large for an attempt. With the answer, the next attempt gets further.
+    """A query that was too large for an attempt. With its answer, the next attempt gets further.
 
-    ``refusal``: what to tell a client where that takes too long.
+    ``refusal``: the message for the client if the query takes too long.
     """
 
     query: SchemaQuery
@@ -61,7 +61,7 @@ class Unanswered(NamedTuple):
 
 
 def together(steps: Iterable[Querying[T]], refusal: str = "") -> Querying[list[T]]:
-    """Return the results of computations, asking for what all of them lack at once; see :class:`All`."""
+    """Return the results of computations, sending all their missing queries at once; see :class:`All`."""
     found: list[T] = yield All(steps, refusal)
     return found
 
@@ -73,20 +73,20 @@ def first(steps: Iterable[Querying[T | None]]) -> Querying[T | None]:
 
 
 def pause() -> Querying[None]:
-    """Let others go first where more is done than one attempt may; raises :class:`Paused` then."""
+    """Let other requests run if there is more work than one attempt may do; raises :class:`Paused` then."""
     yield PAUSE
 
 
-# What a schema says: the members of schemas.Schema and Format. All raise InvalidSchema.
+# Queries for the members of schemas.Schema and Format. All raise InvalidSchema.
 
 
 def canonical(source: Source) -> Querying[str]:
-    """Return the text that is stored."""
+    """Return the text as it is stored."""
     return _asked("canonical", source)
 
 
 def normalized(source: Source) -> Querying[str]:
-    """Return the text that is stored when normalisation is asked for."""
+    """Return the text as it is stored with normalization."""
     return _asked("normalized", source)
 
 
@@ -96,7 +96,7 @@ def check(source: Source) -> Querying[None]:
 
 
 def check_fields(source: Source) -> Querying[None]:
-    """Check what ``validateFields`` demands besides."""
+    """Check the additional rules of ``validateFields``."""
     return _asked("check_fields", source)
 
 
@@ -111,42 +111,42 @@ def formatted(source: Source, format: str) -> Querying[str]:
 
 
 def fingerprints(source: Source) -> Querying[Fingerprints]:
-    """Return digests that are equal for schemas that are equivalent."""
+    """Return digests that are equal for equivalent schemas."""
     return _asked("fingerprints", source)
 
 
 def tags(source: Source) -> Querying[Sequence[Tagged]]:
-    """Return what carries tags."""
+    """Return the parts of the schema that carry tags."""
     return _asked("tags", source)
 
 
 def retagged(
     source: Source, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()
 ) -> Querying[str]:
-    """Return the text with other tags."""
+    """Return the text with tags added and removed."""
     return _asked("retagged", source, add=tuple(add), remove=tuple(remove), also=tuple(also))
 
 
 def equivalent(source: Source, other: Source) -> Querying[bool]:
-    """Check if two schemas say the same."""
+    """Return true if two schemas have the same meaning."""
     return _asked("equivalent", source, other)
 
 
 def passes(new: Source, old: Source, readers: Sequence[str], policy: str, key: bytes) -> Querying[bool]:
-    """Check if there are no differences, with each of the ``readers`` as the reader.
+    """Return true if there are no differences with each of ``readers`` as the reader.
 
-    ``key`` stands for all that is asked.
+    ``key`` identifies the whole query.
     """
     return _asked("passes", new, old, key=key, policy=policy, readers=readers)
 
 
 def differences(reader: Source, writer: Source, **options: Any) -> Querying[Sequence[Difference]]:
-    """Return why ``reader`` cannot read data of ``writer``. Raises :class:`.schemas.Exhausted` besides."""
+    """Return why ``reader`` cannot read data of ``writer``. Also raises :class:`.schemas.Exhausted`."""
     return _asked("differences", reader, writer, **options)
 
 
 def changes(reader: Source, writer: Source, **options: Any) -> Querying[Sequence[Change]]:
-    """Return all changes. Raises :class:`.schemas.Exhausted` besides."""
+    """Return all changes. Also raises :class:`.schemas.Exhausted`."""
     return _asked("changes", reader, writer, **options)
 
 

@@ -1,4 +1,4 @@
-"""References between schemas: what a schema uses, and who uses a version."""
+"""References between schemas: dependencies of a schema, and referrers of a version."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 from registry.domain.schemas import Dependency, InvalidSchema, Unreadable
 
+# Maximum number of schemas that one may use, directly or indirectly: they are looked up at once.
 DEPENDENCIES_MAX = 10_000
-"""Schemas that one may use, directly or not: they are looked up at once."""
 
 
 def resolve(
     view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool
 ) -> tuple[list[Reference], list[Dependency]]:
-    """The references with a number for -1, and everything that they use in turn, dependencies first.
+    """Return the references with numbers in place of -1, and everything they use, dependencies first.
 
-    A subject without context lies in that of the schema that names it. Of several schemas with one name the
-    first one reached counts (Confluent 8.x). ``deleted``: soft-deleted versions are seen.
-    Raises :class:`InvalidSchema` for what is not there.
+    A subject without a context is in that of the schema that refers to it. Of several schemas with one name
+    the first one reached counts (Confluent 8.x). ``deleted``: include soft-deleted versions.
+    Raises :class:`InvalidSchema` if a reference does not exist.
     """
     if not references:
         return [], []
@@ -45,7 +45,7 @@ def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -
 def _closure(
     view: View, subject: Subject, references: Sequence[Reference], deleted: bool
 ) -> list[Dependency]:
-    # A stack of our own: chains of references are as long as their users made them.
+    # An explicit stack: users can make chains of references of any length.
     seen: set[str] = set()
     closure: list[Dependency] = []
     stack: list[tuple[Iterator[Reference], Subject, Dependency | None]] = [(iter(references), subject, None)]
@@ -67,7 +67,7 @@ def _closure(
 
 
 def referrers(view: View, subject: Subject, version: int, *, deleted: bool = True) -> Iterator[Registered]:
-    """The versions that refer to this one; soft-deleted ones only where ``deleted``."""
+    """Yield the versions that refer to this one; soft-deleted ones only if ``deleted``."""
     prefix = layout.referrer_prefix(subject, version)
     for key, _ in scan(view, prefix):
         found = versions.at(view, layout.VERSION + key[len(prefix) :])
@@ -76,5 +76,5 @@ def referrers(view: View, subject: Subject, version: int, *, deleted: bool = Tru
 
 
 def is_referred_to(view: View, subject: Subject) -> bool:
-    """Return whether anything registered refers to a version of a subject."""
+    """Return true if any registered version refers to a version of the subject."""
     return next(scan(view, layout.scope_key(layout.REFERRER, subject)), None) is not None

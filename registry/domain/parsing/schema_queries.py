@@ -1,6 +1,6 @@
-"""Queries about schemas, as data. Their answers follow from texts alone.
+"""Schema queries and their answers, as data.
 
-So it makes no difference to a verdict where it was found, or when.
+Answers depend on texts only, so a result does not depend on where or when it was computed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ What = Literal[
 
 
 class Source(NamedTuple):
-    """All that a schema is read from; see :meth:`.schemas.Format.parse`."""
+    """The input of a parser; see :meth:`.schemas.Format.parse`."""
 
     schema_type: str
     text: str
@@ -40,30 +40,30 @@ class Source(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """16 bytes that stand for it, whether or not it is new."""
+        """16 bytes that identify the source, regardless of ``new``."""
         used = (text for each in self.dependencies for text in (each.name, each.text))
         return digest((self.schema_type, self.text, *used))
 
     @property
     def characters(self) -> int:
-        """How much there is to read."""
+        """Number of characters to parse."""
         return len(self.text) + sum(len(each.text) for each in self.dependencies)
 
 
 class SchemaQuery(NamedTuple):
-    """What is wanted of ``source``, by the name that :class:`.schemas.Schema` has for it.
+    """A query about ``source``, named after the member of :class:`.schemas.Schema` that answers it.
 
-    ``differences`` and ``changes`` are those of :class:`.schemas.Format`, asked of the reader, with the
-    writer as ``other``. ``passes`` is asked of a new schema with an earlier one as ``other``: True if there
-    are no differences, with each of the ``readers`` among the details as the reader; the ``key`` among them
-    stands for all that. ``several`` are queries among the details, see :func:`several`.
+    ``differences`` and ``changes`` are those of :class:`.schemas.Format`; the source is the reader, ``other``
+    the writer. ``passes`` compares a new schema with an earlier one as ``other``: True if there are no
+    differences with each of the ``readers`` among the details as the reader; the ``key`` among them
+    identifies the whole query. ``several`` combines the queries among the details, see :func:`several`.
     """
 
     what: What
     source: Source
     other: Source | None = None
+    # The other arguments by name.
     details: tuple[tuple[str, Any], ...] = ()
-    """The other arguments, by their names."""
 
     @property
     def parts(self) -> tuple[SchemaQuery, ...]:
@@ -75,7 +75,7 @@ class SchemaQuery(NamedTuple):
 
     @property
     def key(self) -> SchemaQuery | bytes:
-        """Stands for the query where its answer is kept: a few bytes for ``passes``, asked most."""
+        """Key under which the answer is remembered: a few bytes for ``passes``, the most frequent query."""
         if self.what != "passes":
             return self
         key: bytes = dict(self.details)["key"]
@@ -83,7 +83,7 @@ class SchemaQuery(NamedTuple):
 
     @property
     def characters(self) -> int:
-        """How much there is to read for all that is asked."""
+        """Number of characters to parse for all parts."""
         if self.what == "several":
             return sum(part.characters for part in self.parts)
         sources = dict(self.details).get("sources", (self.source,))
@@ -92,23 +92,23 @@ class SchemaQuery(NamedTuple):
 
 
 class SchemaAnswer(NamedTuple):
-    """An answer: a value of the type that the query has, or why a schema is none."""
+    """An answer: a value of the query's type, or the reason why the schema is invalid."""
 
     value: Any
     invalid: str | None = None
     unreadable: bool = False
-    failure: str | None = None  # the traceback, where answering raised what nothing here raises on purpose
+    failure: str | None = None  # the traceback of an unexpected error
 
     @property
     def characters(self) -> int:
-        """How long it is, about."""
+        """Approximate length in characters."""
         said = self.value
         if type(said) is list:
             return sum(len(str(each)) for each in said)
         return len(said) if type(said) is str else 0
 
     def told(self) -> Any:
-        """The value. Raises :class:`InvalidSchema`, and 500 where answering failed."""
+        """Return the value. Raises :class:`InvalidSchema`, or 500 after an unexpected error."""
         if self.failure is not None:
             raise UNEXPECTED()
         if self.invalid is not None:
@@ -119,16 +119,16 @@ class SchemaAnswer(NamedTuple):
 _PASSES, _DIFFERS = SchemaAnswer(True), SchemaAnswer(False)
 
 Key: TypeAlias = SchemaQuery | bytes
+# Answers by the keys of their queries.
 Facts: TypeAlias = Mapping[Key, SchemaAnswer]
-"""Answers by the keys of their queries."""
 NOTHING: Final[Facts] = {}
 
-# Asked where there is more to do than is done at once, but nothing to read: other requests come first.
+# Yielded when there is too much work to do at once but nothing to parse: other requests run first.
 PAUSE: Final = SchemaQuery("pause", Source("", ""))
 
 
 def several(queries: Iterable[SchemaQuery]) -> SchemaQuery:
-    """Many queries as one, so that they need one way there and back; what they say lasts."""
+    """Combine queries into one, to be sent in a single message."""
     parts = tuple(dict.fromkeys(part for each in queries for part in each.parts))
     if len(parts) == 1:
         return parts[0]
@@ -136,12 +136,12 @@ def several(queries: Iterable[SchemaQuery]) -> SchemaQuery:
 
 
 def facts(query: SchemaQuery, known: SchemaAnswer) -> dict[Key, SchemaAnswer]:
-    """Return an answer, and what else follows from it, by keys: a canonical text is its own."""
+    """Return the answer and others that follow from it, by key: a canonical text is canonical itself."""
     if query.what == "passes":
-        # One object for all of them, because each is one more for the garbage collector.
+        # Shared objects, since each additional one is work for the garbage collector.
         return {query.key: _PASSES if known.value is True else _DIFFERS}
     if query.what == "several":
-        pairs = zip(query.parts, known.value, strict=False)  # there may not have been time for all
+        pairs = zip(query.parts, known.value, strict=False)  # there may be fewer answers than queries
         return {key: value for part, each in pairs for key, value in facts(part, each).items()}
     found: dict[Key, SchemaAnswer] = {query: known}
     schema_type, text, dependencies, _ = query.source
@@ -151,7 +151,7 @@ def facts(query: SchemaQuery, known: SchemaAnswer) -> dict[Key, SchemaAnswer]:
 
 
 def answer(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
-    """Answer one query with what ``read`` makes of the sources. Raises :class:`.schemas.Exhausted`."""
+    """Answer one query with the schemas that ``read`` returns. Raises :class:`.schemas.Exhausted`."""
     try:
         return SchemaAnswer(_value(query, read, budget))
     except InvalidSchema as error:

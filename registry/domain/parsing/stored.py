@@ -1,4 +1,4 @@
-"""Stored versions as sources of schemas."""
+"""Conversion of stored versions to schema sources."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .schema_queries import Source
 
 
 def source_of(view: View, registered: Registered) -> Source:
-    """Return what the schema of a stored version is read from.
+    """Return the source of a stored version.
 
-    Raises :class:`InvalidSchema` if its references lead nowhere any more or its type is not served.
+    Raises :class:`InvalidSchema` if a reference no longer exists or its type is not served.
     """
     row = registered.row
     listed = entities.references(row)

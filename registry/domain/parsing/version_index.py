@@ -1,4 +1,4 @@
-"""What is remembered of subjects' versions, so that few are parsed or compared: see :mod:`.equivalents`."""
+"""Index of subjects' versions by their meaning, so that few have to be parsed: see :mod:`.equivalents`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Final
 
 from registry.domain.model import Subject
 
-# What a version and an entry of an index take in memory, generously, and an index besides.
+# Generous estimates of the bytes that a version, an entry, and an index take.
 _VERSION_BYTES: Final = 24
 _PLACE_BYTES: Final = 200
 _INDEX_BYTES: Final = 2_000
-# Entries of versions that are gone, per version, beyond which an index is made again.
+# Entries of removed versions, per version, beyond which an index is rebuilt.
 _STALE_MAX: Final = 4
 
 
 class VersionIndex:
-    """The versions of one subject by keys that stand for what they say.
+    """The versions of one subject by keys derived from their meaning.
 
-    A version is taken in by an outline, which costs little and which others may share. It is given its keys
-    when its outline is sought for the first time. The index may name versions that are gone by now, and
-    others than those that a key stands for.
+    A version is first added under an outline, which is cheap to compute and may be shared. Its keys are
+    computed when its outline is first looked up. The index may contain versions that no longer exist, and
+    false positives for a key.
     """
 
     def __init__(self) -> None:
+        # Revision of the rows from which the versions were added.
         self.revision: Hashable | None = None
-        """That of the rows for which the versions were taken in."""
+        # True if any version has references.
         self.refers = False
-        """Whether any version has references."""
         self._versions = array("q")
         self._states = array("q")
         self._places: dict[bytes, int | list[int]] = {}
@@ -43,15 +43,15 @@ class VersionIndex:
 
     @property
     def last(self) -> tuple[int, int] | None:
-        """The highest version taken in and its state."""
+        """The highest version in the index and its state."""
         return (self._versions[-1], self._states[-1]) if self._versions else None
 
     def at(self, place: int) -> tuple[int, int]:
-        """The version taken in at a place, ascending from 0, and its state."""
+        """Return the version at a position, ascending from 0, and its state."""
         return self._versions[place], self._states[place]
 
     def add(self, version: int, state: int, outline: bytes | None) -> None:
-        """Take in a version above all others; ``None``: it is equivalent to nothing."""
+        """Add a version above all others; without an outline it is equivalent to nothing."""
         self._versions.append(version)
         self._states.append(state)
         if outline is not None:
@@ -71,7 +71,7 @@ class VersionIndex:
         return found
 
     def settle(self, version: int, keys: Iterable[bytes] | None) -> None:
-        """Give a version its keys; with ``None`` it is named whatever is sought."""
+        """Set the keys of a version; ``None`` makes it a candidate of every lookup."""
         self._without_keys.discard(version)
         if keys is None:
             self._unsure.add(version)
@@ -85,16 +85,16 @@ class VersionIndex:
                 self._places[key] = [place, version]
 
     def keep(self, count: int) -> None:
-        """Forget that versions but the lowest were taken in; keys go on naming them for a while."""
+        """Keep the ``count`` lowest versions only; entries of the others may remain for a while."""
         if count == 0 or self._entries > _STALE_MAX * count + _STALE_MAX:
             self.clear()
         else:
-            # A version that comes again with another content may stand under its former outline, too.
+            # A version number that is reused with other content may also be listed under its old outline.
             self._without_keys.difference_update(self._versions[count:])
             del self._versions[count:], self._states[count:]
 
     def clear(self) -> None:
-        """Forget everything but the revision."""
+        """Remove everything except the revision."""
         del self._versions[:], self._states[:]
         self._places.clear()
         self._unsure.clear()
@@ -103,7 +103,7 @@ class VersionIndex:
         self._entries, self.refers = 0, False
 
     def named(self, keys: Iterable[bytes]) -> list[int]:
-        """The versions for any of the keys, the newest first."""
+        """Return the versions with any of the keys, newest first."""
         found = set(self._unsure)
         for key in keys:
             place = self._places.get(key)
@@ -115,12 +115,12 @@ class VersionIndex:
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory, about."""
+        """Approximate memory use."""
         return _INDEX_BYTES + _VERSION_BYTES * len(self._versions) + _PLACE_BYTES * self._entries
 
 
 class VersionIndexes:
-    """The indexes used last, as many as ``bytes_max`` allows for, and at least one."""
+    """Recently used indexes, at least one, up to ``bytes_max`` in total."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -128,12 +128,12 @@ class VersionIndexes:
         self._kept: OrderedDict[Subject, tuple[VersionIndex, int]] = OrderedDict()
 
     def of(self, subject: Subject) -> VersionIndex:
-        """The index of a subject, perhaps an empty one."""
+        """Return the index of a subject, an empty one if there is none."""
         kept = self._kept.get(subject)
         return VersionIndex() if kept is None else kept[0]
 
     def put(self, subject: Subject, index: VersionIndex) -> None:
-        """Keep an index that was used."""
+        """Put an index after use; evict the least recently used ones beyond the bound."""
         before = self._kept.pop(subject, None)
         weight = index.bytes
         self._bytes += weight - (0 if before is None else before[1])
