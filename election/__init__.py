@@ -1,1 +1,1 @@
-"""Who among several nodes is the primary; imports nothing of ``registry``."""
+"""Election of the primary among several nodes; imports nothing of ``registry``."""

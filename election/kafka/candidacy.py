@@ -75,7 +75,7 @@ class KafkaElection:
         self._closing: asyncio.Task[None] | None = None
 
     def events(self) -> AsyncIterator[Event]:
-        """See :meth:`.contract.Election.events`; join the group at the first call."""
+        """Yield changes, see :meth:`.contract.Election.events`; join the group at the first call."""
         if self._resigned:
             self._resigned = False
             self._membership.rejoin()

@@ -58,7 +58,7 @@ class ZooKeeperElection:
         self._closing: asyncio.Task[None] | None = None
 
     def events(self) -> AsyncIterator[Event]:
-        """See :meth:`.contract.Election.events`; connect at the first call."""
+        """Yield changes, see :meth:`.contract.Election.events`; connect at the first call."""
         self._resigned = False
         self._check_now.set()
         if self._task is None and self._closing is None:

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 class WorkerQueries:
-    """What the handlers of one event loop share."""
+    """The parser and the worker pool that the handlers of one event loop share."""
 
     def __init__(self, pool: Pool) -> None:
         self._parser = Parser()

@@ -25,10 +25,10 @@ _NO_NODE = "the node does not answer; if it has just started, its log lines say 
 
 
 class ReaderBackend:
-    """See :class:`registry.api.backend.Backend`.
+    """The reader's :class:`registry.api.backend.Backend`.
 
     The store is opened, or replaced by a new one, only when the node reports that it may be read. Until then
-    the old rows are served, if there are any. So reads go on while a node is down or builds a new store.
+    the old rows are served, if there are any, so reads continue while a node is down or builds a new store.
     """
 
     def __init__(self, store: StoreReader, *, cluster: bool, cipher: Cipher | None = None) -> None:

@@ -35,7 +35,7 @@ class OutOfOrder(Exception):
 
 
 class Origin(NamedTuple):
-    """Where an environment's rows come from."""
+    """The origin of an environment's rows."""
 
     # Version of the fold that produced the rows.
     fold: int

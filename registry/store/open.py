@@ -44,7 +44,7 @@ class HeldStore(Store):
         self._lock_fd = lock_fd
 
     def close(self) -> None:
-        """See :meth:`.lmdb.Store.close`; another node may then open the folder."""
+        """Close the store, see :meth:`.lmdb.Store.close`; another node may then open the folder."""
         if self._closed:
             return
         try:

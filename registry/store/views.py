@@ -80,11 +80,11 @@ class StoreView:
         return applied
 
     def revision(self) -> bytes | None:
-        """See :class:`registry.domain.rows.view.View`."""
+        """Return the revision of the rows, see :class:`registry.domain.rows.view.View`."""
         return self._txn.get(META_REVISION, db=self._meta)
 
     def block(self, key: bytes) -> Block | None:
-        """See :class:`registry.domain.rows.view.View`."""
+        """Return the block that holds ``key``, see :class:`registry.domain.rows.view.View`."""
         if self._counted is None:
             self._counted = Counted.unpack(self._txn.get(META_COUNTED, db=self._meta))
             if self._counted.complete(applied_of(self._txn.get(META_STATE, db=self._meta) or b"")):
@@ -132,7 +132,7 @@ class DecryptedView(PlainView):
         self._store_view.__exit__(kind, error, trace)
 
     def applied(self) -> int:
-        """See :meth:`StoreView.applied`."""
+        """Return the applied offset of the rows in this view."""
         return self._store_view.applied()
 
 

@@ -31,6 +31,7 @@ from .export import OutputNotEmpty, export_files, export_lines
 from .registry_client import RegistryClient, RegistryRequestFailed
 from .reseed_publish import ReseedRefused
 
+# Errors that these commands may end with, in addition to those of the log and the store.
 FAILURES = (
     stored.SnapshotNotFound,
     ReseedRefused,
@@ -41,7 +42,6 @@ FAILURES = (
     LocationUnreachable,
     WorkspaceBusy,
 )
-"""What these commands may end with, besides the errors of the log and the store."""
 
 
 def _verify(settings: Settings, options: dict[str, Any]) -> int:

@@ -53,7 +53,7 @@ class EmbeddedCatalogue:
         return f"{lock.st_ino}.{lock.st_mtime_ns}"
 
     def entries(self) -> dict[str, Entry]:
-        """See :meth:`.catalogue.Catalogue.entries`."""
+        """Return the entries by id, see :meth:`.catalogue.Catalogue.entries`."""
         with _errors_translated(self._folder):
             try:
                 files = sorted(self._folder.iterdir())
@@ -63,7 +63,7 @@ class EmbeddedCatalogue:
             return {entry.id: entry for entry in found if entry is not None}
 
     def put(self, entry: Entry) -> Entry | None:
-        """See :meth:`.catalogue.Catalogue.put`."""
+        """Write an entry, see :meth:`.catalogue.Catalogue.put`."""
         if not is_name(entry.id):
             raise CatalogueError(f"{entry.id!r} cannot be the id of a snapshot")
         with self._locked():
@@ -74,7 +74,7 @@ class EmbeddedCatalogue:
             return entry
 
     def forget(self, id: str) -> None:
-        """See :meth:`.catalogue.Catalogue.forget`."""
+        """Remove an entry, see :meth:`.catalogue.Catalogue.forget`."""
         if not is_name(id) or not (self._folder / (id + _ENTRY)).exists():
             return
         with self._locked():
@@ -82,7 +82,7 @@ class EmbeddedCatalogue:
             file_lock.sync(self._folder)
 
     def marked(self, log: str) -> int:
-        """See :meth:`.catalogue.Catalogue.marked`."""
+        """Return the marked offset of a log, see :meth:`.catalogue.Catalogue.marked`."""
         with _errors_translated(self._folder):
             try:
                 return int(json.loads((self._folder / _MARKED).read_bytes()).get(log, -1))
@@ -92,7 +92,7 @@ class EmbeddedCatalogue:
                 return -1
 
     def mark(self, log: str, offset: int) -> None:
-        """See :meth:`.catalogue.Catalogue.mark`."""
+        """Mark an offset of a log, see :meth:`.catalogue.Catalogue.mark`."""
         with self._locked():
             self._write(_MARKED, json.dumps({log: offset}).encode())
 

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class KafkaCatalogue:
-    """See :class:`.catalogue.Catalogue`. ``open_log`` opens the topic, and creates it if called with true."""
+    """A catalogue in a topic. ``open_log`` opens the topic, and creates it if called with true."""
 
     def __init__(self, open_log: Callable[[bool], KafkaLog]) -> None:
         self._open_log = open_log
@@ -52,15 +52,15 @@ class KafkaCatalogue:
         self._marks: dict[str, int] = {}
 
     def entries(self) -> dict[str, Entry]:
-        """See :meth:`.catalogue.Catalogue.entries`."""
+        """Return the entries by id, see :meth:`.catalogue.Catalogue.entries`."""
         return self._do(lambda: dict(self._entries))
 
     def put(self, entry: Entry) -> Entry | None:
-        """See :meth:`.catalogue.Catalogue.put`."""
+        """Write an entry, see :meth:`.catalogue.Catalogue.put`."""
         return self._do(lambda: self._put(entry), make=True)
 
     def forget(self, id: str) -> None:
-        """See :meth:`.catalogue.Catalogue.forget`."""
+        """Remove an entry, see :meth:`.catalogue.Catalogue.forget`."""
 
         def forget() -> None:
             if id in self._entries:
@@ -69,11 +69,11 @@ class KafkaCatalogue:
         self._do(forget)
 
     def marked(self, log: str) -> int:
-        """See :meth:`.catalogue.Catalogue.marked`."""
+        """Return the marked offset of a log, see :meth:`.catalogue.Catalogue.marked`."""
         return self._do(lambda: self._marks.get(log, -1))
 
     def mark(self, log: str, offset: int) -> None:
-        """See :meth:`.catalogue.Catalogue.mark`."""
+        """Mark an offset of a log, see :meth:`.catalogue.Catalogue.mark`."""
         self._do(lambda: self._append(_MARKED, orjson.dumps({log: offset})), make=True)
 
     def rest(self) -> None:

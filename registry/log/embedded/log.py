@@ -109,7 +109,7 @@ class EmbeddedLog:
 
     @property
     def fencing(self) -> Fencing:
-        """See :class:`.contract.Log`: no other process can append."""
+        """The state of fencing: not needed, because no other process can append."""
         return Fencing()
 
     @property
@@ -118,7 +118,7 @@ class EmbeddedLog:
         return
 
     def end(self) -> int:
-        """See :meth:`.contract.Log.end`."""
+        """Return the offset of the next record."""
         self._alive()
         return self._state.end
 
@@ -139,7 +139,7 @@ class EmbeddedLog:
         return self._state.records
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :meth:`.contract.Log.read`; :class:`DamagedLog` when a record's checksum does not hold."""
+        """Read records, see :meth:`.contract.Log.read`; a wrong checksum raises :class:`DamagedLog`."""
         self._alive()
         try:
             with self._env.begin(self._records) as txn:
@@ -153,17 +153,17 @@ class EmbeddedLog:
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
 
     def divergence(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.divergence`."""
+        """Return an offset where this log differs from ``lineage``, see :meth:`.contract.Log.divergence`."""
         return divergence(self, lineage)
 
     def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
-        """See :meth:`.contract.Log.headers_before`: none."""
+        """Return no headers: the embedded log does not store them."""
         return RecordHeaders(offset, ())
 
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """See :meth:`.contract.Log.append`. One synced transaction, whatever the number of entries.
+        """Append entries, see :meth:`.contract.Log.append`, in one synced transaction.
 
         Record headers are dropped.
         """
@@ -254,7 +254,7 @@ class EmbeddedLog:
         return room.f_bavail * room.f_frsize
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """See :meth:`.contract.Log.wait`."""
+        """Wait until a read from ``offset`` would advance, see :meth:`.contract.Log.wait`."""
         with self._appended:
             self._appended.wait_for(lambda: self._closed or self._state.end > offset, timeout_s)
         self._alive()

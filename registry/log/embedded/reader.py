@@ -40,7 +40,7 @@ class EmbeddedLogReader:
             )
 
     def query_end(self, timeout_s: float) -> int:
-        """See :meth:`.contract.Log.query_end`."""
+        """Read the log's end from its environment, see :meth:`.contract.Log.query_end`."""
         try:
             with self._begin(self._meta) as txn:
                 return layout.State.unpack(txn.get(layout.META_STATE) or b"").end
@@ -48,7 +48,7 @@ class EmbeddedLogReader:
             raise DamagedLog(f"the log in {self._path} is damaged: {error}") from error
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :meth:`.contract.Log.read`."""
+        """Read records, see :meth:`.contract.Log.read`."""
         try:
             with self._begin(self._records) as txn:
                 return fetched(txn, offset, records_max, bytes_max)
@@ -60,7 +60,7 @@ class EmbeddedLogReader:
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
 
     def divergence(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.divergence`."""
+        """Return an offset where this log differs from ``lineage``, see :meth:`.contract.Log.divergence`."""
         return divergence(self, lineage)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
@@ -87,16 +87,16 @@ class Readable(Protocol):
     """A log whose records can all be read without waiting."""
 
     def query_end(self, timeout_s: float) -> int:
-        """See :meth:`.contract.Log.query_end`."""
+        """Return the log's end, see :meth:`.contract.Log.query_end`."""
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :meth:`.contract.Log.read`."""
+        """Read records, see :meth:`.contract.Log.read`."""
         ...
 
 
 def divergence(log: Readable, lineage: Lineage) -> int | None:
-    """See :meth:`.contract.Log.divergence`."""
+    """Return an offset where ``log`` differs from ``lineage``, see :meth:`.contract.Log.divergence`."""
     found = None
     for trace in reversed(lineage.traces):
         records = log.read(trace.offset, 1, 1).records

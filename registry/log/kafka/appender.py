@@ -90,7 +90,7 @@ class Appender:
 
     @property
     def fencing(self) -> Fencing:
-        """See :meth:`.contract.Log.fencing`."""
+        """The state of fencing at the last check, see :meth:`.contract.Log.fencing`."""
         if not self._fencing:
             return Fencing()
         found = self._expiration
@@ -101,7 +101,7 @@ class Appender:
 
     @property
     def assumed(self) -> str:
-        """See :func:`.producer_expiration.assumed`, as of the last check; empty without fencing."""
+        """The result of :func:`.producer_expiration.assumed` at the last check; empty without fencing."""
         return producer_expiration.assumed(self._expiration) if self._fencing else ""
 
     async def check_expiration(self, timeout_s: float) -> list[str]:
@@ -120,7 +120,7 @@ class Appender:
         return [warning] if warning else []
 
     async def claim(self) -> Claim:
-        """See :meth:`.contract.Log.claim`."""
+        """Claim the log, see :meth:`.contract.Log.claim`."""
         async with self._writing:
             self._void_claim("the last attempt to claim the log failed")
             deadline = time.monotonic() + self._timeout_s
@@ -139,7 +139,7 @@ class Appender:
         return await init_producer(self._partition, self._transactional_id)
 
     async def fence(self, earlier: Claim) -> None:
-        """See :meth:`.contract.Log.fence`."""
+        """Fence an earlier claim, see :meth:`.contract.Log.fence`."""
         if earlier == NO_PRODUCER or not self._fencing or earlier.epoch >= _EPOCH_LAST:
             return
         async with self._writing:
@@ -153,7 +153,7 @@ class Appender:
     async def append(
         self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """See :meth:`.contract.Log.append`."""
+        """Append entries, see :meth:`.contract.Log.append`."""
         self._check_sizes(entries, headers)
         async with self._writing:
             offsets: list[int] = []

@@ -31,7 +31,10 @@ async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpo
 async def headers_before(
     partition: Partition, offset: int, records_max: int, timeout_s: float
 ) -> RecordHeaders:
-    """See :meth:`.contract.Log.headers_before`. Compaction removes headers together with their records."""
+    """Return the headers of records before ``offset``, see :meth:`.contract.Log.headers_before`.
+
+    Compaction removes headers together with their records.
+    """
     deadline = time.monotonic() + timeout_s
     since = position = max(0, offset - records_max)
     headers: list[tuple[int, bytes]] = []

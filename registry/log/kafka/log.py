@@ -135,38 +135,44 @@ class KafkaLog:
 
     @property
     def fencing(self) -> Fencing:
-        """See :meth:`.contract.Log.fencing`, as of the last claim or check of the topic."""
+        """The state of fencing at the last claim or check of the topic, see :meth:`.contract.Log.fencing`."""
         return self._appender.fencing
 
     def end(self) -> int:
-        """See :meth:`.contract.Log.end`: learned from fetches, appends and queries."""
+        """Return the end last known from fetches, appends and queries, see :meth:`.contract.Log.end`."""
         self._alive()
         return self._partition.end
 
     def query_end(self, timeout_s: float) -> int:
-        """See :meth:`.contract.Log.query_end`: ListOffsets to the leader, confirmed by other replicas."""
+        """Query the log's end, see :meth:`.contract.Log.query_end`.
+
+        Sends ListOffsets to the partition leader; other replicas confirm it.
+        """
         return self._do(query_end(self._partition, timeout_s), timeout_s)
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :meth:`.contract.Log.read`. Any offset but the last read's ``next`` drops what was fetched."""
+        """Return fetched records, see :meth:`.contract.Log.read`.
+
+        Any offset other than the last read's ``next`` discards what was fetched.
+        """
         self._alive()
         return self._fetcher.buffer.read(offset, records_max, bytes_max)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """See :meth:`.contract.Log.wait`."""
+        """Wait until a read from ``offset`` would advance, see :meth:`.contract.Log.wait`."""
         self._alive()
         return self._fetcher.buffer.wait(offset, timeout_s)
 
     def claim(self) -> Claim:
-        """See :meth:`.contract.Log.claim`: the next epoch of the transactional id."""
+        """Claim the log with the next epoch of the transactional id, see :meth:`.contract.Log.claim`."""
         return self._do(self._appender.claim(), 2 * self._append_timeout_s)
 
     def fence(self, earlier: Claim) -> None:
-        """See :meth:`.contract.Log.fence`."""
+        """Fence an earlier claim, see :meth:`.contract.Log.fence`."""
         self._do(self._appender.fence(earlier), 2 * self._append_timeout_s)
 
     def divergence(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.divergence`."""
+        """Return an offset where this log differs from ``lineage``, see :meth:`.contract.Log.divergence`."""
         return self._do(self._divergence(lineage), 4 * TRY_S)
 
     async def _divergence(self, lineage: Lineage) -> int | None:
@@ -180,13 +186,16 @@ class KafkaLog:
         return divergence
 
     def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
-        """See :meth:`.contract.Log.headers_before`."""
+        """Return the headers of records before ``offset``, see :meth:`.contract.Log.headers_before`."""
         return self._do(headers_before(self._partition, offset, records_max, TRY_S), TRY_S)
 
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """See :meth:`.contract.Log.append`. A piece is one record batch, which brokers store atomically."""
+        """Append entries, see :meth:`.contract.Log.append`.
+
+        A piece is one record batch, which brokers store atomically.
+        """
         return self._do(self._appender.append(entries, cuts, headers), None, ended=OutcomeUnknown)
 
     def check_topic(self) -> list[str]:
@@ -203,7 +212,7 @@ class KafkaLog:
         return await retry_until(deadline, lambda: check(self._partition, self._options))
 
     def close(self) -> None:
-        """See :meth:`.contract.Log.close`."""
+        """Release the log, see :meth:`.contract.Log.close`."""
         with self._closing:
             if self._closed:
                 return

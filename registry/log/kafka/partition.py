@@ -274,7 +274,7 @@ class Partition:
             raise NoAnswer(f"no broker answered in {timeout_s:.3g} s", sent=False) from error
 
     async def divergence(self, lineage: Lineage) -> int | None:
-        """See :meth:`.contract.Log.divergence`; a single attempt."""
+        """Return the divergence from ``lineage``, see :meth:`.contract.Log.divergence`; a single attempt."""
         await self.refresh()
         return await self._divergence(self._leader(Purpose.QUERY), lineage)
 

@@ -75,7 +75,7 @@ class ReadBuffer:
     # The reader's side.
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """See :meth:`.contract.Log.read`."""
+        """Return buffered records, see :meth:`.contract.Log.read`."""
         with self._reading:
             self._seek(offset)
             try:
@@ -88,7 +88,7 @@ class ReadBuffer:
             return Fetched(found, self._next, headers, self._epoch, self._epoch_end)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """See :meth:`.contract.Log.wait`."""
+        """Wait until a read from ``offset`` would advance, see :meth:`.contract.Log.wait`."""
         with self._reading:
             self._seek(offset)
             if self._at < len(self._run):

@@ -61,12 +61,12 @@ class TopicState(NamedTuple):
 
     @property
     def tombstones_ms(self) -> int:
-        """How long tombstones stay after compaction has seen them."""
+        """Time in ms for which tombstones stay after compaction has seen them."""
         return int(self.settings["delete.retention.ms"])
 
     @property
     def lag_ms(self) -> int:
-        """How long a record stays after the next one of its key was appended."""
+        """Minimum time in ms for which a record stays after the next one of its key was appended."""
         return int(self.settings["min.compaction.lag.ms"])
 
     @property

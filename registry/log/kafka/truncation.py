@@ -31,7 +31,10 @@ class LineageCheck:
         self._send, self._topic, self._topic_id, self._epoch = send, topic, topic_id, epoch
 
     async def divergence(self, lineage: Lineage) -> int | None:
-        """See :meth:`registry.log.contract.Log.divergence`. Raises :class:`.connection.NoAnswer`."""
+        """Return an offset where the partition differs from ``lineage``.
+
+        As :meth:`registry.log.contract.Log.divergence`. Raises :class:`.connection.NoAnswer`.
+        """
         found = None
         for trace in reversed(lineage.traces):
             if (found := await self._record_at(trace.offset)) is not None:
