@@ -135,7 +135,7 @@ class FollowLoop:
         return went
 
     def run(self) -> None:
-        """Follow until :meth:`stop`. Raises :class:`DamagedStore`, :class:`StaleStore`, :class:`DamagedLog`."""
+        """Follow until :meth:`stop`. Raises ``DamagedStore``, ``StaleStore`` and ``DamagedLog``."""
         end = self._log.end()
         behind = end - self._store.applied
         if behind > 0:
