@@ -28,7 +28,8 @@ _STATE = ("registry.domain", "registry.log", "registry.store")
 _SNAPSHOTS = ("snapshots.format", "snapshots.catalogue")
 _SERVING = (
     *_HOST, *_STATE, "registry.__init__", "registry.api", "registry.encoder", "registry.http1",
-    "registry.ipc", "registry.public_server", "registry.wiring", "registry.workers", "snapshots.catalogue",
+    "registry.ipc", "registry.public_server", "registry.security", "registry.wiring", "registry.workers",
+    "snapshots.catalogue",
 )  # fmt: skip
 _BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
 
@@ -69,11 +70,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # The API, and what carries it between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
     "registry.http1": ("registry.domain",),
-    "registry.api": ("registry.__init__", "registry.domain", "registry.workers", "snapshots.catalogue"),
+    # Who sends a request, and what that principal may do.
+    "registry.security": (*_HOST, "registry.domain"),
+    "registry.api": (
+        "registry.__init__", "registry.domain", "registry.security", "registry.workers",
+        "snapshots.catalogue",
+    ),
     "registry.ipc": ("registry.api", "registry.domain", "registry.observe", "snapshots.catalogue"),
     "registry.forwarding": ("election", "registry.domain"),
     "registry.public_server": ("registry.api", "registry.http1", "registry.observe"),
-    "registry.wiring": ("registry.api", "registry.config", "registry.domain", "registry.http1"),
+    "registry.wiring": (
+        "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.security",
+    ),
     # The processes: a reader and a node know nothing of one another.
     "registry.reader": _SERVING,
     "registry.node": (*_SERVING, "election", "registry.folding", "registry.forwarding"),
@@ -97,7 +105,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
     "snapshots.__main__": ("registry.__main__",),
     "snapshots.spark.submit": ("registry.__main__",),
-    "registry.commands": (*_HOST, *_STATE, "registry.encoder", "snapshots"),
+    "registry.commands": (*_HOST, *_STATE, "registry.encoder", "registry.security", "snapshots"),
     "registry.supervisor": ("registry.__init__", *_HOST),
     "registry.__main__": ("registry.__init__", *_HOST, "registry.commands", "registry.supervisor"),
 }  # fmt: skip

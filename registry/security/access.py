@@ -1,0 +1,66 @@
+"""What one principal may do: the decisions of authorisation, as the API asks for them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from registry.domain.model import Subject
+
+
+class Permission(Enum):
+    """A kind of operation, as rules name it."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    COMPATIBILITY = "compatibility"
+    CONFIG = "config"
+    MODE = "mode"
+    ADMIN = "admin"
+
+
+class SubjectRange(NamedTuple):
+    """The subjects of one context from ``first`` to before ``end``; an empty ``end`` has no bound.
+
+    Names compare by their UTF-8 bytes, which is the order of rows.
+    """
+
+    context: str
+    first: bytes
+    end: bytes
+
+
+class Access(Protocol):
+    """What one principal may do. Implementations are immutable, so that they can be cached."""
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        """Return true if the principal may do this to ``subject``, which may be a whole context."""
+        ...
+
+    def everywhere(self, permission: Permission) -> bool:
+        """Return true if the principal may do this to every subject and context."""
+        ...
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        """Return the subjects to which the principal may do this: sorted, disjoint ranges of names.
+
+        Lists read only these, so that a page costs what it holds. Not for what is permitted everywhere.
+        """
+        ...
+
+
+class _FullAccess:
+    """Access without any limit."""
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        return True
+
+    def everywhere(self, permission: Permission) -> bool:
+        return True
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        raise AssertionError("everything is permitted everywhere")
+
+
+FULL_ACCESS: Access = _FullAccess()

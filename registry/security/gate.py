@@ -1,0 +1,57 @@
+"""The gate that every request of a client passes: who sends it, and what that principal may do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from .access import FULL_ACCESS, Access
+from .principal import ANONYMOUS, Principal
+
+
+class Credentials(NamedTuple):
+    """What a request and its connection carry to prove who sends it."""
+
+    authorization: bytes = b""  # the value of the header, as sent
+    certificate: str = ""  # the principal's name from a verified client certificate
+    address: str = ""  # of the client: the connection's, or behind a trusted proxy the forwarded one
+
+
+class Admission(NamedTuple):
+    """An authenticated request's principal and access."""
+
+    principal: Principal
+    access: Access
+
+
+class Gate(Protocol):
+    """Authenticates requests and finds their access."""
+
+    def known(self, credentials: Credentials) -> Admission | None:
+        """Return the admission of credentials that were verified a short time ago.
+
+        ``None`` if they have to be verified. Called for every request, also on the fast path, so it never
+        waits and reads at most a few dictionaries. Changed users or rules apply at the next call.
+        """
+        ...
+
+    async def admit(self, credentials: Credentials) -> Admission:
+        """Verify credentials, which may take long (a password's hash, a new signing key).
+
+        Raises :class:`~registry.domain.errors.RegistryError`: 401 for missing or wrong credentials.
+        """
+        ...
+
+
+class _OpenGate:
+    """A gate that admits everyone with full access, for a registry without authentication and rules."""
+
+    _admission = Admission(ANONYMOUS, FULL_ACCESS)
+
+    def known(self, credentials: Credentials) -> Admission | None:
+        return self._admission
+
+    async def admit(self, credentials: Credentials) -> Admission:
+        return self._admission
+
+
+OPEN_GATE: Gate = _OpenGate()
