@@ -19,7 +19,7 @@ import uvloop
 from registry.http1.answers import Answer
 from registry.http1.server import Server
 from registry.http1.service import App, Receive, Send
-from registry.observe.observed import Observed
+from registry.observe.metrics import Observed
 from registry.processes.sockets import listen
 
 HEADERS = b"""\

@@ -9,11 +9,10 @@ from registry.api.app import route_of
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors
 from registry.api.response_headers import ResponseHeaders
-from registry.http1.limits import Limits
-from registry.http1.request import Header
+from registry.http1.request import Header, Limits
 from registry.http1.server import Server
 from registry.http1.service import App, FastPath
-from registry.observe.observed import Observed
+from registry.observe.metrics import Observed
 
 
 def public_server(

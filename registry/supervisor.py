@@ -21,12 +21,13 @@ from typing import Any
 
 import orjson
 
+from registry.processes.child_process import module_command
+from registry.processes.sockets import runtime_folder
+
 from . import VERSION
 from .config.loading import Settings
 from .observe.logs import start_logging
-from .processes.commands import module_command
 from .processes.parent_channel import REFUSED
-from .processes.runtime_folder import runtime_folder
 from .processes.sockets import listen
 
 # Together less than the five seconds in which everything has to stop.

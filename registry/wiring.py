@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.api.backend import ApiSettings
-from registry.http1.limits import Limits
+from registry.http1.request import Limits
 
 from .api.browsers import hosts_of
 from .config.loading import Settings

@@ -1,4 +1,4 @@
-"""Settings that are addresses: hosts, ports, lists of servers, URLs."""
+"""Settings that are addresses: hosts, ports, lists of servers, URLs and the secrets in them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ _CHROOT = re.compile(r"(/[^/\s\0]+)+")
 # Hosts to listen on that are not addresses at which this host can be reached.
 ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
 _PORTS = {"http": 80, "https": 443}
+# ``sig`` holds the signature of Azure's URIs. A user without a password may be Azure's ``container@account``.
+_SECRET = re.compile(
+    r"(?<=://)(?P<user>[^/:]*:)[^/]*(?P<end>@)"
+    r"|(?P<name>[?&](?:sig|[a-z_-]*(?:key|token|secret))=)[^&\s'\"]*",
+    re.IGNORECASE,
+)
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -122,3 +128,18 @@ ORIGINS = Kind(
     'origins such as "https://ui.example", separated by commas, "*" for all, or empty',
     quoted,
 )
+
+
+def has_secret(text: str) -> bool:
+    """Return whether a URI in the text contains a secret."""
+    return _SECRET.search(text) is not None
+
+
+def without_secrets(text: str) -> str:
+    """Return the text without secrets, and without their users and the names of their parameters."""
+    return _SECRET.sub("", text)
+
+
+def with_secrets_hidden(text: str, shown: str) -> str:
+    """Return the text with ``shown`` in place of each secret."""
+    return _SECRET.sub(lambda found: f"{found['user'] or found['name']}{shown}{found['end'] or ''}", text)

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .addresses import with_secrets_hidden
 from .setting_types import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
-from .uris import with_secrets_hidden
 from .validation import disagreements
 
 __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]

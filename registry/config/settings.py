@@ -23,14 +23,15 @@ from .addresses import (
     SERVERS,
     URL,
     ZOOKEEPER,
+    has_secret,
     read_url,
     split_address,
 )
 from .response_headers import HEADER_CONFIG
-from .schedule import SCHEDULE
 from .setting_types import (
     FILE,
     FOLDER,
+    SCHEDULE,
     SWITCH,
     Kind,
     choice,
@@ -42,7 +43,6 @@ from .setting_types import (
     text,
     whole,
 )
-from .uris import has_secret
 
 PREFIX = "REGISTRAR_"
 # A secret NAME may also be given in a file, which the setting NAME_file names.

@@ -25,8 +25,7 @@ from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import Change
 from registry.log.contract import Fetched
-from registry.processes.commands import module_command
-from registry.processes.pipes import receive, send
+from registry.processes.child_process import module_command, receive, send
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
 

@@ -18,8 +18,7 @@ from registry.domain.errors import (
 )
 
 from .answers import lines
-from .limits import Limits
-from .request import Header, Request, relative
+from .request import Header, Limits, Request, relative
 
 BROKEN = "HTTP 400 Bad Request: the request is not valid HTTP"
 CODING_UNKNOWN = ErrorKind(501, "HTTP 501 Not Implemented: the only transfer coding served is chunked")

@@ -1,21 +1,87 @@
-"""The receiving half of a connection: splits the input into requests."""
+"""The receiving half of a connection: splits the input into requests.
+
+Most clients send the same headers with every request of a connection, and parsing them is most of the cost of
+reading a small request. Therefore the header blocks that the parser accepted last are cached.
+"""
 
 from __future__ import annotations
 
+import string
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from registry.domain.errors import RegistryError
 
-from .header_cache import HeaderCache
-from .limits import Limits
 from .parsing import RequestParser, Stage
-from .request import Request
+from .request import Header, Limits, Request
 
+_BLOCK_BYTES_MAX = 1024
+_BLOCKS_MAX = 4  # per connection: a client's headers differ by the length of its bodies
+_TARGET_BYTES_MAX = 2048  # longer ones are left to the parser, which checks the limit of all headers
+# Characters that need no validation in a target.
+_PLAIN = b"-._~/?&=%:,+!*'();@$" + (string.ascii_letters + string.digits).encode()
+# A request with one of these may be more than its head and a body of known length.
+_UNCACHEABLE = frozenset({b"transfer-encoding", b"expect", b"upgrade"})
+_GET, _POST, _END = b"GET /", b"POST /", b" HTTP/1.1\r\n"
+_HEAD_END = b"\r\n\r\n"
 # Parsed at once: about a hundred of the smallest requests. Also the part of a body received before admission.
 _SLICE_BYTES = 8 * 1024
 # Of pipelined data only the next request is needed; a few hundred clients may pipeline at the same time.
 _AHEAD_BYTES = 1024
+
+
+class _Block(NamedTuple):
+    """A parsed header block."""
+
+    headers: list[Header]
+    body_length: int
+
+
+class HeaderCache:
+    """The header blocks of one connection's last plain requests."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, _Block] = {}
+
+    def read(self, data: bytes) -> Request | None:
+        """Return the request in ``data`` if it is exactly one, with a known header block."""
+        if not self._known:
+            return None
+        line_end = data.find(_END)
+        head_end = data.find(_HEAD_END, line_end + len(_END) - 2) + len(_HEAD_END)
+        known = self._known.get(data[line_end + len(_END) : head_end])
+        if known is None or line_end < 0 or len(data) != head_end + known.body_length:
+            return None
+        if data.startswith(_GET):
+            method, target = b"GET", data[len(_GET) - 1 : line_end]
+        elif data.startswith(_POST):
+            method, target = b"POST", data[len(_POST) - 1 : line_end]
+        else:
+            return None
+        if len(target) > _TARGET_BYTES_MAX or target.translate(None, _PLAIN):
+            return None
+        return Request(method, target, known.headers, data[head_end:], "1.1", True)
+
+    def remember(self, data: bytes, request: Request) -> None:
+        """Cache the headers of ``request``, which the parser read from all of ``data``, if they are plain."""
+        method, target, headers, body, version, keep_alive = request
+        line = b"%b %b%b" % (method, target, _END)
+        block = data[len(line) : len(data) - len(body)]
+        if method not in (b"GET", b"POST") or version != "1.1" or not keep_alive:
+            return
+        if len(block) > _BLOCK_BYTES_MAX or not data.startswith(line):
+            return
+        if block.find(_HEAD_END) != len(block) - len(_HEAD_END) or not data.endswith(body):
+            return
+        lengths = [value for name, value in headers if name == b"content-length"]
+        if lengths not in ([], [b"%d" % len(body)]) or not (lengths or not body):
+            return
+        if _UNCACHEABLE.isdisjoint([name for name, _ in headers]):
+            if len(self._known) >= _BLOCKS_MAX:
+                del self._known[next(iter(self._known))]
+            self._known[block] = _Block(headers, len(body))
 
 
 class RequestReader:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from .connection import Connection
-from .limits import Limits
+from .request import Limits
 from .service import App, CommonHeaders, FastPath, Observe, Service
 
 _TICK_S = 0.25

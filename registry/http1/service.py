@@ -9,9 +9,8 @@ from typing import Any
 
 from .answers import Answer, LargeAnswers, Later, date_line
 from .fairness import Intake, Turns
-from .limits import Limits
 from .output import Unread
-from .request import Header, Request
+from .request import Header, Limits, Request
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

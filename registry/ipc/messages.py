@@ -21,7 +21,7 @@ from registry.api.status import NodeStatus
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Outcome, Refused
 from registry.domain.pending_command import CommandRequest
-from registry.observe.requests import Tally
+from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
 
 

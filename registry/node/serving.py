@@ -14,8 +14,7 @@ from registry.api.app import create_app
 from registry.api.backend import Backend
 from registry.config.loading import Settings
 from registry.http1.server import Server
-from registry.observe.observed import Observed
-from registry.observe.requests import Tally
+from registry.observe.metrics import Observed, Tally
 from registry.processes.sockets import listen
 from registry.public_server import public_server
 from registry.wiring import api_settings, limits

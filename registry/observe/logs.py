@@ -1,11 +1,13 @@
-"""Log lines on standard error: text for people, or a JSON object per line for machines."""
+"""Log lines on standard error, as text for people or a JSON object per line for machines."""
 
 from __future__ import annotations
 
 import logging
 import re
 import sys
+import threading
 import time
+from collections.abc import Callable
 
 import orjson
 
@@ -25,6 +27,8 @@ ACCESS = "registry.access"
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROLS_IN_TRACES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tabs and line feeds
 _CONTROLS_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")  # orjson escapes the others
+# Interval between two lines, at least.
+EVERY_S = 1.0
 
 
 def _escaped(control: re.Match[str]) -> str:
@@ -95,3 +99,30 @@ def log_request(method: str, target: str, status: int, seconds: float, size: int
     logging.getLogger(ACCESS).info(
         "%s %s %d %.3f ms %d bytes", method, target, status, seconds * 1000, size, extra={"fields": fields}
     )
+
+
+class Throttled:
+    """Passes one error a second to ``logger``, with the number of errors skipped before it.
+
+    Any thread may call. ``clock`` is monotonic, in seconds.
+    """
+
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = float("-inf")
+        self._left_out = 0
+
+    def error(self, text: str, *given: object) -> None:
+        """Log ``text % given`` unless another line was logged less than a second ago."""
+        with self._lock:
+            now = self._clock()
+            if now < self._next:
+                self._left_out += 1
+                return
+            left_out, self._left_out = self._left_out, 0
+            self._next = now + EVERY_S
+        if left_out:
+            text, given = f"{text} (%d more such failures since the last line)", (*given, left_out)
+        self._logger.error(text, *given)

@@ -7,12 +7,67 @@ never fall while the node runs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from .requests import Series, Tally
+from .logs import log_request
+
+BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_OTHER = "other"
+_SERIES_MAX = 2000
+_METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")}
+
+
+class Series(msgspec.Struct, array_like=True):
+    """Requests of one method, route and status."""
+
+    method: str
+    route: str
+    status: int
+    count: int
+    seconds: float
+    # Number of requests by duration, not cumulative: up to each of BOUNDS_S, and longer.
+    buckets: list[int]
+
+
+class Tally(msgspec.Struct, array_like=True):
+    """The counts of one process since its start."""
+
+    requests: list[Series]
+    # Open connections.
+    connections: int = 0
+    # Recent lag of its event loop; see .pulse.Pulse.
+    lag_s: float = 0.0
+
+
+class Requests:
+    """Counts one process's requests."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str, int], Series] = {}
+
+    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        key = (method, route, status)
+        series = self._series.get(key)
+        if series is None:
+            series = self._new(key)
+        series.count += 1
+        series.seconds += seconds
+        series.buckets[bisect_left(BOUNDS_S, seconds)] += 1
+
+    def _new(self, key: tuple[str, str, int]) -> Series:
+        # Clients choose methods, and thereby statuses, so the number of series must be bounded.
+        if len(self._series) >= _SERIES_MAX:
+            key = (_OTHER, _OTHER, 0)
+        return self._series.setdefault(key, Series(*key, 0, 0.0, [0] * (len(BOUNDS_S) + 1)))
+
+    def tally(self, connections: int = 0, lag_s: float = 0.0) -> Tally:
+        """Return all counts so far."""
+        return Tally(list(self._series.values()), connections, lag_s)
 
 
 class Processes:
@@ -64,3 +119,39 @@ class Gauge(NamedTuple):
     value: float
     counter: bool = False
     labels: Mapping[str, str] = {}
+
+
+class RequestLine(Protocol):
+    """The part of a request that is counted and logged."""
+
+    @property
+    def method(self) -> bytes:
+        """Method, as it was sent."""
+        ...
+
+    @property
+    def target(self) -> bytes:
+        """Path and query, as they were sent."""
+        ...
+
+
+class Observed:
+    """Called with every answer: counts it, and writes the access log if enabled."""
+
+    def __init__(self, *, access_log: bool) -> None:
+        self._requests = Requests()
+        self._access_log = access_log
+
+    def __call__(
+        self, request: RequestLine | None, status: int, seconds: float, size: int, route: str
+    ) -> None:
+        """Count one answer; ``request`` is ``None`` if it could not be parsed."""
+        method = "none" if request is None else _METHODS.get(request.method, "other")
+        self._requests.add(method, route or "none", status, seconds)
+        if self._access_log:
+            target = "-" if request is None else request.target.decode("latin-1")
+            log_request(method, target, status, seconds, size)
+
+    def tally(self, connections: int, lag_s: float = 0.0) -> Tally:
+        """Return the counts so far."""
+        return self._requests.tally(connections, lag_s)

@@ -10,8 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from .metrics import Gauge, add_up
-from .requests import BOUNDS_S, Series, Tally
+from .metrics import BOUNDS_S, Gauge, Series, Tally, add_up
 
 
 def text(total: Tally, gauges: Iterable[Gauge]) -> bytes:

@@ -19,7 +19,7 @@ from pathlib import Path
 import lmdb
 from lmdb import verify
 
-from .commands import module_command
+from .child_process import module_command
 
 DATA = "data.mdb"
 # The structure of every page is verified at the start in files up to this size, at about 60 µs a page.

@@ -13,7 +13,7 @@ from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.encoder.open import reader_cipher
 from registry.http1.server import Server
-from registry.observe.observed import Observed
+from registry.observe.metrics import Observed
 from registry.observe.pulse import Pulse
 from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.processes.sockets import listen

@@ -56,7 +56,7 @@ from registry.ipc.messages import (
     decode_from_node,
     encode,
 )
-from registry.observe.requests import Tally
+from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
 
 RETRY_S = 0.05

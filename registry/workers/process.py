@@ -20,7 +20,7 @@ from types import FrameType
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, answer
 from registry.domain.schemas import Budget, Schema
-from registry.processes.pipes import receive, send
+from registry.processes.child_process import receive, send
 
 from .messages import READY, Stuck, WorkRequest, WorkResult
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer
-from registry.processes.threads import begun
 
 from .messages import WorkRequest, WorkResult
 from .worker import Ended, Late, WorkerProcess
@@ -126,7 +125,7 @@ class WorkQueue:
     def _staff(self, waiting: int) -> bool:
         """Start a thread if the jobs need one and the limit allows it; return true if there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
-            thread = begun("aside", self._serve, "for queries about schemas")
+            thread = _start_thread("aside", self._serve, "for queries about schemas")
             if thread is not None:
                 self._threads.add(thread)
         return bool(self._threads)
@@ -246,3 +245,14 @@ def _tell(job: Job, outcome: Answered | RegistryError) -> None:
         job.done(outcome)
     except Exception:
         _log.exception("an answer about schemas could not be told")
+
+
+def _start_thread(name: str, run: Callable[[], object], purpose: str) -> threading.Thread | None:
+    """Return a running daemon thread; log an error and return ``None`` if it cannot be started."""
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        _log.error("cannot start a thread %s: %s", purpose, error)
+        return None
+    return thread

@@ -9,8 +9,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from registry.processes.commands import module_command
-from registry.processes.pipes import LENGTH_BYTES, send
+from registry.processes.child_process import LENGTH_BYTES, module_command, send
 
 from .messages import WorkRequest, WorkResult
 

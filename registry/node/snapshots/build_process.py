@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 
 from registry.config.settings import Settings
-from registry.processes.commands import module_command
+from registry.processes.child_process import module_command
 from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, Entry
 from snapshots.format.manifest import is_id

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from registry.config.schedule import Schedule
+from registry.config.setting_types import Schedule
 from registry.config.settings import Settings
 from registry.domain.commands import (
     Done,

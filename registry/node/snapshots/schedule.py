@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from registry.config.schedule import Schedule
+from registry.config.setting_types import Schedule
 from snapshots.catalogue.catalogue import Entry, newest_first
 
 

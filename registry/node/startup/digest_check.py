@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from registry.processes.commands import module_command
+from registry.processes.child_process import module_command
 from registry.store.compute_digest import WRONG
 from registry.store.layout import DamagedStore
 from registry.store.lmdb import Store

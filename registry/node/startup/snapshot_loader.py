@@ -20,7 +20,7 @@ from registry.config.settings import Settings
 from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.processes.commands import module_command
+from registry.processes.child_process import module_command
 from snapshots.loading.candidates import TargetLog, reason_lost_records
 from snapshots.loading.load_newest import LoadRequest
 from snapshots.loading.rejected import read_rejected

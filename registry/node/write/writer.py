@@ -58,7 +58,7 @@ from registry.log.contract import (
 )
 from registry.node.leadership.claim import newest_barrier
 from registry.node.replication.dedup import DedupCache
-from registry.observe.throttled import Throttled
+from registry.observe.logs import Throttled
 from registry.store.layout import StoreError
 from registry.workers.pool import SLOW, Answered, Pool
 

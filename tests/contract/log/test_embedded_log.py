@@ -22,7 +22,7 @@ from registry.domain.model import Subject
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import DamagedLog, LogError
 from registry.log.embedded.log import EmbeddedLog
-from registry.processes.commands import module_command
+from registry.processes.child_process import module_command
 
 ALL = 1 << 30
 OPEN_AND_SAY = """

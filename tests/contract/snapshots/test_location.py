@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import ArrowNotImplementedError, fs
 
-from registry.config.uris import without_secrets
+from registry.config.addresses import without_secrets
 from snapshots.format.files import BadLocation, LocationUnreachable, MissingFile
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST

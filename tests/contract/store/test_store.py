@@ -18,7 +18,7 @@ from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import Change, View, scan, scan_back
-from registry.processes.commands import module_command
+from registry.processes.child_process import module_command
 from registry.store import layout
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store

@@ -15,7 +15,7 @@ from registry.domain.log_format.records import Entry
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
-from registry.processes.commands import module_command
+from registry.processes.child_process import module_command
 from registry.store.open import open_store
 
 MAP = 256 << 20

@@ -12,7 +12,7 @@ import pytest
 
 from registry.__main__ import main
 from registry.config.loading import Settings, SettingsError, as_toml, load, table
-from registry.config.schedule import Schedule
+from registry.config.setting_types import Schedule
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 

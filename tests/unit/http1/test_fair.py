@@ -11,8 +11,7 @@ import pytest
 
 from registry.http1.answers import Answer
 from registry.http1.fairness import Turns
-from registry.http1.limits import Limits
-from registry.http1.request import Request
+from registry.http1.request import Limits, Request
 from tests.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 

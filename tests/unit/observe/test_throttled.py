@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from registry.observe.throttled import EVERY_S, Throttled
+from registry.observe.logs import EVERY_S, Throttled
 
 
 def test_one_line_a_second_is_logged_and_says_how_many_were_not(caplog: pytest.LogCaptureFixture) -> None:

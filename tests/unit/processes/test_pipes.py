@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from registry.processes.pipes import receive
+from registry.processes.child_process import receive
 
 SENDS = """
 import sys
-from registry.processes.pipes import send
+from registry.processes.child_process import send
 
 for number in range(20):
     send(sys.stdout.buffer, bytes([number]) * (3_000_000 + number))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from registry.processes.file_lock import LockHeld, hold
-from registry.processes.runtime_folder import runtime_folder
+from registry.processes.sockets import runtime_folder
 
 PARENTS, STARTS = 4, 100
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.config.schedule import Schedule
+from registry.config.setting_types import Schedule
 from registry.node.snapshots.schedule import why_due
 from snapshots.catalogue.catalogue import SILENT_MS, Entry
 from tests.sample_catalogues import LOG, NOW, entry
