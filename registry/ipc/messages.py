@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Self, cast
+from typing import cast
 
 import msgspec
 
@@ -169,14 +169,6 @@ class Framed(asyncio.Protocol, ABC):
         self.transport = cast("asyncio.Transport", transport)
         self.transport.set_write_buffer_limits(high=_UNSENT_BYTES_MAX)
 
-    def take_over(self, other: Framed) -> Self:
-        """Take over the connection of ``other``, which receives nothing more; return this protocol."""
-        self._pending, self._pieces = other._pending, other._pieces
-        self._large, self._rest, self._paused = other._large, other._rest, other._paused
-        other.transport.set_protocol(self)
-        self.connection_made(other.transport)
-        return self
-
     def data_received(self, data: bytes) -> None:
         """Split the received bytes into messages and handle each."""
         pending = self._pending
@@ -190,19 +182,19 @@ class Framed(asyncio.Protocol, ABC):
             message = bytes(pending[at + _LENGTH_BYTES : end])
             at = end
             if not head & _PIECE:
-                self.heard(message)
+                self.on_message(message)
                 continue
             self._pieces += message
             if head & _LAST:
                 whole, self._pieces = self._pieces, bytearray()
-                self.heard(bytes(whole))
+                self.on_message(bytes(whole))
         del pending[:at]
 
     @abstractmethod
-    def heard(self, message: bytes) -> None:
+    def on_message(self, message: bytes) -> None:
         """Handle a received message."""
 
-    def tell(self, *messages: msgspec.Struct) -> None:
+    def send(self, *messages: msgspec.Struct) -> None:
         """Send messages, unless the connection is closing."""
         if self.transport.is_closing():
             return
@@ -210,9 +202,9 @@ class Framed(asyncio.Protocol, ABC):
         self.transport.write(frames(each for each in packed if len(each) <= PIECE_BYTES))
         for each in packed:
             if len(each) > PIECE_BYTES:
-                self.tell_large(partial(bytes, each))
+                self.send_large(partial(bytes, each))
 
-    def tell_large(self, packed: Callable[[], bytes | None]) -> None:
+    def send_large(self, packed: Callable[[], bytes | None]) -> None:
         """Send a message in pieces, after the large messages queued before it.
 
         ``packed`` is called when the message's turn comes, and returns ``None`` to drop it.

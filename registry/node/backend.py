@@ -63,19 +63,19 @@ class NodeBackend:
 
     async def snapshots(self) -> list[Entry]:
         """Return all entries of the snapshot catalogue, newest first."""
-        return await self._told(self._node.snapshots.tell)
+        return await self._reply_to(self._node.snapshots.list_entries)
 
     async def delete_snapshot(self, id: str) -> Entry | None:
         """Delete a snapshot; return its entry if its files cannot be deleted yet, otherwise ``None``."""
-        return await self._told(lambda answer: self._node.snapshots.delete(id, answer))
+        return await self._reply_to(lambda answer: self._node.snapshots.delete(id, answer))
 
-    async def _told(self, ask: Callable[[Callable[[_T | RegistryError], None]], bool]) -> _T:
-        told: asyncio.Future[_T | RegistryError] = self._loop.create_future()
-        if not ask(lambda answer: None if told.done() else told.set_result(answer)):
+    async def _reply_to(self, ask: Callable[[Callable[[_T | RegistryError], None]], bool]) -> _T:
+        reply: asyncio.Future[_T | RegistryError] = self._loop.create_future()
+        if not ask(lambda answer: None if reply.done() else reply.set_result(answer)):
             raise TOO_MANY_WRITES()
         try:
             async with asyncio.timeout(CATALOGUE_S):
-                answer = await told
+                answer = await reply
         except TimeoutError:
             raise UNAVAILABLE("The catalogue of snapshots does not answer") from None
         if isinstance(answer, RegistryError):

@@ -17,6 +17,7 @@ from registry.store.layout import StoreError
 from .command_router import CommandRouter
 from .ipc_server import IpcServer
 from .node import Node
+from .node_service import NodeService
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
 from .startup_endpoint import QUICK_S, StartupEndpoint
@@ -56,17 +57,17 @@ async def run(parent: Parent, opening: Opening) -> int:
         refusal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
-    early: StartupEndpoint | None = None
+    startup: StartupEndpoint | None = None
     messages_before: list[dict[str, Any]] = []
 
-    def on_early_message(message: dict[str, Any]) -> None:
+    def on_message_while_opening(message: dict[str, Any]) -> None:
         messages_before.append(message)
         if message.get("resign"):
             opening.starting.stop()
 
-    parent.listen(stopping.set, on_early_message)
+    parent.listen(stopping.set, on_message_while_opening)
     try:
-        early = await _waited_for(parent, opening, stopping)
+        startup = await _waited_for(parent, opening, stopping)
         opened = opening.opened.result()
         cipher = opening.starting.cipher
         node = Node(parent.settings, opened, failed=failed, refused=refused, cipher=cipher)
@@ -82,7 +83,7 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
 
     node.starting = opening.starting
-    peers, peer, serving = None, "", None if early is None else early.serving
+    peers, peer, serving = None, "", None if startup is None else startup.serving
     if not node.alone:
         from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only)
 
@@ -103,13 +104,14 @@ async def run(parent: Parent, opening: Opening) -> int:
     for message in messages_before:
         on_message(message)
     parent.listen(stopping.set, on_message)
-    endpoint = IpcServer(
+    service = NodeService(
         node, router.submit, status=partial(status, node), metrics=partial(metrics, node),
         confirm_timeout_s=parent.settings.confirm_timeout_s,
     )  # fmt: skip
-    await endpoint.start(parent.endpoint)
-    if early is not None:
-        early.hand_over(endpoint)
+    service.start()
+    ipc = IpcServer(service) if startup is None else startup.ipc
+    ipc.swap(service)
+    await ipc.start(parent.endpoint)
     try:
         node.when_started(lambda: parent.tell(ready=True))
         node.start(peer)
@@ -117,7 +119,7 @@ async def run(parent: Parent, opening: Opening) -> int:
             if serving is None:
                 await _has_rows(node, stopping)
             serving = serving or _serving(parent.settings)
-            await _serve(serving, parent.settings, node, router.submit, early)
+            await _serve(serving, parent.settings, node, router.submit, startup)
         parent.tell(listening=True)
         await stopping.wait()
     except OSError as error:
@@ -128,8 +130,9 @@ async def run(parent: Parent, opening: Opening) -> int:
         await asyncio.to_thread(node.resign)
         if serving is not None:
             await serving.stop(STOP_SERVING_S)
-        await endpoint.drained(STOP_SERVING_S)
-        endpoint.stop()
+        await ipc.drained(STOP_SERVING_S)
+        service.stop()
+        ipc.stop()
         if peers is not None:
             await peers.stop(STOP_PEERS_S)
         await asyncio.to_thread(node.stop)
@@ -153,18 +156,18 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     waited = loop.create_task(long.wait())
     await asyncio.wait((opened, stopped, waited), timeout=QUICK_S, return_when=asyncio.FIRST_COMPLETED)
     waited.cancel()
-    early = None
+    startup = None
     if not (opened.done() or stopped.done()):
-        early = StartupEndpoint(parent.settings, opening.starting)
+        startup = StartupEndpoint(parent.settings, opening.starting)
         with suppress(OSError):  # a port in use is reported when the node itself binds it
-            await early.start(parent.endpoint)
+            await startup.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():
         await _given_up(opening, opened)
         raise Stopped
     stopped.cancel()
     await opened
-    return early
+    return startup
 
 
 def _unless_ended(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
@@ -194,7 +197,7 @@ def _cancel(task: asyncio.Task[Any]) -> None:
 
 
 async def _serve(
-    serving: Serving, settings: Settings, node: Node, submit: Submit, early: StartupEndpoint | None
+    serving: Serving, settings: Settings, node: Node, submit: Submit, startup: StartupEndpoint | None
 ) -> None:
     from .backend import NodeBackend  # noqa: PLC0415 (not needed where readers serve)
 
@@ -209,8 +212,8 @@ async def _serve(
         confirm_timeout_s=settings.confirm_timeout_s,
     )
     await serving.over(backend, metrics=counted, pool=node.pool)
-    if early is not None and early.backend is not None:
-        early.backend.hand_over(backend)
+    if startup is not None and startup.backend is not None:
+        startup.backend.swap(backend)
 
 
 def _serving(settings: Settings) -> Serving:

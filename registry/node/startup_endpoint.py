@@ -23,7 +23,7 @@ from registry.ipc.messages import (
     Confirmed,
     Decided,
     DeleteSnapshot,
-    Framed,
+    FromReader,
     Hello,
     Metrics,
     Report,
@@ -31,16 +31,14 @@ from registry.ipc.messages import (
     State,
     Status,
     Submit,
-    decode_from_reader,
-    encode,
 )
 
+from .ipc_server import IpcServer, ReaderConnection
 from .startup.progress import StartProgress
 
 if TYPE_CHECKING:
     from registry.api.backend import Backend
 
-    from .ipc_server import IpcServer
     from .serving import Serving
 
 QUICK_S = 1.0  # a start that takes no longer does without this endpoint
@@ -49,14 +47,12 @@ HELD_MAX = 1000  # writes of one reader that wait for the node; more are refused
 
 
 class StartupEndpoint:
-    """Endpoint for readers and, on a host without readers, the public port, until :meth:`hand_over`."""
+    """Endpoint for readers and, on a host without readers, the public port; the node takes both over."""
 
-    def __init__(self, settings: Settings, starting: StartProgress) -> None:
+    def __init__(self, settings: Settings, progress: StartProgress) -> None:
         self._settings = settings
-        self._server: asyncio.AbstractServer | None = None
-        self.held_bytes_max = settings.queue_bytes_max
-        self.starting = starting
-        self.calls: set[StartupConnection] = set()
+        self._progress = progress
+        self.ipc = IpcServer(StartingService(progress, settings.queue_bytes_max))
         # The server of the public port and its backend, on a host without readers.
         self.serving: Serving | None = None
         self.backend: StartupBackend | None = None
@@ -66,97 +62,92 @@ class StartupEndpoint:
 
         Raises :class:`OSError`.
         """
-        path.unlink(missing_ok=True)  # noqa: ASYNC240 (once, before anything is served)
-        self._server = await asyncio.get_running_loop().create_unix_server(
-            lambda: StartupConnection(self), str(path)
-        )
+        await self.ipc.start(path)
         if self._settings.readers == 0:
             from .serving import Serving  # noqa: PLC0415 (only for hosts without readers)
 
             self.serving = Serving(self._settings)
-            self.backend = StartupBackend(self.starting)
+            self.backend = StartupBackend(self._progress)
             await self.serving.over(self.backend, metrics=_no_metrics)
 
-    def hand_over(self, endpoint: IpcServer) -> None:
-        """Hand all connections over to the node's own endpoint, which must be listening already."""
-        self.stop()
-        while self.calls:
-            self.calls.pop().hand_over(endpoint)
 
-    def stop(self) -> None:
-        """Stop listening; existing connections stay open."""
-        if self._server is not None:
-            self._server.close()
+class StartingService:
+    """Service for readers while the node is starting; ``held_bytes_max`` limits the writes of one reader."""
+
+    def __init__(self, progress: StartProgress, held_bytes_max: int) -> None:
+        self.progress = progress
+        self.held_bytes_max = held_bytes_max
+
+    def open_session(self, connection: ReaderConnection) -> StartingSession:
+        """Begin to serve a reader and tell it that the node is still starting."""
+        connection.send(State(started=False, opening=True))
+        return StartingSession(self, connection)
 
 
-class StartupConnection(Framed):
-    """Connection of one reader while the node is starting."""
+class StartingSession:
+    """Answers one reader while the node is starting, and holds its writes."""
 
-    def __init__(self, early: StartupEndpoint) -> None:
-        super().__init__()
-        self._early = early
+    def __init__(self, service: StartingService, connection: ReaderConnection) -> None:
+        self._progress = service.progress
+        self._connection = connection
         self._loop = asyncio.get_running_loop()
-        self._writes: dict[int, tuple[Submit, float, asyncio.TimerHandle]] = {}
-        self._room = Room(HELD_MAX, early.held_bytes_max)
+        self._held: dict[int, tuple[Submit, float, asyncio.TimerHandle]] = {}
+        self._room = Room(HELD_MAX, service.held_bytes_max)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Tell the reader immediately that the node is still starting."""
-        super().connection_made(transport)
-        self._early.calls.add(self)
-        self.tell(State(started=False, opening=True))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Discard the reader's waiting writes, none of which was started."""
-        self._early.calls.discard(self)
-        for _, _, timer in self._writes.values():
-            timer.cancel()
-
-    def heard(self, message: bytes) -> None:
+    def on_message(self, message: FromReader) -> None:
         """Answer requests that need no node, hold writes until there is one, and refuse all others."""
-        match said := decode_from_reader(message):
+        send = self._connection.send
+        match message:
             case AskStatus(number):
-                self.tell(Status(number, self._early.starting.status()))
+                send(Status(number, self._progress.status()))
             case Confirm(number):
-                self.tell(Confirmed(number, False))
-            case Submit(request=request) if self._room.fits(size := size_of(request.command)):
-                self._room.add(size)
-                deadline = self._loop.time() + request.remaining_s
-                timer = self._loop.call_later(min(HOLD_S, request.remaining_s), self._refuse, said.number)
-                self._writes[said.number] = said, deadline, timer
+                send(Confirmed(number, False))
+            case Submit(request=request) if self._room.fits(size_of(request.command)):
+                self._hold(message)
             case Submit(number):
-                self.tell(Decided(number, refused(NOT_STARTED())))
+                send(Decided(number, refused(NOT_STARTED())))
             case AskSnapshots(number) | DeleteSnapshot(number):
-                self.tell(Snapshots(number, [], refused(NOT_STARTED())))
+                send(Snapshots(number, [], refused(NOT_STARTED())))
             case Report(number=number) if number:
-                self.tell(Metrics(number, b"", refused(NOT_STARTED())))
+                send(Metrics(number, b"", refused(NOT_STARTED())))
             case Hello() | Report():
                 pass  # reports are cumulative, so the next one includes this one
 
-    def _refuse(self, number: int) -> None:
-        said, _, _ = self._writes.pop(number)
-        self._room.remove(size_of(said.request.command))
-        self.tell(Decided(number, refused(NOT_STARTED())))
+    def _hold(self, submit: Submit) -> None:
+        request = submit.request
+        self._room.add(size_of(request.command))
+        deadline = self._loop.time() + request.remaining_s
+        timer = self._loop.call_later(min(HOLD_S, request.remaining_s), self._refuse, submit.number)
+        self._held[submit.number] = submit, deadline, timer
 
-    def hand_over(self, endpoint: IpcServer) -> None:
-        """Hand the connection and its waiting writes over to the node's own endpoint."""
-        call = endpoint.take(self)
-        for submit, deadline, timer in self._writes.values():
+    def _refuse(self, number: int) -> None:
+        submit, _, _ = self._held.pop(number)
+        self._room.remove(size_of(submit.request.command))
+        self._connection.send(Decided(number, refused(NOT_STARTED())))
+
+    def close(self) -> list[Submit]:
+        """Return the writes that are held, none of which was started."""
+        held, self._held = self._held, {}
+        now = self._loop.time()
+        for _, _, timer in held.values():
             timer.cancel()
-            request = replace(submit.request, remaining_s=deadline - self._loop.time())
-            call.heard(encode(replace(submit, request=request)))
+        return [
+            replace(submit, request=replace(submit.request, remaining_s=deadline - now))
+            for submit, deadline, _ in held.values()
+        ]
 
 
 class StartupBackend:
     """Implementation of :class:`registry.api.backend.Backend` for a host without readers while it starts."""
 
-    def __init__(self, starting: StartProgress) -> None:
-        self._starting = starting
-        self._next: asyncio.Future[Backend] = asyncio.get_running_loop().create_future()
+    def __init__(self, progress: StartProgress) -> None:
+        self._progress = progress
+        self._node: asyncio.Future[Backend] = asyncio.get_running_loop().create_future()
         self._waiting = 0
 
-    def hand_over(self, backend: Backend) -> None:
+    def swap(self, backend: Backend) -> None:
         """Pass waiting commands on to the node's own backend."""
-        self._next.set_result(backend)
+        self._node.set_result(backend)
 
     def view(self) -> NoReturn:
         """Raise ``NOT_STARTED``, because there are no rows yet."""
@@ -171,7 +162,7 @@ class StartupBackend:
             raise NOT_STARTED()
         self._waiting += 1
         try:
-            backend = await asyncio.wait_for(asyncio.shield(self._next), HOLD_S)
+            backend = await asyncio.wait_for(asyncio.shield(self._node), HOLD_S)
         except TimeoutError:
             raise NOT_STARTED() from None
         finally:
@@ -188,7 +179,7 @@ class StartupBackend:
 
     async def status(self) -> NodeStatus:
         """Return the progress of the start."""
-        return self._starting.status()
+        return self._progress.status()
 
     async def snapshots(self) -> NoReturn:
         """Raise ``NOT_STARTED``."""

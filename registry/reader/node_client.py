@@ -133,7 +133,7 @@ class NodeClient:
             except OSError:
                 await asyncio.sleep(RETRY_S)
                 continue
-            connection.tell(Hello(os.getpid()))
+            connection.send(Hello(os.getpid()))
             if not connection.ended.done():
                 self._connection = connection
                 self._joined.set()
@@ -243,7 +243,7 @@ class NodeClient:
     def report(self, tally: Tally) -> None:
         """Send the counts to the node, if it is connected."""
         if self._connection is not None:
-            self._connection.tell(Report(tally))
+            self._connection.send(Report(tally))
 
     async def _call(
         self, message: Callable[[int], msgspec.Struct], timeout_s: float, wait_s: float, size: int = 0
@@ -313,7 +313,7 @@ class _Connection(Framed):
             self._unsent.discard(number)
             return None if answer.done() else encode(message())
 
-        self.tell_large(packed)
+        self.send_large(packed)
         return answer
 
     def end_late(self) -> None:
@@ -325,9 +325,9 @@ class _Connection(Framed):
 
     def _send(self) -> None:
         outbox, self._outbox = self._outbox, []
-        self.tell(*outbox)
+        self.send(*outbox)
 
-    def heard(self, message: bytes) -> None:
+    def on_message(self, message: bytes) -> None:
         """Handle a reply, or the node's state."""
         reply = decode_from_node(message)
         if isinstance(reply, State):

@@ -123,11 +123,11 @@ def test_writes_wait_for_a_node_without_readers_that_opens_its_store() -> None:
             return DONE
 
     async def try_it() -> None:
-        early = StartupBackend(StartProgress())
-        waiting = asyncio.ensure_future(early.submit(COMMAND))
+        startup = StartupBackend(StartProgress())
+        waiting = asyncio.ensure_future(startup.submit(COMMAND))
         await asyncio.wait((waiting,), timeout=SHORT_S)
         assert not waiting.done()
-        early.hand_over(cast("Any", Backend()))
+        startup.swap(cast("Any", Backend()))
         assert await waiting == DONE
 
     asyncio.run(asyncio.wait_for(try_it(), WAIT_S))

@@ -97,7 +97,7 @@ class SnapshotCoordinator:
         self._next_look = self._next_ask = 0.0
         self._asked = False
         self._stopping = False
-        self._told = ""
+        self._last_error = ""
 
     # --- from any thread
 
@@ -106,9 +106,9 @@ class SnapshotCoordinator:
         if not self._call(lambda: self._request(pending)):
             self._reply(pending, refused(TOO_MANY_WRITES()))
 
-    def tell(self, answer: Callable[[Listed], None]) -> bool:
+    def list_entries(self, answer: Callable[[Listed], None]) -> bool:
         """Pass all entries to ``answer``, newest first; return false if too many calls are waiting."""
-        return self._call(lambda: self._tell(answer))
+        return self._call(lambda: self._list(answer))
 
     def delete(self, id: str, answer: Callable[[Deleted], None]) -> bool:
         """Delete a snapshot, or mark it as being deleted if its files cannot be deleted now.
@@ -177,11 +177,11 @@ class SnapshotCoordinator:
             now = time.monotonic()
             if now >= self._next_look or (now >= self._next_ask and self._primary and self._why_due()):
                 self._look()
-                self._told = ""
+                self._last_error = ""
         except CatalogueError as error:
             self._next_look = self._next_ask = time.monotonic() + AGAIN_S
-            if str(error) != self._told:
-                self._told = str(error)
+            if str(error) != self._last_error:
+                self._last_error = str(error)
                 _log.warning("%s", error)
 
     def _look(self) -> None:
@@ -274,7 +274,7 @@ class SnapshotCoordinator:
                     _log.warning("no snapshot can be built now: %s", error)
                 return
 
-    def _tell(self, answer: Callable[[Listed], None]) -> None:
+    def _list(self, answer: Callable[[Listed], None]) -> None:
         listed: Listed
         try:
             listed = newest_first(self.entries.read().values())

@@ -13,6 +13,7 @@ import pytest
 from registry.api.status import NodeStatus
 from registry.ipc.messages import AskStatus, Confirm, Confirmed, Framed, State, Status, decode_from_node
 from registry.node.ipc_server import IpcServer
+from registry.node.node_service import NodeService
 
 READY = NodeStatus(
     role="primary", epoch=0, applied=1, end=1, digest="", started=True, ready=True, reasons=[]
@@ -42,34 +43,35 @@ class Starting:
 
 
 class Reader(Framed):
-    """Keeps what it is told."""
+    """Keeps the messages of the node."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[msgspec.Struct] = []
+        self.received: list[msgspec.Struct] = []
         self.answered = asyncio.Event()
 
-    def heard(self, message: bytes) -> None:
-        said = decode_from_node(message)
-        self.told.append(said)
-        if not isinstance(said, State):
+    def on_message(self, message: bytes) -> None:
+        received = decode_from_node(message)
+        self.received.append(received)
+        if not isinstance(received, State):
             self.answered.set()
 
 
-async def _told(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]:
+async def _replies(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]:
     submit = cast("Any", lambda *_: None)
     node = Starting()
-    endpoint = IpcServer(
+    service = NodeService(
         cast("Any", node), submit, status=node.status, metrics=lambda: b"", confirm_timeout_s=1
     )
-    await endpoint.start(path)
+    server = IpcServer(service)
+    await server.start(path)
     _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
-    reader.tell(question)
+    reader.send(question)
     await reader.answered.wait()
     reader.transport.close()
-    await endpoint.drained(10)
-    endpoint.stop()
-    return reader.told
+    await server.drained(10)
+    server.stop()
+    return reader.received
 
 
 @pytest.mark.parametrize(
@@ -83,5 +85,5 @@ def test_a_reader_knows_that_the_node_has_started_before_it(
     question: msgspec.Struct, answer: msgspec.Struct, tmp_path: Path
 ) -> None:
     # Until then it may have the rows of a former store, or none.
-    told = asyncio.run(asyncio.wait_for(_told(tmp_path / "node", question), 30))
-    assert told == [State(started=False), State(started=True, log="the log"), answer]
+    replies = asyncio.run(asyncio.wait_for(_replies(tmp_path / "node", question), 30))
+    assert replies == [State(started=False), State(started=True, log="the log"), answer]

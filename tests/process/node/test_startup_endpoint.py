@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -20,76 +20,69 @@ from registry.ipc.messages import (
     Decided,
     DeleteSnapshot,
     Framed,
+    FromReader,
     State,
     Status,
     Submit,
     decode_from_node,
-    decode_from_reader,
 )
+from registry.node.ipc_server import ReaderConnection
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import HELD_MAX, StartupEndpoint
 from tests.running import until_async
 
 
-class Line(Framed):
-    """One end of a line."""
-
-    gone = False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.gone = True
-
-
-class Reader(Line):
-    """Keeps what it is told."""
+class Reader(Framed):
+    """Keeps the messages of the node."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[msgspec.Struct] = []
+        self.received: list[msgspec.Struct] = []
 
-    def heard(self, message: bytes) -> None:
-        self.told.append(decode_from_node(message))
+    def on_message(self, message: bytes) -> None:
+        self.received.append(decode_from_node(message))
 
 
-class NodesEnd(Line):
-    """The end of the line that the node has, once there is one; itself the endpoint."""
+class Node:
+    """The service of a node that has started: keeps the messages of its only reader."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[msgspec.Struct] = []
+        self.requests: list[msgspec.Struct] = []
 
-    def take(self, call: Framed) -> NodesEnd:
-        return self.take_over(call)
+    def open_session(self, connection: ReaderConnection) -> Node:
+        connection.send(State(started=True))
+        return self
 
-    def heard(self, message: bytes) -> None:
-        self.asked.append(decode_from_reader(message))
+    def on_message(self, message: FromReader) -> None:
+        self.requests.append(message)
+
+    def close(self) -> tuple[Submit, ...]:
+        return ()
 
 
-def with_early(path: Path, try_it: Callable[[StartupEndpoint, Reader, NodesEnd], Any]) -> None:
+def while_starting(path: Path, try_it: Callable[[StartupEndpoint, Reader], Any]) -> None:
     async def run() -> None:
-        starting = StartProgress()
-        starting.waiting = "waiting for the log"
-        early = StartupEndpoint(Settings(readers=1), starting)
-        await early.start(path)
+        progress = StartProgress()
+        progress.waiting = "waiting for the log"
+        startup = StartupEndpoint(Settings(readers=1), progress)
+        await startup.start(path)
         _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
-        node = NodesEnd()
         try:
-            await try_it(early, reader, node)
+            await try_it(startup, reader)
         finally:
-            early.stop()
             reader.transport.close()
-            taken = hasattr(node, "transport")
-            await until_async(lambda: reader.gone and (node.gone if taken else not early.calls), "the end")
+            await startup.ipc.drained(30)
+            startup.ipc.stop()
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
-    async def try_it(early: StartupEndpoint, reader: Reader, node: NodesEnd) -> None:
-        reader.tell(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
-        reader.tell(Submit(3, CommandRequest(DeleteSubject("s"), 0.01)))
-        await until_async(lambda: len(reader.told) == 6, "all answers")
-        state, status, confirmed, *others, decided = reader.told
+def test_requests_are_answered_before_there_is_a_node(tmp_path: Path) -> None:
+    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+        reader.send(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
+        reader.send(Submit(3, CommandRequest(DeleteSubject("s"), 0.01)))
+        await until_async(lambda: len(reader.received) == 6, "all answers")
+        state, status, confirmed, *others, decided = reader.received
         assert state == State(started=False, opening=True)
         assert isinstance(status, Status)
         assert (status.status.started, status.status.reasons) == (False, ["waiting for the log"])
@@ -99,35 +92,36 @@ def test_readers_are_told_that_there_is_no_node_yet(tmp_path: Path) -> None:
         assert decided.number == 3
         assert "503" in str(decided.outcome), decided.outcome
 
-    with_early(tmp_path / "node", try_it)
+    while_starting(tmp_path / "node", try_it)
 
 
-def test_what_waits_goes_on_to_the_node_on_the_same_line(tmp_path: Path) -> None:
-    async def try_it(early: StartupEndpoint, reader: Reader, node: NodesEnd) -> None:
-        reader.tell(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
-        await until_async(lambda: len(reader.told) == 2, "the status")
-        early.hand_over(cast("Any", node))
-        (submit,) = node.asked
+def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Path) -> None:
+    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+        reader.send(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
+        await until_async(lambda: len(reader.received) == 2, "the status")
+        node = Node()
+        startup.ipc.swap(node)
+        (submit,) = node.requests
         assert isinstance(submit, Submit)
         assert (submit.number, submit.request.command) == (1, DeleteSubject("s"))
         assert 0 < submit.request.remaining_s <= 20
-        reader.tell(AskSnapshots(4))
-        await until_async(lambda: node.asked[1:] == [AskSnapshots(4)], "what is asked of the node")
-        node.tell(State(started=True))
-        await until_async(lambda: reader.told[-1] == State(started=True), "what the node tells")
+        reader.send(AskSnapshots(4))
+        await until_async(lambda: node.requests[1:] == [AskSnapshots(4)], "what is asked of the node")
+        await until_async(lambda: reader.received[-1] == State(started=True), "the state of the started node")
 
-    with_early(tmp_path / "node", try_it)
+    while_starting(tmp_path / "node", try_it)
 
 
-def test_what_waits_is_bounded(tmp_path: Path) -> None:
-    async def try_it(early: StartupEndpoint, reader: Reader, node: NodesEnd) -> None:
+def test_held_writes_are_bounded(tmp_path: Path) -> None:
+    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
         writes = [Submit(number, CommandRequest(DeleteSubject("s"), 20.0)) for number in range(HELD_MAX + 10)]
-        reader.tell(*writes)
-        await until_async(lambda: len(reader.told) == 11, "what is refused")
-        assert [told.number for told in reader.told if isinstance(told, Decided)] == [
+        reader.send(*writes)
+        await until_async(lambda: len(reader.received) == 11, "what is refused")
+        assert [reply.number for reply in reader.received if isinstance(reply, Decided)] == [
             *range(HELD_MAX, HELD_MAX + 10)
         ]
-        early.hand_over(cast("Any", node))
-        assert len(node.asked) == HELD_MAX
+        node = Node()
+        startup.ipc.swap(node)
+        assert len(node.requests) == HELD_MAX
 
-    with_early(tmp_path / "node", try_it)
+    while_starting(tmp_path / "node", try_it)

@@ -20,14 +20,14 @@ class Node(Framed):
     asked: list[Command]
     outcome: Outcome
 
-    def heard(self, message: bytes) -> None:
+    def on_message(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit):
             self.asked.append(said.request.command)
             if len(self.asked) == 1:
                 self.transport.close()
             else:
-                self.tell(Decided(said.number, self.outcome))
+                self.send(Decided(said.number, self.outcome))
 
 
 class Restarted(Node):
@@ -37,15 +37,15 @@ class Restarted(Node):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         starting = bool(self.asked)
-        self.tell(State(started=not starting, opening=starting, repeats=not starting))
+        self.send(State(started=not starting, opening=starting, repeats=not starting))
 
-    def heard(self, message: bytes) -> None:
+    def on_message(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit) and len(self.asked) in {1, 2}:
             self.asked.append(said.request.command)
             self.transport.close()
         else:
-            super().heard(message)
+            super().on_message(message)
 
 
 def submitted(path: Path, command: Command, outcome: Outcome, node: type[Node] = Node) -> Outcome:
@@ -99,7 +99,7 @@ class Kept(Framed):
     heard_of: list[tuple[str, bool]]
     """The subject of each command, and whether it may have been done before."""
 
-    def heard(self, message: bytes) -> None:
+    def on_message(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit):
             assert isinstance(said.request.command, Register)
@@ -107,7 +107,7 @@ class Kept(Framed):
             if said.request.command.subject == "end" and not said.in_doubt:
                 self.transport.close()
             else:
-                self.tell(Decided(said.number, Done(said.request.command.schema.encode(), 1)))
+                self.send(Decided(said.number, Done(said.request.command.schema.encode(), 1)))
 
 
 def heard_of(path: Path, *commands: Register) -> list[tuple[str, bool]]:

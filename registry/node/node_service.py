@@ -1,0 +1,196 @@
+"""The node's service for its readers: decides their commands and answers their queries."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from registry.api.status import NodeStatus
+from registry.domain.commands import Outcome, refused
+from registry.domain.errors import TOO_MANY_WRITES, RegistryError
+from registry.domain.pending_command import PendingCommand
+from registry.domain.pending_command import Submit as SubmitCommand
+from registry.ipc.messages import (
+    AskSnapshots,
+    AskStatus,
+    Confirm,
+    Confirmed,
+    Decided,
+    DeleteSnapshot,
+    FromReader,
+    Hello,
+    Metrics,
+    Report,
+    Snapshots,
+    State,
+    Status,
+    Submit,
+)
+
+from .ipc_server import ReaderConnection
+from .node import Node
+from .snapshots.coordinator import Deleted, Listed
+
+WATCH_EVERY_S = 0.25
+_log = logging.getLogger(__name__)
+
+
+class NodeService:
+    """Service for all readers of the node."""
+
+    def __init__(
+        self,
+        node: Node,
+        submit: SubmitCommand,
+        *,
+        status: Callable[[], NodeStatus],
+        metrics: Callable[[], bytes],
+        confirm_timeout_s: float,
+    ) -> None:
+        self.node = node
+        self.submit = submit
+        self.status = status
+        self.metrics = metrics
+        self.confirm_timeout_s = confirm_timeout_s
+        self.loop = asyncio.get_running_loop()
+        self.sessions: set[NodeSession] = set()
+        self._numbers = itertools.count(1)
+        self._watching: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to report changes of the state to readers."""
+        self.node.when_started(self._send_state)
+        self._watching = self.loop.create_task(self._watch())
+
+    def stop(self) -> None:
+        """Stop reporting changes of the state."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    def open_session(self, connection: ReaderConnection) -> NodeSession:
+        """Begin to serve a reader and send it the current state."""
+        session = NodeSession(self, connection, next(self._numbers))
+        self.sessions.add(session)
+        session.send_state()
+        return session
+
+    def left(self, session: NodeSession) -> None:
+        """Release the resources of a reader that has disconnected."""
+        self.sessions.discard(session)
+        self.node.reader_ended(session.number)
+
+    def state(self) -> State:
+        """Return the state that readers need to serve requests."""
+        node = self.node
+        asked = node.started and not node.alone and not node.following.trouble
+        return State(node.started, node.readable, node.log.identity if asked else "", node.repeats)
+
+    async def _watch(self) -> None:
+        """Send the state to all readers when it changes, for instance because the log is unavailable."""
+        sent = self.state()
+        while not self.node.alone:
+            if self.state() != sent:
+                sent = self.state()
+                self._send_state()
+            await asyncio.sleep(WATCH_EVERY_S)
+
+    def _send_state(self) -> None:
+        for session in self.sessions:
+            session.send_state()
+
+
+class NodeSession:
+    """The node's side of the connection of one reader."""
+
+    def __init__(self, service: NodeService, connection: ReaderConnection, number: int) -> None:
+        self.number = number
+        self._service = service
+        self._connection = connection
+        self._node = service.node
+        self._replies: list[Decided] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sent = State(started=False)
+
+    def close(self) -> tuple[Submit, ...]:
+        """Remove the reader; commands that it submitted are still decided."""
+        self._service.left(self)
+        return ()
+
+    def send_state(self) -> None:
+        """Send the state that the reader needs to serve requests."""
+        self._sent = self._service.state()
+        self._connection.send(self._sent)
+
+    def on_message(self, message: FromReader) -> None:
+        """Handle a message from the reader."""
+        match message:
+            case Submit(number, request, forwarded, in_doubt):
+                deadline = self._service.loop.time() + request.remaining_s
+                reply = partial(self._decided, number)
+                self._service.submit(PendingCommand(request, deadline, reply, forwarded, in_doubt))
+            case Confirm(number, offset):
+                self._begin(self._confirm(number, offset))
+            case AskStatus(number):
+                status = self._service.status()
+                self._send_started()
+                self._connection.send(Status(number, status))
+            case Report(tally, number):
+                self._node.processes.report(self.number, tally)
+                if number:
+                    self._connection.send(Metrics(number, self._service.metrics()))
+            case AskSnapshots(number):
+                if not self._node.snapshots.list_entries(lambda listed: self._listed(number, listed)):
+                    self._listed(number, TOO_MANY_WRITES())
+            case DeleteSnapshot(number, id):
+                if not self._node.snapshots.delete(id, lambda left: self._deleted(number, left)):
+                    self._deleted(number, TOO_MANY_WRITES())
+            case Hello(pid):
+                _log.debug("reader %d has connected", pid)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._service.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _confirm(self, number: int, offset: int) -> None:
+        timeout_s = self._service.confirm_timeout_s
+        if offset >= 0:
+            fresh = await self._node.reach_async(offset, timeout_s)
+        else:
+            fresh = await self._node.confirm(timeout_s)
+        if fresh:
+            self._send_started()
+            fresh = self._sent.started
+        self._connection.send(Confirmed(number, fresh))
+
+    def _send_started(self) -> None:
+        """Send the reader the state if the node has started and the reader does not know it yet.
+
+        The rows may be in a new store by now; a reader opens it when it receives the state, so the state must
+        arrive before any answer that depends on those rows.
+        """
+        if self._node.started and not self._sent.started:
+            self.send_state()
+
+    def _listed(self, number: int, listed: Listed) -> None:
+        if isinstance(listed, RegistryError):
+            self._connection.send(Snapshots(number, [], refused(listed)))
+        else:
+            self._connection.send(Snapshots(number, listed))
+
+    def _deleted(self, number: int, left: Deleted) -> None:
+        self._listed(number, left if isinstance(left, RegistryError) else [] if left is None else [left])
+
+    def _decided(self, number: int, outcome: Outcome) -> None:
+        # The replies of a batch arrive one after another; send them together.
+        self._replies.append(Decided(number, outcome))
+        if len(self._replies) == 1:
+            self._service.loop.call_soon(self._send_replies)
+
+    def _send_replies(self) -> None:
+        replies, self._replies = self._replies, []
+        self._connection.send(*replies)
