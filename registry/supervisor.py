@@ -202,7 +202,7 @@ class _Supervisor:
                 how = f"{failures} times before it could serve ({_how(code)})"
                 self._refused = f"the {child.kind} ended {how}"
                 if -code == signal.SIGBUS:
-                    self._refused += f"; there may be no room left on the disk under {self._settings.data}"
+                    self._refused += f"; the disk may be full under {self._settings.data}"
                 self._stopping.set()
                 return
             pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]

@@ -17,7 +17,7 @@ from snapshots.catalogue.catalogue import Entry
 from .node import Node
 from .status import status
 
-CATALOGUE_S = 15.0  # timeout for operations on the snapshot catalogue
+CATALOGUE_S = 15.0  # Seconds for operations on the snapshot catalogue.
 _T = TypeVar("_T")
 
 
@@ -77,7 +77,7 @@ class NodeBackend:
             async with asyncio.timeout(CATALOGUE_S):
                 answer = await reply
         except TimeoutError:
-            raise UNAVAILABLE("The catalogue of snapshots does not answer") from None
+            raise UNAVAILABLE("The snapshot catalogue does not answer") from None
         if isinstance(answer, RegistryError):
             raise answer
         return answer

@@ -13,9 +13,9 @@ from registry.domain.pending_command import OnReply, PendingCommand, Submit
 from .node import Node
 from .startup_endpoint import HELD_MAX, HOLD_S
 
-_IN_DOUBT = outcome_unknown("The node went away before it answered")
-_UNANSWERED = outcome_unknown("The node stops before the log has answered")
-_NOTHING = "The node stops; nothing was written"
+_IN_DOUBT = outcome_unknown("The node failed before it answered")
+_UNANSWERED = outcome_unknown("The node stopped before the log answered")
+_NOTHING = "The node is stopping; nothing was written"
 
 
 class CommandRouter:

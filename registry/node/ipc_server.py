@@ -82,7 +82,9 @@ class IpcServer:
         try:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
         except TimeoutError:
-            _log.warning("%d readers did not finish in time", len(self.connections))
+            _log.warning(
+                "%d readers did not finish in time; closing their connections", len(self.connections)
+            )
 
     def stop(self) -> None:
         """Stop listening and close all connections."""

@@ -103,7 +103,7 @@ class Maintenance:
         except DamagedStore:
             raise
         except StoreError:
-            return True  # for instance a full disk, which the follow thread reports
+            return True  # For instance a full disk, which the follow thread reports.
 
     def _compact(self) -> bool:
         """Compact some records; return true if there may be more to do."""

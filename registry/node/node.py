@@ -52,8 +52,8 @@ from .write.writer import Writer, Writing
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher
 
-RESIGN_S = 1.0  # timeout for leaving the election
-STOP_S = 1.0  # timeout for a thread's last step
+RESIGN_S = 1.0  # Seconds for leaving the election.
+STOP_S = 1.0  # Seconds for a thread's last step.
 _log = logging.getLogger(__name__)
 
 
@@ -212,11 +212,11 @@ class Node:
         runs: list[tuple[str, Callable[[], None]]] = [
             ("follow", self.following.run),
             ("write", self._write_loop.run),
-            ("house", self.maintenance.run),
-            ("snapshot", self.snapshots.run),
+            ("maintenance", self.maintenance.run),
+            ("snapshots", self.snapshots.run),
         ]
         if not self.alone:
-            runs += [("elect", self._election_thread.run), ("confirm", self.read_barrier.run)]
+            runs += [("election", self._election_thread.run), ("confirm", self.read_barrier.run)]
         for name, run in runs:
             thread = threading.Thread(target=self._guarded, args=(name, run), name=name, daemon=True)
             self._threads.append(thread)
@@ -240,8 +240,8 @@ class Node:
         for part in (self.following, self.read_barrier, self.maintenance):
             part.stop()
         if not self.alone:
-            self.log.close()  # interrupts threads that still wait for the log
-        self._join(("write", "follow", "house", "confirm", "snapshot"), STOP_S)
+            self.log.close()  # Interrupts threads that still wait for the log.
+        self._join(("write", "follow", "maintenance", "confirm", "snapshots"), STOP_S)
         self.follower.close()
         self.store.close()
         self.log.close()
@@ -378,14 +378,14 @@ class Node:
             call()
 
     def _soon(self, call: Callable[..., object], *given: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nothing waits for the call
+        with suppress(RuntimeError):  # The loop is closed, so nothing waits for the call.
             self._loop.call_soon_threadsafe(call, *given)
 
     def _guarded(self, name: str, run: Callable[[], Any]) -> None:
         try:
             run()
         except Exception as error:
-            _log.exception("the thread that should %s has failed", name)
+            _log.exception("the thread %s failed", name)
             self._failed(str(error) or repr(error))
 
 

@@ -55,8 +55,8 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
     address = f"[{host}]" if ":" in host else host
     address = settings.peer_advertise or f"{address}:{listener.getsockname()[1]}"
     own = "" if settings.advertise else ", taken from the setting listen: see advertise"
-    _log.info("other nodes are told to reach this one at %s%s", node.identity.url, own)
+    _log.info("advertising %s to the other nodes%s", node.identity.url, own)
     if not (security.secret or security.certificate):
         level = logging.INFO if node.identity.loopback else logging.WARNING
-        _log.log(level, "peers are served at %s; whoever reaches it may write: see peer_secret", address)
+        _log.log(level, "serving peers at %s; anyone who can connect can write: see peer_secret", address)
     return peers, address

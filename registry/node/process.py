@@ -35,7 +35,7 @@ STOP_SERVING_S = 3.0
 GIVE_UP_S = 1.8
 # Time that a node without readers waits for the end of the log before it starts serving anyway.
 FIRST_WAIT_S = 2.0
-# Time for the opening of log and store to end when the process stops meanwhile.
+# Time for opening log and store to end if the process is stopped meanwhile.
 STOP_OPENING_S = 1.0
 # Time for requests of peers in progress when the process stops. The node has resigned by then, so no new
 # requests arrive.
@@ -159,7 +159,7 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     startup = None
     if not (opened.done() or stopped.done()):
         startup = StartupEndpoint(parent.settings, opening.starting)
-        with suppress(OSError):  # a port in use is reported when the node itself binds it
+        with suppress(OSError):  # A port in use is reported when the node itself binds it.
             await startup.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():

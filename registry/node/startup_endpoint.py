@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from .serving import Serving
 
-QUICK_S = 1.0  # a start that takes no longer does without this endpoint
-HOLD_S = 5.0  # time that a write waits for the node before it is refused
-HELD_MAX = 1000  # writes of one reader that wait for the node; more are refused immediately
+QUICK_S = 1.0  # Seconds: a start that takes no longer does without this endpoint.
+HOLD_S = 5.0  # Seconds that a write waits for the node before it is refused.
+HELD_MAX = 1000  # Writes of one reader that wait for the node; more are refused immediately.
 
 
 class StartupEndpoint:

@@ -9,8 +9,8 @@ from registry.observe.metrics import Gauge
 from .leadership.role import Stage
 from .node import Node
 
-_AGE = "Since Kafka's group last said that this node belongs to it"
-_GAP = "Longest between two such answers, in the last minute or two"
+_AGE = "Seconds since the Kafka group last confirmed this node's membership"
+_GAP = "Longest pause between two such confirmations in the last one to two minutes"
 
 
 def status(node: Node) -> NodeStatus:
@@ -23,7 +23,7 @@ def status(node: Node) -> NodeStatus:
     reasons = []
     if not node.started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
-        reasons.append(f"reading the log: {progress.applied} of {progress.end} records, left: {left}")
+        reasons.append(f"reading the log: {progress.applied} of {progress.end} records, remaining: {left}")
     reasons += node.troubles()
     if role.refused:
         reasons.append(role.reason)
@@ -55,9 +55,13 @@ def metrics(node: Node) -> bytes:
     gauges = [
         Gauge("registrar_log_end_offset", "Offset of the log's next record", told.end),
         Gauge("registrar_applied_offset", "Offset up to which the store holds the log", told.applied),
-        Gauge("registrar_epoch", "The newest epoch that the rows know of", told.epoch),
-        Gauge("registrar_ready", "1 while everything can be served", float(told.ready)),
-        Gauge("registrar_quarantined_records", "Records that could not be read", told.quarantined),
+        Gauge("registrar_epoch", "The newest epoch in the applied log", told.epoch),
+        Gauge("registrar_ready", "1 if the node is ready", float(told.ready)),
+        Gauge(
+            "registrar_quarantined_records",
+            "Records that are quarantined because they cannot be read",
+            told.quarantined,
+        ),
         Gauge("registrar_store_rows", "Rows in the store", store.rows),
         Gauge("registrar_store_bytes", "Bytes used by the store", store.bytes_used),
         Gauge("registrar_store_map_bytes", "Bytes the store may use", store.map_bytes),
@@ -65,22 +69,24 @@ def metrics(node: Node) -> bytes:
         Gauge("registrar_writer_batches", "Batches decided", writer.batches, counter=True),
         Gauge("registrar_writer_commands", "Commands decided", writer.commands, counter=True),
         Gauge("registrar_writer_records", "Records appended", writer.records, counter=True),
-        Gauge("registrar_schemas_registered", "Versions written", writer.versions, counter=True),
+        Gauge(
+            "registrar_schemas_registered", "Versions registered by this node", writer.versions, counter=True
+        ),
         Gauge(
             "kafka_schema_registry_registered_count",
-            "Versions that are there",
+            "Versions that are not soft-deleted",
             node.maintenance.versions(),
         ),
         Gauge(
             "kafka_schema_registry_master_slave_role",
-            "1 for the primary",
+            "1 on the primary",
             float(told.role == "primary"),
         ),
     ]
     gauges += [
         Gauge(
             "registrar_event_loop_lag_seconds",
-            "Longest that what was due has waited for its event loop, in the last minute or two",
+            "Longest delay of a scheduled callback on the event loop in the last one to two minutes",
             lag_s,
             labels={"loop": loop},
         )
@@ -93,7 +99,7 @@ def metrics(node: Node) -> bytes:
         ]
     gauges += node.snapshots.entries.gauges()
     gauges += [
-        Gauge("registrar_restarts", "Processes started again", count, counter=True, labels={"process": kind})
+        Gauge("registrar_restarts", "Processes restarted", count, counter=True, labels={"process": kind})
         for kind, count in node.restarts.items()
     ]
     from registry.observe.printing import text  # noqa: PLC0415 (importing its library would slow down the start)

@@ -65,7 +65,7 @@ CATALOGUE_TIMEOUT_S = 15.0  # for queries that the node has to pass on, and for 
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
-_LOST = outcome_unknown("The node went away before it answered")
+_LOST = outcome_unknown("The node failed before it answered")
 _NOT_SENT = "The node is overloaded; nothing was written"
 _LATE = outcome_unknown("The node did not answer in time")
 

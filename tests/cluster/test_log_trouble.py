@@ -148,7 +148,7 @@ def test_a_running_node_takes_a_log_that_was_seeded_from_its_own(own: Broker, tm
         said = subprocess.run(reseed, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
         assert said.returncode == 0, said.stdout + said.stderr
         until(lambda: "seeded" in other.output, WAIT_S, "the seeded log to be noticed")
-        until(lambda: _answers(other, "/health/ready"), WAIT_S, "the store to be built anew")
+        until(lambda: _answers(other, "/health/ready"), WAIT_S, "the store to be rebuilt")
         for name, schema_id in zip("ab", ids, strict=True):
             assert get(other, f"/subjects/{name}/versions/latest").json()["id"] == schema_id
         assert register(other, "c").json()["id"] > max(ids)
@@ -180,7 +180,7 @@ def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
 
             until(until_forgotten, 120, "the log to forget the deletion")
         away = start(own, tmp_path / "away", topic, *patient, port=away.port).wait()
-        assert "built anew" in away.output or "cannot be used" in away.output, away.output
+        assert "must be rebuilt" in away.output or "cannot be used" in away.output, away.output
         assert get(away, "/subjects?deleted=true").json() == get(here, "/subjects?deleted=true").json()
         assert "gone" not in get(away, "/subjects?deleted=true").json()
         until(lambda: status(away)["applied"] == status(here)["applied"], WAIT_S, "both to be at the end")

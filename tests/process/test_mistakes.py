@@ -50,7 +50,7 @@ def refusal(node: Registry) -> str:
 def test_a_folder_of_a_cluster_without_its_brokers_is_told(sound: Registry) -> None:
     assert sound.stop() == 0
     said = refusal(Registry(sound.data, "--readers", "0"))
-    assert "was made from the topic mistakes-" in said
+    assert "was built from the topic mistakes-" in said
     assert "give kafka = HOST:PORT" in said
 
 

@@ -3,8 +3,8 @@
 The first record of a claim, the barrier, ends earlier claims of the same producer; their records precede it.
 A claim of a different producer (if Kafka has expired the former one) ends no other claim by itself. The
 producer of the newest barrier is therefore fenced first, and then every other producer whose barrier turns
-out to precede the own one. This guarantees that no record below the own barrier is missing, and that no
-earlier claim appends above it.
+out to precede this claim's. This guarantees that no record before this claim's barrier is missing, and that
+no earlier claim appends after it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rows(Protocol):
 
 
 class Claimant(msgspec.Struct, frozen=True):
-    """The claiming node, for people who read the log."""
+    """A readable name of the claiming node, for people who read the log."""
 
     node: str
     url: str
@@ -111,7 +111,7 @@ def claim_log(
             follow(offset + 1)
             newest = _newest(store)
             if newest is None or newest.offset != offset or newest.claim != claim:
-                raise Fenced("the barrier at the end of the log is another node's")
+                raise Fenced("the barrier at the end of the log belongs to another node")
             others = [each for each in applied if seen < each.offset < offset and each.claim != claim]
             if not any(each.producer != claim.producer for each in others):
                 return offset

@@ -113,14 +113,14 @@ class ElectionThread:
             elif since is None:
                 since = loop.time()
         level, rest_s = (logging.INFO, 0.0) if self._reading() else (logging.WARNING, REST_S)
-        _log.log(level, "this node leaves writing to others, as it cannot write: %s", self._reason())
+        _log.log(level, "this node resigns, because it cannot write: %s", self._reason())
         await election.resign()
         await asyncio.sleep(rest_s)
         while self._leaving or self._reason():  # noqa: ASYNC110 (other threads do not signal it)
             await asyncio.sleep(_LOOK_S)
 
     def _reason(self) -> str:
-        return "the log is not read up to its end yet" if self._reading() else self._trouble()
+        return "the log has not been read to its end yet" if self._reading() else self._trouble()
 
     def _patience(self) -> float:
         if self._reading():
@@ -138,7 +138,7 @@ class ElectionThread:
         try:
             return confirmed is not None and confirmed.result(_ANSWER_S)
         except Exception as error:
-            _log.warning("the election was not confirmed: %r", error)
+            _log.warning("cannot confirm that this node is elected: %r", error)
             return False
 
     async def evict(self, identity: Identity) -> bool:
@@ -170,7 +170,7 @@ class ElectionThread:
         try:
             asked.result(timeout_s)
         except Exception as error:
-            _log.warning("leaving the election: %r", error)
+            _log.warning("error while leaving the election: %r", error)
 
     def _ask(
         self, call: Callable[[Election], Coroutine[Any, Any, _T]]

@@ -42,7 +42,7 @@ class IdCounter:
         try:
             self.floor = asked.result(_ANSWER_S)
         except Exception as error:
-            raise Unreachable(f"the counter of ids cannot be read: {error}") from error
+            raise Unreachable(f"cannot read ZooKeeper's counter of ids: {error}") from error
         self._told = reserved
 
     def wrote(self) -> None:
@@ -61,4 +61,4 @@ class IdCounter:
 
 def _seen(asked: Future[int]) -> None:
     if not asked.cancelled() and (error := asked.exception()) is not None:
-        _log.warning("the counter of ids was not moved: %s", error)
+        _log.warning("cannot raise ZooKeeper's counter of ids: %s", error)

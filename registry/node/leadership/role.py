@@ -76,7 +76,7 @@ class Role:
         match event:
             case Won():
                 # Repeated after a rebalance, the event changes nothing: a healthy primary keeps writing.
-                reason = self.reason if self.elected else "elected; the log is not claimed yet"
+                reason = self.reason if self.elected else "elected, but the log is not claimed yet"
                 return replace(self, elected=True, other=None, reason=reason)
             case PrimaryIs(identity):
                 return replace(self._stepped_down(), elected=False, other=identity, reason="")
@@ -110,12 +110,12 @@ class Role:
             return self
         after = replace(self, seen=barrier)
         if self.stage is Stage.PRIMARY and barrier > self.epoch:
-            return after.deposed(f"another node has claimed the log at offset {barrier}")
+            return after.deposed(f"another node claimed the log at offset {barrier}")
         return after
 
     def left(self) -> Role:
         """Return the role of a node that stops; it never writes again."""
-        return replace(self._stepped_down(), elected=False, leaving=True, reason="this node stops")
+        return replace(self._stepped_down(), elected=False, leaving=True, reason="this node is stopping")
 
     def _stepped_down(self) -> Role:
         return replace(self, stage=Stage.FOLLOWING, epoch=NO_EPOCH)

@@ -100,7 +100,7 @@ def _heard(event: Event) -> str:
 
 def _said(role: Role) -> str:
     if role.name == "primary":
-        return f"this node is the primary now, epoch {role.epoch}"
+        return f"this node is now the primary, epoch {role.epoch}"
     if role.other is not None:
         return f"the primary is {role.other.name}"
     if role.elected:

@@ -78,7 +78,7 @@ class DedupCache:
             # Read without the lock, so that the reading thread need not wait.
             since, headers = log.headers_before(self._begin, LOOK_BACK)
         except LogError as error:
-            _log.warning("what was done before offset %d is not known: %s", self._begin, error)
+            _log.warning("commands executed before offset %d are unknown: %s", self._begin, error)
             return
         with self._lock:
             if not self._lacks_what_was_before():

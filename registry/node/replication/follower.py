@@ -32,11 +32,12 @@ class Progress(NamedTuple):
 
 
 class Follower:
-    """Keeps ``store`` the fold of ``log``. One thread at a time makes steps; any may query the progress.
+    """Keeps ``store`` equal to the fold of ``log``.
 
-    ``far_behind``: the number of records from which a second process is used; ``None`` for never.
-    ``barrier`` is called by the stepping thread with the newest barrier after it was applied. ``memory`` gets
-    the result of every read; ``seen`` is called with all records before their rows are visible.
+    One thread at a time makes steps; any may query the progress. ``far_behind``: the number of records from
+    which a second process is used; ``None`` for never. ``barrier`` is called by the stepping thread with the
+    newest barrier after it was applied. ``memory`` gets the result of every read; ``seen`` is called with all
+    records before their rows are visible.
     """
 
     def __init__(

@@ -50,10 +50,10 @@ class LogMatcher:
             if self._seeded_from(log, known.identity):
                 raise StaleStore(
                     f"the log {log.identity} was seeded with the state of this store's log {known.identity}; "
-                    "the store is built anew from it"
+                    "rebuilding the store from it"
                 )
             raise ForeignLog(
-                f"the log is {log.identity}, but the store was made from {known.identity}; reads are "
+                f"the log is {log.identity}, but the store was built from {known.identity}; reads are "
                 "answered from the store and writes refused. Bring the former topic back, or publish the "
                 "store's state into the new one with: registrar log reseed"
             )
@@ -66,15 +66,14 @@ class LogMatcher:
         if divergence is not None:
             raise ForeignLog(
                 f"the log {log.identity} has lost records and grown again: from offset {divergence} or "
-                f"earlier on, up to {log.end()}, it does not have those that the store holds up to "
-                f"{known.applied}; "
+                f"earlier on, up to {log.end()}, it lacks those that the store holds up to {known.applied}; "
                 "reads are answered from the store and writes refused. To keep what the store holds, publish "
                 "it into a new topic with: registrar log reseed; to keep what the log holds, stop this node, "
                 "move its folder store away and start it again"
             )
         why = too_long(known.at_end_ms, self._now(), log.tombstone_retention_ms, self._margin_ms)
         if why:
-            raise StaleStore(f"the store must be built anew: {why}")
+            raise StaleStore(f"the store must be rebuilt: {why}")
 
     def _seeded_from(self, log: Log, identity: str) -> bool:
         """Return true if ``log`` has the marker that ends a reseeding from ``identity``.

@@ -215,7 +215,7 @@ class FollowLoop:
     def _store_failed(self, error: StoreError) -> None:
         before, self._store_trouble = self._store_trouble, str(error)
         if self._store_trouble != before:
-            _log.error("%s; trying again", error)
+            _log.error("%s; retrying", error)
         if not before:
             self._stuck()
 
@@ -229,13 +229,13 @@ class FollowLoop:
         before, self._log_trouble = self._log_trouble, "" if error is None else str(error)
         self.foreign = self._log_trouble if isinstance(error, ForeignLog) else ""
         if error is not None and not before:
-            _log.error("%s; trying again", error)
+            _log.error("%s; retrying", error)
         elif error is None and before:
-            _log.info("the log is there again")
+            _log.info("the log is available again")
 
     def _start(self, records: int, seconds: float) -> None:
         if records > 0:
-            _log.info("the log was read: %d records in %.1f s", records, seconds)
+            _log.info("the log has been read: %d records in %.1f s", records, seconds)
         self.started = True
         self._caught_up()
 
@@ -246,7 +246,7 @@ class FollowLoop:
         progress = self._follower.progress()
         eta = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         _log.info(
-            "reading the log: %d of %d (%.0f records/s), left: %s",
+            "reading the log: %d of %d (%.0f records/s), remaining: %s",
             progress.applied, progress.end, progress.records_per_s, eta,
         )  # fmt: skip
 

@@ -166,5 +166,5 @@ class ReadBarrier:
             self._given_up = 0
 
     def _soon(self, call: Callable[..., None], *given: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and no request waits
+        with suppress(RuntimeError):  # The loop has ended, and no request waits.
             self._loop.call_soon_threadsafe(call, *given)

@@ -193,7 +193,7 @@ class ReconnectingLog:
         log.close()
 
     def _look(self) -> None:
-        self._looking = threading.Thread(target=self._attach, name="attach", daemon=True)
+        self._looking = threading.Thread(target=self._attach, name="reconnect", daemon=True)
         self._looking.start()
 
     def _attach(self) -> None:
@@ -236,7 +236,7 @@ class ReconnectingLog:
                 return False
             self._log = log
             self._changed.notify_all()
-        _log.info("the log is attached, at offset %d; %s", log.end(), log.brokers)
+        _log.info("the log is attached and ends at offset %d; %s", log.end(), log.brokers)
         return True
 
     def _wait_after(self, error: LogError) -> None:

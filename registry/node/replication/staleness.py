@@ -83,4 +83,4 @@ class Staleness:
     def too_long(self) -> str:
         """Return the reason why the store cannot resume; empty if it can."""
         why = too_long(self._at_end_ms, self._running(), self._retention_ms(), self._margin_ms)
-        return f"the store must be built anew: {why}" if why else ""
+        return f"the store must be rebuilt: {why}" if why else ""

@@ -17,7 +17,7 @@ from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, Entry
 from snapshots.format.manifest import is_id
 
-PAUSE_S = 2.0  # before the second attempt at a request; four times as long before each further one
+PAUSE_S = 2.0  # Seconds before the second attempt at a request; four times as long before each further one.
 _END_S = 2.0
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Build:
         self._line, self._begun, self._builder = ours, entry, builder_name(self._process.pid)
         pause_s = PAUSE_S * 4**entry.attempts
         self._not_before = {entry.id: time.monotonic() + pause_s}
-        _log.info("the snapshot %s is being built, try %d", entry.id, entry.attempts + 1)
+        _log.info("building the snapshot %s, attempt %d", entry.id, entry.attempts + 1)
 
     def look(self, catalogue: Catalogue, now_ms: int) -> bool:
         """Return true if the process has ended; its result is then recorded in the catalogue."""
@@ -77,7 +77,7 @@ class Build:
         if code is None:
             return False
         how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-        self._settle(catalogue, now_ms, f"its builder has ended ({how})" if code else "")
+        self._settle(catalogue, now_ms, f"its builder ended ({how})" if code else "")
         return True
 
     def end(self, catalogue: Catalogue, now_ms: int) -> None:
@@ -108,7 +108,7 @@ class Build:
             catalogue.put(entry.in_state("requested", now_ms, attempts=self._begun.attempts))
         elif failure and (claimed or entry == self._begun):
             # Count builders that fail before they claim the request, too, to avoid endless retries.
-            _log.error("the snapshot %s was not built: %s", entry.id, failure)
+            _log.error("cannot build the snapshot %s: %s", entry.id, failure)
             attempts = self._begun.attempts + 1
             catalogue.put(
                 entry.in_state("failed", now_ms, reason=failure, builder=builder, attempts=attempts)

@@ -36,7 +36,7 @@ class Entries:
         self._warned = False
         self.log = log
         self.catalogue = open_catalogue(settings)
-        self.seen: dict[str, Entry] = {}  # entries by id, as last read
+        self.seen: dict[str, Entry] = {}  # Entries by id, as last read.
 
     def read(self) -> dict[str, Entry]:
         """Read and return all entries by id."""
@@ -105,7 +105,10 @@ class Entries:
             raise CatalogueError(str(error)) from error
         if self._settings.kafka and not self._settings.snapshots and not self._warned:
             self._warned = True
-            _log.warning("snapshots are kept in %s, where other hosts do not find them: see snapshots", uri)
+            _log.warning(
+                "snapshots are stored in %s, where other hosts cannot find them: see the setting snapshots",
+                uri,
+            )
         return Entry(
             id=id, state="requested", log=self.log, offset=marker.end, uri=uri,
             requested_ms=marker.ts, updated_ms=self._now(),
@@ -131,7 +134,9 @@ class Entries:
         if why:
             raise SNAPSHOT_BUSY(id, why)
         if entry.state == "building":
-            self.catalogue.put(entry.in_state("failed", now, reason="its builder is not heard of"))
+            self.catalogue.put(
+                entry.in_state("failed", now, reason="its builder has stopped sending heartbeats")
+            )
         gone = delete(self.catalogue, entry, now)
         left = self.read().get(id)
         if gone or left is None:
@@ -145,5 +150,5 @@ def _id_of(marker: Marker) -> str:
     try:
         chance = int(marker.request[:6], 16)
     except ValueError:
-        chance = marker.offset  # a marker of another writer needs a unique id, too
+        chance = marker.offset  # A marker of another writer needs a unique id, too.
     return new_id(marker.end, marker.ts, chance)

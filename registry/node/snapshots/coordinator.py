@@ -39,10 +39,10 @@ from .catalogue_view import Entries
 from .schedule import why_due
 
 CALLS_MAX = 100
-LOOK_EVERY_S = 30.0  # between reads of the catalogue while no change is expected
-LOOK_SOON_S = 2.0  # between reads while a snapshot is requested or being built
+LOOK_EVERY_S = 30.0  # Seconds between reads of the catalogue while no change is expected.
+LOOK_SOON_S = 2.0  # Seconds between reads while a snapshot is requested or being built.
 TICK_S = 0.5
-AGAIN_S = 10.0  # before a retry after an error or a failed request of the schedule
+AGAIN_S = 10.0  # Seconds before a retry after an error or a failed request of the schedule.
 _log = logging.getLogger(__name__)
 
 # All entries, or the error of reading them.
@@ -155,7 +155,7 @@ class SnapshotCoordinator:
             call()
         except Exception:
             # An error with snapshots must not end a node that serves.
-            _log.exception("unexpected error while looking after snapshots")
+            _log.exception("unexpected error in the snapshot coordinator; retrying")
             self._next_look = self._next_ask = time.monotonic() + AGAIN_S
 
     def _serve_one(self, timeout_s: float) -> None:
@@ -208,7 +208,7 @@ class SnapshotCoordinator:
         try:
             command = replace(pending.command, begun=self.entries.begun())
         except CatalogueError as error:
-            self._reply(pending, refused(UNAVAILABLE(f"Nothing was asked for: {error}")))
+            self._reply(pending, refused(UNAVAILABLE(f"No snapshot was requested: {error}")))
             return
 
         def on_reply(outcome: Outcome) -> None:
@@ -228,12 +228,12 @@ class SnapshotCoordinator:
         try:
             entry = self.entries.publish()
             if entry is None:
-                outcome = Unknown("The snapshot that was asked for is deleted already")
+                outcome = Unknown("The requested snapshot has already been deleted")
             else:
                 outcome = Done(entry.dumps(), done.offset)
         except CatalogueError as error:
             outcome = Unknown(
-                f"The snapshot was asked for, but is not announced yet; it is safe to repeat it ({error})"
+                f"The snapshot was requested, but is not in the catalogue yet; it is safe to retry ({error})"
             )
         self._reply(pending, outcome)
 
@@ -246,13 +246,13 @@ class SnapshotCoordinator:
         why = self._why_due()
         if not why or time.monotonic() < self._next_ask:
             return
-        _log.info("a snapshot is asked for: %s", why)
+        _log.info("requesting a snapshot: %s", why)
 
         def on_reply(outcome: Outcome) -> None:
             self._asked = False
             if not isinstance(outcome, Done):
                 self._next_ask = time.monotonic() + AGAIN_S
-                _log.warning("no snapshot was asked for: %s", outcome)
+                _log.warning("cannot request a snapshot: %s", outcome)
 
         self._asked = True
         request = CommandRequest(RequestSnapshot(secrets.token_hex(8)), math.inf)
@@ -265,13 +265,13 @@ class SnapshotCoordinator:
         for entry in self.entries.ours():
             if entry.state == "building" and not entry.is_silent(now) and has_ended(entry.builder):
                 # It was a builder on this host, started before the node was restarted.
-                why = "its builder has ended with its node"
+                why = "its builder ended with its node"
                 self.entries.catalogue.put(entry.in_state("failed", now, reason=why))
             elif entry.is_free(now) and self._build.may_begin(entry):
                 try:
                     self._build.begin(entry)
                 except OSError as error:
-                    _log.warning("no snapshot can be built now: %s", error)
+                    _log.warning("cannot build a snapshot now: %s", error)
                 return
 
     def _list(self, answer: Callable[[Listed], None]) -> None:

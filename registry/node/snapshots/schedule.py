@@ -1,4 +1,4 @@
-"""Decision when the schedule requests the next snapshot. Pure."""
+"""The schedule's decision when to request the next snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def why_due(rhythm: Schedule, entries: Iterable[Entry], log: str, end: int, now_
     if rhythm.records and records >= rhythm.records:
         return f"{records} records since the last one"
     if rhythm.seconds and not ours:
-        return "there is none yet"
+        return "there is no snapshot yet"
     if rhythm.seconds:
         seconds = (now_ms - max(each.requested_ms for each in ours)) // 1000
         return f"{seconds} s since the last one" if seconds >= rhythm.seconds else ""

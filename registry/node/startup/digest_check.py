@@ -43,14 +43,20 @@ def prove(store: Store, stopping: threading.Event) -> None:
         found = process.stdout.read().decode(errors="replace")
     code = process.returncode
     if -code in _CRASHES:
-        found = f"reading its rows fails ({signal.Signals(-code).name})"
+        found = f"its rows cannot be read ({signal.Signals(-code).name})"
     elif code not in (0, WRONG):
-        _log.warning("the rows of the snapshot %s could not be added up (exit code %d)", snapshot, code)
+        _log.warning("cannot compute the digest of the snapshot %s (exit code %d)", snapshot, code)
         return
     if found:
-        add_rejected(store.path.parent, snapshot, f"when it was loaded, {found.replace('its', 'the', 1)}")
+        add_rejected(
+            store.path.parent,
+            snapshot,
+            f"when loaded, {found.replace('its', 'the', 1)}",
+        )
         store.condemn(found)
-        raise DamagedStore(f"the store {store.path}, loaded from the snapshot {snapshot}, is wrong: {found}")
+        raise DamagedStore(
+            f"the store {store.path}, loaded from the snapshot {snapshot}, is damaged: {found}"
+        )
     store.proven()
     _log.info("the rows of the snapshot %s give its digest, as added up in %.1f s",
               snapshot, time.monotonic() - began)  # fmt: skip

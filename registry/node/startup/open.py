@@ -34,7 +34,7 @@ Loader = Callable[[Log], Load | None]
 class Opening(NamedTuple):
     """Log and store that are being opened, and the progress of that."""
 
-    opened: Future[Opened]  # raises errors of the log and the store, whose texts are for the user
+    opened: Future[Opened]  # Raises errors of the log and the store, whose texts are for the user.
     starting: StartProgress
 
 
@@ -90,7 +90,7 @@ def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
 
 def _what_is_left(store_path: Path) -> str:
     found = peek(store_path)
-    return "" if found is None else f"The store beside it holds the rows up to offset {found.applied}."
+    return "" if found is None else f"The store next to it holds the rows up to offset {found.applied}."
 
 
 def _open_embedded(settings: Settings, loader: Loader) -> Opened:
@@ -99,7 +99,7 @@ def _open_embedded(settings: Settings, loader: Loader) -> Opened:
     if known is not None and "/" in known:
         # The identity of a topic contains slashes (see KafkaLog), that of an embedded log does not.
         raise LogError(
-            f"the store in {store_path} was made from the topic {known.split('/')[1]} of Kafka, but no "
+            f"the store in {store_path} was built from the topic {known.split('/')[1]} of Kafka, but no "
             "brokers are named: give kafka = HOST:PORT, or another folder in the setting data"
         )
     log = EmbeddedLog(
@@ -111,7 +111,7 @@ def _open_embedded(settings: Settings, loader: Loader) -> Opened:
     )
     try:
         if known is not None and known != log.identity:
-            _log.warning("the store was made from another log than the one that is there")
+            _log.warning("the store was built from another log than the existing one")
         store, messages = open_store(
             store_path, log.identity, log.end(), divergence=log.divergence,
             map_bytes=settings.store_map_bytes, load=loader(log),

@@ -45,8 +45,8 @@ def open_on_kafka(
     """
     if settings.fencing == "off":
         _log.warning(
-            "fencing is off: nothing keeps a former primary from writing, so ids may be given twice and "
-            "writes that were acknowledged may be overwritten"
+            "fencing is off: a former primary can still write, so ids may be assigned twice and acknowledged "
+            "writes overwritten"
         )
     if settings.kafka_security_protocol == "SASL_PLAINTEXT" and settings.kafka_sasl_mechanism == "PLAIN":
         _log.warning("kafka_security_protocol = SASL_PLAINTEXT sends the password in the clear")
@@ -63,7 +63,7 @@ def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
             log = _open_log(settings, make=True)
         except Unreachable as error:
             starting.waiting = f"waiting for the log: {error}"
-            _log.error("%s; there is no store yet, so nothing is served until the log is there", error)
+            _log.error("%s; there is no store yet, so nothing is served until the log is available", error)
             time.sleep(_RETRY_S)
         else:
             starting.waiting = ""
@@ -75,7 +75,7 @@ def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[
     try:
         log = _open_log(settings, make=False)
     except (Unreachable, ForeignLog) as error:
-        _log.error("%s; what the store holds is served meanwhile", error)
+        _log.error("%s; serving from the store meanwhile", error)
         return _attached(settings, None, _opened(settings, identity), error)
     try:
         if found is not None:
@@ -149,6 +149,6 @@ def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
         )
     except TopicMissing as error:
         raise ForeignLog(
-            f"{error}, and the store was made from one that did; reads are answered from the store and "
-            "writes refused. Make the topic anew with the store's state: registrar log reseed"
+            f"{error}, but the store was built from one that did; reads are answered from the store and "
+            "writes refused. To recreate the topic with the store's state: registrar log reseed"
         ) from error

@@ -69,8 +69,8 @@ class StartProgress:
         told = self._snapshot
         if told.id and not told.loaded:
             left = "unknown" if told.eta_s is None else f"{told.eta_s:.0f} s"
-            return f"loading the snapshot {told.id}: {told.rows_done} of {told.rows} rows, left: {left}"
-        return self.waiting or f"opening log and store since {time.monotonic() - self._began:.0f} s"
+            return f"loading the snapshot {told.id}: {told.rows_done} of {told.rows} rows, remaining: {left}"
+        return self.waiting or f"opening log and store for {time.monotonic() - self._began:.0f} s"
 
     def stop(self) -> None:
         """Stop the loading of a snapshot, now or later; :meth:`loading` then raises :class:`Stopped`."""
@@ -120,7 +120,7 @@ class StartProgress:
         if now - self._told_at >= _PROGRESS_EVERY_S:
             self._told_at = now
             left = "unknown" if eta_s is None else f"{eta_s:.0f} s"
-            _log.info("loading the snapshot: %d of %d rows, left: %s", rows, told.rows, left)
+            _log.info("loading the snapshot: %d of %d rows, remaining: %s", rows, told.rows, left)
 
     def refused(self, sentence: str) -> None:
         """Log and record why a snapshot is not used."""
@@ -133,12 +133,12 @@ class StartProgress:
         if not taken:
             self._snapshot = SnapshotStart(refused=told.refused)
             if told.refused:
-                _log.warning("no snapshot was loaded, so the log is read instead")
+                _log.warning("no snapshot was loaded; reading the log instead")
             return
         took_s = max(0.001, time.monotonic() - self._loading_since)
         self._snapshot = replace(told, loaded=True, took_s=round(took_s, 3), eta_s=0.0)
         _log.info(
-            "the snapshot %s was loaded in %.2f s: %.0f rows/s, %.0f MB/s; %d records of the log are left",
+            "the snapshot %s was loaded in %.2f s: %.0f rows/s, %.0f MB/s; %d records of the log remain",
             taken, took_s, told.rows / took_s, told.bytes / 1e6 / took_s, end - told.offset,
         )  # fmt: skip
 

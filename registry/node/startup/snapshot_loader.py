@@ -99,8 +99,8 @@ def _have_taken(
     if code := process.returncode:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         if -code == signal.SIGBUS:
-            how += f"; there may be no room left on the disk under {settings.data}"
-        starting.refused(f"No snapshot was loaded: the process that should has ended ({how})")
+            how += f"; the disk may be full under {settings.data}"
+        starting.refused(f"No snapshot was loaded: the loading process ended ({how})")
         taken = ""
     starting.ended(taken, wanted.situation.end)
     return bool(taken)
@@ -152,7 +152,7 @@ def _check_history(chosen: dict[str, Any], log: Log) -> None:
     try:
         divergence = log.divergence(Lineage.unpack(bytes.fromhex(chosen["lineage"])))
     except LogError as error:
-        raise _OtherHistory(chosen["chosen"], f"it could not be compared with the log: {error}") from error
+        raise _OtherHistory(chosen["chosen"], f"it cannot be compared with the log: {error}") from error
     if divergence is not None:
         raise _OtherHistory(chosen["chosen"], reason_lost_records(divergence))
 

@@ -236,7 +236,7 @@ def _check_whole(decision: Decision, bytes_max: int) -> None:
     size = sum(RECORD_BYTES + len(each.key) + len(each.value or b"") for each in decision.entries)
     most = bytes_max - _brief_bytes_max(bytes_max)
     if len(decision.entries) > 1 and size > most:
-        detail = f"their records are larger than the {most} bytes that are written at once"
+        detail = f"their records exceed the {most} bytes that can be written at once"
         raise ASSOCIATION_INVALID("associations", detail)
 
 

@@ -128,7 +128,7 @@ class WriteLoop:
         else:
             self._served, self._told = True, ""
             role_holder.claimed(epoch)
-            _log.info("the log was claimed in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
+            _log.info("claimed the log in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 
     def _give_up(self, reason: str, pause_s: float) -> None:
         self._role_holder.deposed(reason)

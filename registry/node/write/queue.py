@@ -142,6 +142,6 @@ class Queue:
         now = self._clock() + spare_s
         late = [each for each in commands if each.deadline < now]
         if late:
-            why = FORWARD_FAILED(f"Nothing was written: the write has waited too long. {reason}".rstrip())
+            why = FORWARD_FAILED(f"Nothing was written: the write waited too long. {reason}".rstrip())
             self.reply(late, [refused(why)] * len(late))
         return [each for each in commands if each.deadline >= now]

@@ -369,7 +369,9 @@ class Writer:
             self._follow(first + len(batch.entries))
         except (StoreError, LogError) as error:
             # The records will be applied, but it is not known when.
-            _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
+            _failures.error(
+                "%d records were appended, but are not applied yet: %s", len(batch.entries), error
+            )
             return [self._unseen(each, error) for each in batch.plans]
         # A command without records of its own may depend on those before it in the batch.
         return [
@@ -400,7 +402,7 @@ class Writer:
             case Planned(reply, _, stop):
                 return Done(reply, first + stop)
             case Doubtful():
-                return Unknown(outcome_unknown("The write was done before, but its reply is lost"))
+                return Unknown(outcome_unknown("The write was executed before, but its reply is lost"))
         return plan
 
     def _unseen(self, plan: Plan, error: Exception) -> Outcome | Postponed:
@@ -436,7 +438,7 @@ class Writer:
             if self._barrier is not None:
                 raise
             # No other node can write, so waiting is useless and the client gets the error at once.
-            raise STORE_FAILED(f"The store does not take what is in the log: {error}") from error
+            raise STORE_FAILED(f"The store cannot apply the log: {error}") from error
 
 
 def _popped(waiting: list[PendingCommand]) -> list[PendingCommand]:

@@ -71,7 +71,7 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
     node.stop()
     thread.join(30)
     said = [record.getMessage().rpartition(";")[2].strip() for record in caplog.records]
-    assert said.count("trying again") == said.count("the store can be written again") == 1
+    assert said.count("retrying") == said.count("the store can be written again") == 1
     for each in (follower, store, log):
         each.close()
 

@@ -35,7 +35,7 @@ def test_one_that_ends_before_it_claims_anything_counts_as_a_try(tmp_path: Path)
     until(lambda: build.look(catalogue, NOW + 5), 10, "its end to be seen")
     (failed,) = catalogue.entries().values()
     assert (failed.state, failed.attempts) == ("failed", 1)
-    assert failed.reason == "its builder has ended (SIGKILL)"
+    assert failed.reason == "its builder ended (SIGKILL)"
     assert not build.runs
     assert not build.may_begin(failed)
 

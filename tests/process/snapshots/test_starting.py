@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_said_and_the_next_older_one_taken(data: Path, fill
             assert why in sentence
             assert registry.output.count(sentence) >= 1
         assert told(registry)["id"] == ""
-        assert "the log is read instead" in registry.output
+        assert "reading the log instead" in registry.output
         assert registry.stop() == 0, registry.output
         shutil.rmtree(data / "store")
         before = registry.output.count("is not used")
@@ -318,7 +318,7 @@ def test_a_node_starts_from_an_object_store_and_without_one_that_refuses_it(
         assert "ACCESS_DENIED" in sentence
         assert f"bucket/{data.parent.name}" in sentence
         assert "secret-password" not in registry.output
-        assert "the log is read instead" in registry.output
+        assert "reading the log instead" in registry.output
     finally:
         registry.stop()
         credentials_are_looked_at(s3, after="inf")

@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
         ("100", [], 99, NOW, ""),
         ("100", [], 100, NOW, "100 records since the last one"),
         ("6h", [], 0, NOW, ""),
-        ("6h", [], 1, NOW, "there is none yet"),
+        ("6h", [], 1, NOW, "there is no snapshot yet"),
         ("100", [entry(state="ready")], 106, NOW, ""),
         ("100", [entry(state="ready")], 107, NOW, "100 records since the last one"),
         ("100", [entry(state="ready", log="another")], 106, NOW, "106 records since the last one"),
