@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from registry.domain import errors as e
-from registry.domain.compatibility import checks
+from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import Asked, explain
 from registry.domain.log_format.values import POLICIES
 from registry.domain.model import Subject
@@ -34,7 +34,7 @@ def check_all(call: Call, view: View) -> Querying[Answer]:
 def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     defaults, verbose = call.settings.defaults, call.args["verbose"]
-    body = yield from checks.answer(
+    body = yield from subject_check.answer(
         view, call.memory, request, number, defaults, verbose=verbose, plain=call.plain
     )
     return plain_answer(body) if call.plain else Answer(body)

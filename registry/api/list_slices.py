@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from registry.domain.queries.sorting import Search
-from registry.domain.rows.blocks import Skip
 from registry.domain.rows.memory_views import MovingView
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Skip, View
 
 from .answers import Answer, Header
 from .backend import Backend, Slicing

@@ -11,8 +11,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from registry.domain.rows.blocks import Skip
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Skip, View
 
 from .answers import Header
 from .parameters import INT_MAX

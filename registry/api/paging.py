@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from xxhash import xxh3_64_hexdigest
 
 from registry.domain.errors import UNPROCESSABLE
-from registry.domain.rows.blocks import Skip
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Skip, View
 
 from .listing import Cursor, Listing, Mark
 from .operations import Call

@@ -20,8 +20,7 @@ from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.lists import Listed, PlacedVersion
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.blocks import Skip
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Skip, View
 from registry.domain.schemas import FORMATS
 
 from . import tags

@@ -11,7 +11,7 @@ import orjson
 
 from registry.domain import errors as e
 from registry.domain.log_format.records import schema_key
-from registry.domain.queries.id_conflicts import clashes
+from registry.domain.lookup.duplicates import id_conflicts
 from registry.domain.queries.sorting import ordered
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
@@ -125,7 +125,7 @@ def quarantine(call: Call, view: View) -> Listing[Unread]:
     def found(view: View) -> Iterator[Unread | None]:
         yield from (orjson.loads(value) for _, value in scan(view, layout.QUARANTINE))
         if with_clashes:
-            yield from (None if pair is None else _clash(pair) for pair in clashes(view))
+            yield from (None if pair is None else _clash(pair) for pair in id_conflicts(view))
 
     def walk(view: View, mark: Mark | None) -> Iterator[Unread | None]:
         return ordered(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)

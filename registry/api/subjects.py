@@ -22,8 +22,7 @@ from registry.domain.parsing.stored import formatted
 from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.blocks import Skip
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Skip, View
 from registry.domain.schemas import FORMATS, InvalidSchema
 
 from . import tags

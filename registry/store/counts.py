@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from registry.domain.rows.blocks import Block, Counts
 from registry.domain.rows.layout import VERSION, after, together
 from registry.domain.rows.version_row import is_deleted
+from registry.domain.rows.view import Block, Counts
 
 PREFIX = b"#"
 END = after(VERSION)

@@ -12,8 +12,7 @@ import lmdb
 
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
-from registry.domain.rows.blocks import Block
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Block, View
 
 from .counts import Counted, block_at
 from .layout import META_COUNTED, META_LINEAGE, META_REVISION, META_STATE, State, applied_of

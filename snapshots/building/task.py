@@ -9,7 +9,7 @@ from typing import Protocol
 
 from registry.config.settings import Settings
 from registry.domain.fold.fold import FOLD_VERSION
-from registry.domain.log_format.retention import too_long
+from registry.domain.log_format.lineage import too_long
 from registry.domain.rows import layout
 from registry.encoder.open import keyset_place
 from registry.log.embedded.log import now_ms

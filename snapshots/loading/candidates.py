@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 from registry.domain.fold.fold import FOLD_VERSION
-from registry.domain.log_format.retention import too_long
+from registry.domain.log_format.lineage import too_long
 from snapshots.format.manifest import FORMAT
 
 # Records that a node replays and rows that it loads in a second, measured on two cores (bench/start.py).

@@ -16,12 +16,12 @@ from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Done, Outcome, Refused, RequestSnapshot
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
+from registry.domain.decide.snapshots import newest_marker
 from registry.domain.errors import SNAPSHOT_NOT_FOUND, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
-from registry.domain.queries.snapshot_markers import newest_marker
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View, scan

@@ -8,25 +8,19 @@ from itertools import islice, tee
 from typing import Any, Final, TypeVar
 
 from registry.domain import errors
-from registry.domain.commands import Register
-from registry.domain.errors import RegistryError
-from registry.domain.lookup import registration
-from registry.domain.lookup.find import checks_fields, normalizes
 from registry.domain.lookup.metadata import RESERVED_PROPERTY, property_of
 from registry.domain.lookup.registration import Content
-from registry.domain.model import LATEST, Metadata, Subject
+from registry.domain.model import Metadata
 from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import source_of
-from registry.domain.queries import entities, versions
+from registry.domain.queries import entities
 from registry.domain.queries.scope import (
     Config,
     Defaults,
-    config_in_scope,
     validates_fields,
-    validates_new_schemas,
 )
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import version_row
@@ -280,63 +274,3 @@ def _what_failed(old: Registered) -> list[str]:
 def _reserved(meta: Metadata | None) -> list[str]:
     names = (property_of(meta, RESERVED_PROPERTY) or "").split(",")
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
-
-
-def answer(
-    view: View,
-    memory: SchemaMemory,
-    request: Register,
-    number: int | None,
-    defaults: Defaults,
-    *,
-    verbose: bool,
-    plain: bool = False,
-) -> Querying[bytes]:
-    """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
-
-    A missing version is 40402, but a missing subject has no latest version to be incompatible with. An
-    invalid schema is 42201, or, if ``verbose``, incompatible. Raises those two.
-    ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
-    """
-    subject = Subject.parse(request.subject)
-    earlier = _earlier(view, subject, number)
-    try:
-        config, content = yield from _read(view, subject, request, defaults)
-        if not verbose and not plain:
-            if number is None:
-                passes = known_to_pass(memory, content, config, defaults)
-                earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
-            messages = yield from check(view, memory, content, earlier, config, defaults)
-            return results.bare(messages)
-        verdict = yield from explained(view, memory, content, earlier, config, defaults, lines=plain)
-    except RegistryError as error:
-        if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
-            raise
-        verdict = results.of_invalid(error.message)
-    return results.text(verdict, subject.qualified) if plain else results.json(verdict)
-
-
-def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:
-    if number is None:
-        return versions.versions(view, subject, newest_first=True)
-    found = versions.named(view, subject, number)
-    if found is not None and not found.row.deleted:
-        return [found]
-    if number == LATEST:
-        return []
-    raise errors.VERSION_NOT_FOUND(number)
-
-
-def _read(
-    view: View, subject: Subject, request: Register, defaults: Defaults
-) -> Querying[tuple[Config, Content]]:
-    if not request.schema.strip():
-        raise errors.INVALID_SCHEMA("Empty schema")
-    config = config_in_scope(view, subject, defaults)
-    new = request.schema_id < 0 and validates_new_schemas(config, defaults)
-    normalize = normalizes(view, subject, request, config)
-    fields = checks_fields(view, subject, config, defaults)
-    content = yield from registration.read(
-        view, subject, request, new=new, normalize=normalize, fields=fields
-    )
-    return config, content

@@ -26,8 +26,7 @@ from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 
 from .association_requests import CREATE, DELETE, UPSERT, check_types, checked
-from .decision import Decision
-from .draft import Draft
+from .decision import Decision, Draft
 from .ids import Ids
 from .resource_associations import put, remove
 

@@ -25,7 +25,7 @@ from .association_requests import (
     unfrozen,
     weak_with_schema,
 )
-from .draft import Draft
+from .decision import Draft
 
 
 def created(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:

@@ -1,17 +1,26 @@
-"""The decision on a command, and checks that several commands share."""
+"""Decisions on commands, their drafts, and checks that several commands share."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from registry.domain import errors
-from registry.domain.log_format.records import Entry
+from registry.domain.fold.fold import apply
+from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import ALL_CONTEXTS, Subject
+from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.queries import scope
+from registry.domain.queries.scope import Defaults
+from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View
 
+from .ids import Ids
+
 _NAMES_TAKEN = frozenset({"__GLOBAL", "__EMPTY"})
+# An offset and a time above those of all rows, because drafted records are the newest.
+_LATER = 2**62
 
 
 class Decision(NamedTuple):
@@ -48,3 +57,35 @@ def not_permitted(subject: Subject, text: str, state: str) -> errors.RegistryErr
     context = scope.context_label(subject)
     what = f"is in {state} mode" if state == "read-only" else f"is not in {state} mode"
     return errors.NOT_PERMITTED(f"Subject {text} in context {context} {what}")
+
+
+class Draft:
+    """Records of a decision in progress, and a view of the rows as they would be with them."""
+
+    def __init__(
+        self, view: View, ids: Ids, defaults: Defaults, memory: SchemaMemory, *, start: int = 0
+    ) -> None:
+        """``start``: the number of records drafted before those of this draft."""
+        self.view = OverlayView(view)
+        self.entries: list[Entry] = []
+        self.ids = ids
+        self.defaults = defaults
+        self.memory = memory
+        self._start = start
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add records to the draft."""
+        for entry in entries:
+            at = _LATER + self._start + len(self.entries)
+            self.view.commit(apply(self.view, Record(at, at, entry.key, entry.value)))
+            self.entries.append(entry)
+
+    def step(self) -> Draft:
+        """Return a draft on top of this one, which can be merged or dropped."""
+        drafted = self._start + len(self.entries)
+        return Draft(self.view, self.ids, self.defaults, self.memory, start=drafted)
+
+    def take(self, step: Draft) -> None:
+        """Merge the records of a step."""
+        self.view.commit(step.view.changes.items())
+        self.entries += step.entries

@@ -16,13 +16,13 @@ from registry.domain.fold.tombstones import tombstones, tombstones_of_versions
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import ConfigKey, ContextKey, Entry, ModeKey, SchemaKey
 from registry.domain.model import Subject
-from registry.domain.parsing.references import is_referred_to, referrers
+from registry.domain.parsing.stored import is_referred_to, referrers
 from registry.domain.queries import by_subject, scope, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
-from .associations import check_none, check_stays_active
+from .association_checks import check_no_associations, check_stays_active
 from .decision import Decision, check_writable
 
 
@@ -35,7 +35,7 @@ def delete_version(view: View, command: DeleteVersion) -> Decision:
         raise errors.VERSION_SOFT_DELETED(subject.qualified, version)
     check_writable(view, subject, subject.qualified)
     if command.permanent:
-        check_none(view, subject)
+        check_no_associations(view, subject)
     else:
         check_stays_active(view, subject, version)
     if next(referrers(view, subject, version, deleted=command.permanent), None) is not None:
@@ -71,7 +71,7 @@ def delete_subject(view: View, command: DeleteSubject) -> Decision:
     if not gone:
         raise errors.SUBJECT_SOFT_DELETED(subject.qualified)
     check_writable(view, subject, subject.qualified)
-    check_none(view, subject)
+    check_no_associations(view, subject)
     referred_to = is_referred_to(view, subject)
     for each in gone:
         if referred_to and next(_foreign_referrers(view, each, deleted=command.permanent), None) is not None:

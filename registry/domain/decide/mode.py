@@ -8,7 +8,7 @@ from registry.domain.fold.tombstones import tombstones
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, ModeKey, SchemaKey
 from registry.domain.model import EVERYWHERE, TOP, Subject
-from registry.domain.parsing.references import referrers
+from registry.domain.parsing.stored import referrers
 from registry.domain.queries import by_subject, entities, scope, versions
 from registry.domain.queries.scope import Defaults, mode_in_scope
 from registry.domain.queries.versions import Registered

@@ -29,8 +29,7 @@ from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSe
 from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
-from registry.domain.parsing.references import referrers
-from registry.domain.parsing.stored import formatted
+from registry.domain.parsing.stored import formatted, referrers
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     READ_ONLY,
@@ -47,7 +46,7 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
-from .associations import check_not_strong
+from .association_checks import check_not_strong
 from .decision import Decision, check_subject, not_permitted
 from .ids import Grant, Ids
 from .tags import with_tags

@@ -16,7 +16,7 @@ from registry.domain.lookup.metadata import (
     without_rules,
 )
 from registry.domain.model import LATEST, RuleSet, Subject
-from registry.domain.parsing import querying, references
+from registry.domain.parsing import querying, stored
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import source_of
@@ -42,7 +42,7 @@ def with_tags(view: View, subject: Subject, command: Register) -> Querying[Regis
         return changed
     schema_type = "AVRO" if command.schema_type is None else command.schema_type
     try:
-        _, used = references.resolve(view, subject, command.references or (), deleted=False)
+        _, used = stored.resolve(view, subject, command.references or (), deleted=False)
         source = Source(schema_type, command.schema, tuple(used))
         also = (yield from _of_latest(view, subject, schema_type)) if command.propagate_tags else ()
         add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)

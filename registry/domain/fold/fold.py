@@ -60,9 +60,8 @@ from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
-from .quarantine import deletes, quarantined
 from .tombstones import written
-from .versions import RowParts, schema_changes, version_changes
+from .versions import RowParts, deletes, quarantined, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
 FOLD_VERSION = 3

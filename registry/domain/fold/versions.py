@@ -1,4 +1,4 @@
-"""The fold of version records: the version row and its index rows."""
+"""The fold of version records into the version row and its index rows; deletes and quarantine rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,21 @@ from registry.domain.rows.layout import ENCODED, GUID, ID, QUARANTINE, VERSION, 
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import Change, View
 
-from .quarantine import deletes, quarantined
-
+# How much of a record's key a quarantine row shows, in bytes.
+_KEY_SHOWN_MAX = 4096
 _REFERENCES = len(b',"references":')
 _KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
+
+
+def deletes(view: View, *keys: bytes) -> list[Change]:
+    """Return deletes of those rows that exist."""
+    return [(key, None) for key in keys if view.get(key) is not None]
+
+
+def quarantined(record: Record, reason: str) -> bytes:
+    """Return the quarantine row of a record."""
+    key = None if record.key is None else record.key[:_KEY_SHOWN_MAX].decode(errors="backslashreplace")
+    return orjson.dumps({"offset": record.offset, "ts": record.ts, "reason": reason, "key": key})
 
 
 class RowParts(NamedTuple):

@@ -1,4 +1,6 @@
-"""Schemas that are equal after normalization: listing them for clean-up, and finding them on registration.
+"""Schemas that are equal after normalization, and ids with more than one content.
+
+Equal schemas are listed for clean-up, and found on registration.
 
 The normal form of a schema is the guid that it would have if it had been registered with ``normalize``. Rows
 do not contain it, so every distinct schema has to be parsed once.
@@ -15,7 +17,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
-from registry.domain.queries.versions import Registered
+from registry.domain.queries.versions import Registered, at
 from registry.domain.rows import layout
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan
@@ -127,3 +129,30 @@ def _may_be_equal(one: VersionRow, other: VersionRow) -> bool:
     if schema_type == "AVRO":
         return one.schema.count(_NAME) == other.schema.count(_NAME)
     return True
+
+
+def id_conflicts(view: View) -> Iterator[tuple[Registered, Registered] | None]:
+    """Walk the versions whose id has other content, each with the version that answers for that id.
+
+    Other writers can assign an id twice. The fold keeps both versions, because they may have different
+    owners, and reads by id return the one recorded first. Ordered by context and id. Looks at the id of every
+    version.
+    """
+    begun, waiting, answering = b"", b"", None
+    for key, _ in scan(view, layout.ID):
+        prefix = key[: key.index(b"\0") + 1 + 4]
+        if prefix != begun:
+            begun, waiting, answering = prefix, key, None  # most ids have one row
+            yield None
+            continue
+        if waiting:
+            answering, waiting = _at(view, waiting, prefix), b""
+        each = _at(view, key, prefix)
+        if answering is None:
+            answering = each
+        clashing = each is not None and answering is not None and each.row.md5 != answering.row.md5
+        yield (each, answering) if each is not None and answering is not None and clashing else None
+
+
+def _at(view: View, key: bytes, prefix: bytes) -> Registered | None:
+    return at(view, layout.version_key_of_id(key, prefix, prefix[1:-4]))

@@ -3,7 +3,7 @@
 The tolerant comparison (:func:`.find.equivalent`) decides; this search returns all versions for which it can
 be true, and few others. Versions are indexed by keys that are derived from everything it compares: type,
 rules, metadata, references, and fingerprints instead of texts. Keys are computed once per version and kept in
-the subject's index (:mod:`.version_index`). Since that requires parsing, only versions with the outline of
+the subject's index (:mod:`.memory`). Since that requires parsing, only versions with the outline of
 the given content get their keys (:meth:`.schemas.Format.outline`). Versions registered since the last search
 are added first; there are few, because subjects grow at the top, and :meth:`.view.View.revision` reveals any
 other change.
@@ -19,10 +19,9 @@ import msgspec
 from registry.domain.errors import RegistryError
 from registry.domain.model import VERSION_MAX, Metadata, Reference, RuleSet, Subject
 from registry.domain.parsing import querying
-from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.memory import SchemaMemory, VersionIndex
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import source_of
-from registry.domain.parsing.version_index import VersionIndex
 from registry.domain.queries import entities
 from registry.domain.queries.versions import Registered, get
 from registry.domain.rows import layout, version_row

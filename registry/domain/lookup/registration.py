@@ -10,7 +10,7 @@ from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.model import Metadata, Reference, RuleSet, Subject, guid_text, identity
-from registry.domain.parsing import querying, references
+from registry.domain.parsing import querying, stored
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
@@ -71,7 +71,7 @@ def read(
     if request.canonical and not normalize and not request.references and not fields:
         return Content(schema_type, request.schema, [], [], request.metadata, request.rule_set)
     try:
-        listed, dependencies = references.resolve(view, subject, request.references or (), deleted=not new)
+        listed, dependencies = stored.resolve(view, subject, request.references or (), deleted=not new)
         source = Source(schema_type, request.schema, tuple(dependencies), new)
         if fields:
             yield from querying.check_fields(source)

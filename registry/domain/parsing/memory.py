@@ -2,18 +2,153 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
+from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
-from .schema_queries import SchemaAnswer, Source
-from .version_index import VersionIndexes
+from registry.domain.model import Subject
 
+from .schema_queries import SchemaAnswer, Source
+
+# Generous estimates of the bytes that a version, an entry, and an index take.
+_VERSION_BYTES: Final = 24
+_PLACE_BYTES: Final = 200
+_INDEX_BYTES: Final = 2_000
+# Entries of removed versions, per version, beyond which an index is rebuilt.
+_STALE_MAX: Final = 4
 # Bytes that the fingerprints of one schema take, with their key; and those of a compatibility result.
 FINGERPRINTS_BYTES: Final = 400
 VERDICT_BYTES: Final = 300
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+
+
+class VersionIndex:
+    """The versions of one subject by keys derived from their meaning.
+
+    A version is first added under an outline, which is cheap to compute and may be shared. Its keys are
+    computed when its outline is first looked up. The index may contain versions that no longer exist, and
+    false positives for a key.
+    """
+
+    def __init__(self) -> None:
+        # Revision of the rows from which the versions were added.
+        self.revision: Hashable | None = None
+        # True if any version has references.
+        self.refers = False
+        self._versions = array("q")
+        self._states = array("q")
+        self._places: dict[bytes, int | list[int]] = {}
+        self._unsure: set[int] = set()
+        self._outlined: dict[bytes, list[int]] = {}
+        self._without_keys: set[int] = set()
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """The highest version in the index and its state."""
+        return (self._versions[-1], self._states[-1]) if self._versions else None
+
+    def at(self, place: int) -> tuple[int, int]:
+        """Return the version at a position, ascending from 0, and its state."""
+        return self._versions[place], self._states[place]
+
+    def add(self, version: int, state: int, outline: bytes | None) -> None:
+        """Add a version above all others; without an outline it is equivalent to nothing."""
+        self._versions.append(version)
+        self._states.append(state)
+        if outline is not None:
+            self._outlined.setdefault(outline, []).append(version)
+            self._without_keys.add(version)
+            self._entries += 1
+
+    def unsettled(self, outlines: Iterable[bytes] | None) -> list[int]:
+        """Return the versions with one of the outlines (``None``: any) that have no keys yet."""
+        found: list[int] = []
+        for outline in list(self._outlined) if outlines is None else outlines:
+            if outline in self._outlined:
+                left = [each for each in self._outlined.pop(outline) if each in self._without_keys]
+                if left:
+                    self._outlined[outline] = left
+                    found += left
+        return found
+
+    def settle(self, version: int, keys: Iterable[bytes] | None) -> None:
+        """Set the keys of a version; ``None`` makes it a candidate of every lookup."""
+        self._without_keys.discard(version)
+        if keys is None:
+            self._unsure.add(version)
+            self._entries += 1
+        for key in keys or ():
+            self._entries += 1
+            place = self._places.setdefault(key, version)
+            if isinstance(place, list):
+                place.append(version)
+            elif place != version:
+                self._places[key] = [place, version]
+
+    def keep(self, count: int) -> None:
+        """Keep the ``count`` lowest versions only; entries of the others may remain for a while."""
+        if count == 0 or self._entries > _STALE_MAX * count + _STALE_MAX:
+            self.clear()
+        else:
+            # A version number that is reused with other content may also be listed under its old outline.
+            self._without_keys.difference_update(self._versions[count:])
+            del self._versions[count:], self._states[count:]
+
+    def clear(self) -> None:
+        """Remove everything except the revision."""
+        del self._versions[:], self._states[:]
+        self._places.clear()
+        self._unsure.clear()
+        self._outlined.clear()
+        self._without_keys.clear()
+        self._entries, self.refers = 0, False
+
+    def named(self, keys: Iterable[bytes]) -> list[int]:
+        """Return the versions with any of the keys, newest first."""
+        found = set(self._unsure)
+        for key in keys:
+            place = self._places.get(key)
+            if isinstance(place, list):
+                found.update(place)
+            elif place is not None:
+                found.add(place)
+        return sorted(found, reverse=True)
+
+    @property
+    def bytes(self) -> int:
+        """Approximate memory use."""
+        return _INDEX_BYTES + _VERSION_BYTES * len(self._versions) + _PLACE_BYTES * self._entries
+
+
+class VersionIndexes:
+    """Recently used indexes, at least one, up to ``bytes_max`` in total."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._kept: OrderedDict[Subject, tuple[VersionIndex, int]] = OrderedDict()
+
+    def of(self, subject: Subject) -> VersionIndex:
+        """Return the index of a subject, an empty one if there is none."""
+        kept = self._kept.get(subject)
+        return VersionIndex() if kept is None else kept[0]
+
+    def put(self, subject: Subject, index: VersionIndex) -> None:
+        """Put an index after use; evict the least recently used ones beyond the bound."""
+        before = self._kept.pop(subject, None)
+        weight = index.bytes
+        self._bytes += weight - (0 if before is None else before[1])
+        self._kept[subject] = index, weight
+        while self._bytes > self._bytes_max and len(self._kept) > 1:
+            _, (_, dropped) = self._kept.popitem(last=False)
+            self._bytes -= dropped
 
 
 class Kept(Generic[_K, _V]):

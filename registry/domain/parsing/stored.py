@@ -1,17 +1,24 @@
-"""Conversion of stored versions to schema sources."""
+"""Stored versions as schema sources, with the schemas that they refer to, and their referrers."""
 
 from __future__ import annotations
 
-from registry.domain import errors
-from registry.domain.queries import entities
-from registry.domain.queries.versions import Registered
-from registry.domain.rows.version_row import VersionRow
-from registry.domain.rows.view import View
-from registry.domain.schemas import FORMATS, InvalidSchema
+from collections.abc import Iterator, Sequence
 
-from . import querying, references
+from registry.domain import errors
+from registry.domain.model import Reference, Subject
+from registry.domain.queries import entities, versions
+from registry.domain.queries.versions import Registered
+from registry.domain.rows import layout
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View, scan
+from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
+
+from . import querying
 from .querying import Querying
 from .schema_queries import Source
+
+# Maximum number of schemas that one may use, directly or indirectly: they are looked up at once.
+DEPENDENCIES_MAX = 10_000
 
 
 def source_of(view: View, registered: Registered) -> Source:
@@ -21,7 +28,7 @@ def source_of(view: View, registered: Registered) -> Source:
     """
     row = registered.row
     listed = entities.references(row)
-    _, dependencies = references.resolve(view, registered.subject, listed, deleted=True)
+    _, dependencies = resolve(view, registered.subject, listed, deleted=True)
     source = Source(entities.schema_type(row), entities.text(row), tuple(dependencies))
     if source.schema_type not in FORMATS:
         raise InvalidSchema(f"Invalid schema type {source.schema_type}")
@@ -38,3 +45,68 @@ def formatted(view: View, registered: Registered, wanted: str) -> Querying[Versi
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     return entities.with_text(row, text)
+
+
+def resolve(
+    view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool
+) -> tuple[list[Reference], list[Dependency]]:
+    """Return the references with numbers in place of -1, and everything they use, dependencies first.
+
+    A subject without a context is in that of the schema that refers to it. Of several schemas with one name
+    the first one reached counts (Confluent 8.x). ``deleted``: include soft-deleted versions.
+    Raises :class:`InvalidSchema` if a reference does not exist.
+    """
+    if not references:
+        return [], []
+    numbered = [
+        Reference(each.name, each.subject, _target(view, subject, each, deleted).version)
+        for each in references
+    ]
+    return numbered, _closure(view, subject, numbered, deleted)
+
+
+def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -> Registered:
+    target = Subject.within(subject.context, reference.subject)
+    found = versions.named(view, target, reference.version)
+    if found is None or (found.row.deleted and not deleted):
+        wanted = f'subject "{reference.subject}" and version {reference.version}'
+        raise Unreadable(f"No schema reference found for {wanted}")
+    return found
+
+
+def _closure(
+    view: View, subject: Subject, references: Sequence[Reference], deleted: bool
+) -> list[Dependency]:
+    # An explicit stack: users can make chains of references of any length.
+    seen: set[str] = set()
+    closure: list[Dependency] = []
+    stack: list[tuple[Iterator[Reference], Subject, Dependency | None]] = [(iter(references), subject, None)]
+    while stack:
+        pending, user, dependency = stack[-1]
+        reference = next((each for each in pending if each.name not in seen), None)
+        if reference is None:
+            stack.pop()
+            if dependency is not None:
+                closure.append(dependency)
+            continue
+        seen.add(reference.name)
+        if len(seen) > DEPENDENCIES_MAX:
+            raise InvalidSchema(f"The schema uses more than {DEPENDENCIES_MAX} other schemas")
+        found = _target(view, user, reference, deleted)
+        used = Dependency(reference.name, entities.text(found.row))
+        stack.append((iter(entities.references(found.row)), found.subject, used))
+    return closure
+
+
+def referrers(view: View, subject: Subject, version: int, *, deleted: bool = True) -> Iterator[Registered]:
+    """Yield the versions that refer to this one; soft-deleted ones only if ``deleted``."""
+    prefix = layout.referrer_prefix(subject, version)
+    for key, _ in scan(view, prefix):
+        found = versions.at(view, layout.VERSION + key[len(prefix) :])
+        if found is not None and (deleted or not found.row.deleted):
+            yield found
+
+
+def is_referred_to(view: View, subject: Subject) -> bool:
+    """Return true if any registered version refers to a version of the subject."""
+    return next(scan(view, layout.scope_key(layout.REFERRER, subject)), None) is not None

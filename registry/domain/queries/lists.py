@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from registry.domain.model import Subject
 from registry.domain.rows import layout, version_row
-from registry.domain.rows.blocks import Counts, Leaps, Skip
 from registry.domain.rows.version_row import VersionRow
-from registry.domain.rows.view import View, scan, scan_back
+from registry.domain.rows.view import Counts, Leaps, Skip, View, scan, scan_back
 
 from . import entities, scope, subject_order, versions
 from .associations import Association, Filter

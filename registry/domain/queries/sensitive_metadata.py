@@ -20,10 +20,9 @@ from registry.domain.log_format import values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import Entry
 from registry.domain.rows import version_row
-from registry.domain.rows.blocks import Block
 from registry.domain.rows.layout import ENCODED, VERSION
 from registry.domain.rows.version_row import ENCODED_MARK, ENCODED_PROPERTY, VersionRow
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Block, View
 
 from . import entities
 

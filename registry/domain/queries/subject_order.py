@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import layout
-from registry.domain.rows.blocks import Leaps
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Leaps, View
 
 from . import versions
 from .sorting import ordered

@@ -6,10 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count, islice
 
-from .blocks import Block
 from .layout import VERSION
 from .version_row import disturbs
-from .view import Change, View
+from .view import Block, Change, View
 
 _numbers = count()
 

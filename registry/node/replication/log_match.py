@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import orjson
 
-from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.lineage import NOTHING, Lineage, too_long
 from registry.domain.log_format.records import RESEED_KEY, Record
-from registry.domain.log_format.retention import too_long
 from registry.log.contract import ForeignLog, Log, Unreachable
 
 from .staleness import StaleStore

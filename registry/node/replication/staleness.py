@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from registry.domain.log_format.retention import too_long
+from registry.domain.log_format.lineage import too_long
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from registry.config.settings import Settings
+from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
-from registry.domain.queries.snapshot_markers import Marker, newest_marker
 from registry.node.write.writer import Rows
 from registry.observe.metrics import Gauge
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first

@@ -17,9 +17,8 @@ from registry.domain.model import Subject
 from registry.domain.queries import lists
 from registry.domain.rows import digest, version_row
 from registry.domain.rows import layout as rows
-from registry.domain.rows.blocks import Block, Counts, Skip
 from registry.domain.rows.memory_views import MovingView, OverlayView
-from registry.domain.rows.view import View, scan
+from registry.domain.rows.view import Block, Counts, Skip, View, scan
 from registry.store import counts, layout
 from registry.store.create import NewStore, Origin
 from registry.store.lmdb import Store

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from registry.domain.commands import Register
-from registry.domain.compatibility import checks
+from registry.domain.compatibility import subject_check
 from registry.domain.errors import RegistryError
 from registry.domain.log_format.records import schema_key
 from registry.domain.log_format.values import schema_value
@@ -26,7 +26,7 @@ def check(
     """The messages of the compatibility resources."""
     request = Register(subject, schema, **members)
     body = small.parser.run(
-        checks.answer(small.view, small.parser.memory, request, number, small.defaults, verbose=True)
+        subject_check.answer(small.view, small.parser.memory, request, number, small.defaults, verbose=True)
     )
     answer = orjson.loads(body)
     assert answer["is_compatible"] is not bool(answer["messages"])
@@ -204,7 +204,9 @@ class TestAnswer:
     def answer(self, small: SmallRegistry, schema: str, number: int | None, **how: Any) -> dict[str, Any]:
         request, verbose = Register("s", schema), how.get("verbose", False)
         body = small.parser.run(
-            checks.answer(small.view, small.parser.memory, request, number, Defaults(), verbose=verbose)
+            subject_check.answer(
+                small.view, small.parser.memory, request, number, Defaults(), verbose=verbose
+            )
         )
         answer: dict[str, Any] = orjson.loads(body)
         return answer

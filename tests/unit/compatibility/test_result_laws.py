@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.domain.commands import Register
-from registry.domain.compatibility import checks
+from registry.domain.compatibility import subject_check
 from registry.domain.log_format.values import LEVELS
 from registry.domain.schemas import FORMATS, InvalidSchema
 from tests.unit.schemas.protobuf import Files
@@ -74,7 +74,9 @@ def verdicts(schema_type: str, old: str, new: str) -> dict[str, bool]:
         small.level("s", level)
         request = Register("s", new, schema_type=schema_type)
         answer = small.parser.run(
-            checks.answer(small.view, small.parser.memory, request, None, small.defaults, verbose=False)
+            subject_check.answer(
+                small.view, small.parser.memory, request, None, small.defaults, verbose=False
+            )
         )
         found[level] = json.loads(answer)["is_compatible"]
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 
 from registry.domain.commands import RequestSnapshot, repeatable
+from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.log_format.records import SNAPSHOT_KEY
-from registry.domain.queries.snapshot_markers import Marker, newest_marker
 from tests.unit.small_registry import SmallRegistry
 
 

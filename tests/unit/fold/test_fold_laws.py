@@ -18,9 +18,9 @@ from registry.domain.log_format.records import (
     decode_key,
 )
 from registry.domain.rows import digest, layout
-from registry.domain.rows.blocks import Block
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import Block
 from tests.unit.random_logs import by_owner, covering, fold, logs, meaning, rows_of
 
 seeds = st.integers(0, 2**32)

@@ -20,16 +20,15 @@ from registry.domain.log_format.records import Record
 from registry.domain.lookup import find, registration
 from registry.domain.lookup.equivalents import CHARACTERS_AT_ONCE, ROWS_AT_ONCE
 from registry.domain.model import Reference, Subject, metadata
+from registry.domain.parsing.memory import VersionIndexes
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import PAUSE, Key, SchemaAnswer, facts
-from registry.domain.parsing.version_index import VersionIndexes
 from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
-from registry.domain.rows.blocks import Block
 from registry.domain.rows.memory_views import OverlayView
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Block, View
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 from registry.workers.messages import WorkRequest

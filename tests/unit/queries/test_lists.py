@@ -18,10 +18,10 @@ from registry.domain.log_format.records import (
     context_key,
     schema_key,
 )
+from registry.domain.lookup.duplicates import id_conflicts
 from registry.domain.model import Subject
 from registry.domain.queries import associations, by_subject, lists, subject_order, versions
 from registry.domain.queries.associations import Filter
-from registry.domain.queries.id_conflicts import clashes
 from registry.domain.queries.sorting import ordered
 from registry.domain.queries.subject_order import Prefix
 from registry.domain.rows.memory_views import DictView, MovingView
@@ -240,7 +240,7 @@ def test_clashes_are_told_with_the_first_that_has_the_id() -> None:
     store.version("alone", schema_id=7)
     for name, schema in (("a", '"int"'), ("b", '"long"'), ("c", '"int"'), ("d", '"bytes"')):
         store.version(name, schema=schema)
-    found = [(each.subject.name, first.subject.name) for each, first in items(clashes(store.view))]
+    found = [(each.subject.name, first.subject.name) for each, first in items(id_conflicts(store.view))]
     assert found == [("b", "a"), ("d", "a")]
 
 

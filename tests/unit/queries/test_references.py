@@ -7,7 +7,7 @@ import pytest
 from registry.domain.log_format.records import schema_key
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import Reference, Subject
-from registry.domain.parsing import references
+from registry.domain.parsing import stored
 from registry.domain.queries import lists
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
@@ -20,7 +20,7 @@ def uses(name: str, *types: str) -> str:
 
 
 def resolve(small: SmallRegistry, *listed: Reference, deleted: bool = False) -> list[tuple[str, str]]:
-    _, closure = references.resolve(small.view, Subject.parse("x"), listed, deleted=deleted)
+    _, closure = stored.resolve(small.view, Subject.parse("x"), listed, deleted=deleted)
     return [(each.name, each.text) for each in closure]
 
 
@@ -36,7 +36,7 @@ def test_of_several_schemas_with_one_name_the_first_counts(small: SmallRegistry)
     small.register("two", record("A", "x"))
     listed = (reference("one", name="A"), reference("two", name="A"))
     assert resolve(small, *listed) == [("A", record("A"))]
-    numbered, _ = references.resolve(small.view, Subject.parse("x"), listed, deleted=False)
+    numbered, _ = stored.resolve(small.view, Subject.parse("x"), listed, deleted=False)
     assert numbered == list(listed)
 
 
@@ -63,24 +63,26 @@ def test_soft_deleted_versions_are_seen_only_where_asked_for(small: SmallRegistr
         resolve(small, reference("a", -1), deleted=True)
 
 
-def stored(small: SmallRegistry, subject: str, schema_id: int, schema: str, *listed: Reference) -> None:
+def record_version(
+    small: SmallRegistry, subject: str, schema_id: int, schema: str, *listed: Reference
+) -> None:
     """Record a version as another writer may do."""
     where = Subject.parse(subject)
     small.append(schema_key(where, 1), schema_value(where, 1, schema_id, schema, references=listed))
 
 
 def test_a_chain_may_be_very_long(small: SmallRegistry) -> None:
-    stored(small, "s0", 1, record("R0"))
+    record_version(small, "s0", 1, record("R0"))
     for number in range(1, 1500):
         before = reference(f"s{number - 1}", name=f"R{number - 1}")
-        stored(small, f"s{number}", number + 1, record(f"R{number}"), before)
+        record_version(small, f"s{number}", number + 1, record(f"R{number}"), before)
     assert len(resolve(small, reference("s1499"))) == 1500
 
 
 def test_a_circle_ends(small: SmallRegistry) -> None:
     """Other writers can create a cycle by overwriting a version."""
-    stored(small, "a", 1, record("A"), reference("b", name="B"))
-    stored(small, "b", 2, record("B"), reference("a", name="A"))
+    record_version(small, "a", 1, record("A"), reference("b", name="B"))
+    record_version(small, "b", 2, record("B"), reference("a", name="A"))
     assert sorted(name for name, _ in resolve(small, reference("a", name="A"))) == ["A", "B"]
 
 

@@ -22,12 +22,12 @@ from registry.domain.schemas import (
     InvalidSchema,
 )
 from registry.domain.schemas.avro import compatibility as avro
-from registry.domain.schemas.avro.fixes import FIXES as AVRO_FIXES
-from registry.domain.schemas.excerpts import CHARACTERS_MAX, LINE_MAX, Lines, Spot, excerpt
+from registry.domain.schemas.avro.explaining import FIXES as AVRO_FIXES
+from registry.domain.schemas.explaining import CHARACTERS_MAX, LINE_MAX, Lines, Spot, excerpt
 from registry.domain.schemas.json_schema import changes as json_changes
-from registry.domain.schemas.json_schema.fixes import FIXES as JSON_FIXES
+from registry.domain.schemas.json_schema.explaining import FIXES as JSON_FIXES
 from registry.domain.schemas.protobuf import compatibility as protobuf
-from registry.domain.schemas.protobuf.fixes import FIXES as PROTOBUF_FIXES
+from registry.domain.schemas.protobuf.explaining import FIXES as PROTOBUF_FIXES
 from tests.unit.schemas.test_json_schema_properties import Builder
 
 CORPUS = Path(__file__).parents[2] / "corpus"

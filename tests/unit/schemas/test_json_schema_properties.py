@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.commands import Register
-from registry.domain.compatibility import checks
+from registry.domain.compatibility import subject_check
 from registry.domain.schemas import FORMATS, Budget, Exhausted, InvalidSchema
 from registry.domain.schemas.json_schema.compatibility import compare
 from tests.unit.small_registry import SmallRegistry
@@ -180,7 +180,7 @@ def test_differences_are_the_changes_that_are_not_harmless(seed, edits):
 
 def is_compatible(small: SmallRegistry, request: Register) -> bool:
     body = small.parser.run(
-        checks.answer(small.view, small.parser.memory, request, None, small.defaults, verbose=False)
+        subject_check.answer(small.view, small.parser.memory, request, None, small.defaults, verbose=False)
     )
     return bool(json.loads(body)["is_compatible"])
 

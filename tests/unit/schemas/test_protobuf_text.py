@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from registry.domain.schemas import InvalidSchema
-from registry.domain.schemas.protobuf.numbers import normal
+from registry.domain.schemas.protobuf.option_text import normal
 from tests.unit.schemas.protobuf import parse
 
 

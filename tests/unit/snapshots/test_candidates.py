@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from registry.domain.fold.fold import FOLD_VERSION
-from registry.domain.log_format.retention import too_long
+from registry.domain.log_format.lineage import too_long
 from snapshots.format.manifest import FORMAT, Manifest, new_id
 from snapshots.loading.candidates import (
     LOADED_PER_S,

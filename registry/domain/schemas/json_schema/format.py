@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
+    GLANCE_MAX,
     Budget,
     Change,
     Dependency,
@@ -22,11 +26,12 @@ from registry.domain.schemas.json_scanner import Json
 from registry.domain.schemas.tags import changes
 
 from . import tags
-from .outline import outline
 from .text import ordered, printed, read
 
 if TYPE_CHECKING:
     from .model import Node
+
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class JsonSchema:
@@ -149,3 +154,19 @@ class JsonFormat(Comparing[JsonSchema]):
 
         old, new = (explaining.Side(each.node(), each.value) for each in (writer, reader))
         return explaining.changes(old, new, reader_is, budget, policy, lines=lines)
+
+
+def outline(text: str) -> Fingerprints | None:
+    """Return digests of the strings in the text, in their order, or None if only the parser can tell.
+
+    They are comparable with a schema's fingerprints. Equal canonical texts have equal outlines. Numbers are
+    left out, because they have many spellings.
+    """
+    if len(text) > GLANCE_MAX:
+        return None
+    try:
+        strings = _STRING.findall(orjson.dumps(orjson.loads(text)).decode())
+    except (ValueError, TypeError):
+        return None
+    own = digest(["".join(strings)])
+    return Fingerprints(own, own)

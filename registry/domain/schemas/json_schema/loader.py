@@ -16,8 +16,7 @@ from . import families
 from .documents import Documents, ReferenceScope
 from .drafts import DRAFT_4, Draft, check
 from .model import Array, Combined, Node, Not, Object, Reference, Values
-from .sameness import Sameness
-from .text import value_key
+from .text import Sameness, value_key
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")

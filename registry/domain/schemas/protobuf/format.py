@@ -38,8 +38,8 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         return read(text, dependencies, new=new)
 
     def outline(self, text: str) -> Fingerprints | None:
-        """Return the :mod:`.outline` of the text."""
-        from .outline import outline  # noqa: PLC0415 (as above)
+        """Return the outline of the text; see :func:`.source.outline`."""
+        from .source import outline  # noqa: PLC0415 (as above)
 
         return outline(text)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import groupby
+from math import isfinite
 from operator import attrgetter
 from typing import Final
 
@@ -13,7 +16,6 @@ from registry.domain.schemas.contract import InvalidSchema
 
 from .model import Option, Value, Word
 from .names import Names
-from .numbers import normal
 
 _ESCAPES: Final = {
     "\a": "\\a",
@@ -30,6 +32,12 @@ _ESCAPES: Final = {
 _ESCAPED: Final = re.compile("[\a\b\f\n\r\t\v\\\\'\"]")
 _KEPT: Final = "confluent."
 _TEXT_MAX: Final = 16 * 1024 * 1024
+_INTEGER: Final = re.compile(r"(-?)(0[xX][0-9A-Fa-f]+|[0-9]+)")
+_DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+# Longest number, in digits; a longer one, or one that would get longer, stays as it is.
+_LENGTH_MAX: Final = 400
+_PLACES: Final = Decimal("0.001")
+_EXACT: Final = Context(prec=2 * _LENGTH_MAX)
 
 
 def quoted(text: str) -> str:
@@ -165,3 +173,48 @@ def _sorted(members: Mapping[str, Value], scope: str, names: Names) -> Mapping[s
         else:
             named.setdefault(name, value)
     return dict(sorted(named.items()))
+
+
+def normal(text: str) -> str:
+    """Return ``text`` without grouping and with at most three decimals; a text that is not a number stays.
+
+    Java reads a number with few decimals as a float, so only the first digits of a large one remain.
+    """
+    if len(text) > _LENGTH_MAX:
+        return text
+    whole = _INTEGER.fullmatch(text)
+    if whole is not None:
+        return _whole(whole.group(1), whole.group(2).lower())
+    found = _DECIMAL.fullmatch(text)
+    if found is None or Decimal(text).adjusted() > _LENGTH_MAX:
+        return text
+    return _shown(_read(text, len(found.group(1) or "")))
+
+
+def _whole(sign: str, digits: str) -> str:
+    if digits.startswith("0x"):
+        value = int(digits, 16)
+    elif digits.startswith("0") and len(digits) > 1:
+        if not set(digits) <= set("01234567"):
+            return sign + digits
+        value = int(digits, 8)
+    else:
+        value = int(digits)
+    return str(-value if sign else value)
+
+
+def _read(text: str, decimals: int) -> Decimal:
+    exact, double = Decimal(text), float(text)
+    if decimals <= 7:
+        try:
+            (single,) = struct.unpack("f", struct.pack("f", double))
+        except OverflowError:
+            single = 0.0
+        if (single or not exact) and isfinite(single):
+            return Decimal(repr(single))
+    return Decimal(repr(double)) if decimals <= 16 and (double or not exact) and isfinite(double) else exact
+
+
+def _shown(value: Decimal) -> str:
+    text = f"{value.quantize(_PLACES, ROUND_HALF_EVEN, _EXACT):f}"
+    return text.rstrip("0").rstrip(".")

@@ -7,9 +7,10 @@ name may contain a dash and a string a line break, and the context decides what 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from registry.domain.schemas.contract import InvalidSchema
+from registry.domain.schemas.contract import GLANCE_MAX, Fingerprints, InvalidSchema, digest
 
 from .model import MapType
 
@@ -27,6 +28,10 @@ _INT: Final = re.compile("-?[0-9]+|0[xX][0-9A-Fa-f]+")
 _DIGITS_MAX: Final = 1000
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _QUOTES: Final = frozenset("'\"")
+# The words before names of constants and maps; the names of other fields follow their types.
+_BEFORE_UNTYPED: Final = frozenset("{};>")
+# The words before an option's name: `option name = 1` and `(custom) . name = 1`.
+_BEFORE_OPTION: Final = frozenset({"option", "."})
 
 
 def tokens(text: str) -> list[str]:
@@ -156,3 +161,34 @@ class Source:
         """Return ``:line:column``, both counted from 1."""
         before = self._text[:at]
         return f":{before.count(chr(10)) + 1}:{at - before.rfind(chr(10))}"
+
+
+def outline(text: str) -> Fingerprints | None:
+    """Return digests of the numbered names in the text, or None if only the parser can tell.
+
+    They are comparable with a schema's fingerprints: equal for texts with equal canonical texts, different
+    for most others. The word before a name distinguishes fields and constants from options, so the name's
+    context does not matter.
+    """
+    if len(text) > GLANCE_MAX or not (";" in text or "{" in text):
+        return None  # a text with neither may be the Base64 of a descriptor
+    words = tokens(text)
+    if "extend" in words and "group" in words:
+        return None  # the parser drops groups inside `extend`
+    own = digest(sorted(_numbered(words)))
+    return Fingerprints(own, own)
+
+
+def _numbered(words: Sequence[str]) -> Iterator[str]:
+    """Yield type, name and number of fields, groups and constants; no type for constants and maps."""
+    at = -1
+    for _ in range(words.count("=")):
+        at = words.index("=", at + 1)
+        if at < 2:
+            continue
+        kind, name, _, number = words[at - 2 : at + 2]
+        if kind in _BEFORE_OPTION or name[0] not in WORD:
+            continue
+        if kind[0] not in WORD and kind not in _BEFORE_UNTYPED:
+            continue
+        yield f"{kind if kind[0] in WORD else ''} {name} {int32(number)}"

@@ -1,9 +1,9 @@
-"""JSON values for people: excerpts, pretty-printed texts, and the lines of their parts."""
+"""Explanations of changes in all formats: excerpts of JSON values, lines of their parts, and suggestions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple
 
 from .contract import Part
 from .json_scanner import Json
@@ -18,6 +18,7 @@ VALUES_MAX: Final = 200_000
 _STEP: Final = "  "
 # The deepest level that is indented further than its parent, so that indentation does not dominate lines.
 _STEPS_MAX: Final = 50
+_SHOWN_MAX: Final = 60
 
 
 class Spot(NamedTuple):
@@ -140,3 +141,33 @@ class Lines:
 
 def _indent(depth: int) -> str:
     return _STEP * min(depth, _STEPS_MAX)
+
+
+class Fix(NamedTuple):
+    """A suggestion for an incompatible change, for the new schema, since only that one can still be altered.
+
+    Texts may contain ``{name}``, the changed part, and ``{old}`` and ``{new}``, its texts.
+    """
+
+    # If the new schema must read what the old one wrote.
+    backward: str
+    # If the old schema must read what the new one writes.
+    forward: str
+
+
+def fix_text(
+    fixes: Mapping[str, Fix],
+    change: str,
+    reader_is: Literal["new", "old"],
+    name: str,
+    old: Part | None,
+    new: Part | None,
+) -> str:
+    """Return the sentence for an incompatible change."""
+    fix = fixes[change]
+    text = fix.backward if reader_is == "new" else fix.forward
+    return text.format(name=name, old=_shown(old), new=_shown(new))
+
+
+def _shown(part: Part | None) -> str:
+    return "nothing" if part is None else cut(part.text, _SHOWN_MAX)
