@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND, RegistryError
+from registry.security.gate import OPEN_GATE, Admission, Credentials, Gate
 from registry.workers.pool import Pool
 
 from . import request_target
@@ -33,10 +34,11 @@ def create_app(
     *,
     metrics: Metrics | None = None,
     pool: Pool | None = None,
+    gate: Gate = OPEN_GATE,
 ) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
-    ``pool`` does what would keep the event loop; one of its own by default.
+    ``pool`` does what would keep the event loop; one of its own by default. ``gate`` admits requests.
     """
     settings = settings or ApiSettings()
     worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
@@ -49,7 +51,7 @@ def create_app(
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
     extra = ResponseHeaders(settings.response_headers)
-    return Gateway(Router(resources), backend=backend, cors=cors, guard=guard, extra=extra)
+    return Gateway(Router(resources), backend=backend, cors=cors, guard=guard, extra=extra, gate=gate)
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -59,16 +61,20 @@ def route_of(scope: Mapping[str, Any]) -> str:
 
 
 class Gateway:
-    """Outermost: decodes the target, adds the headers of every answer, and lets no exception out."""
+    """Outermost: decodes the target, admits the request, and adds the headers of every answer.
+
+    It lets no exception out.
+    """
 
     def __init__(
-        self, app: ASGIApp, backend: Backend, cors: Cors, guard: PageGuard, extra: ResponseHeaders
+        self, app: ASGIApp, backend: Backend, cors: Cors, guard: PageGuard, extra: ResponseHeaders, gate: Gate
     ) -> None:
         self._app = app
         self._extra = extra
         self._backend = backend
         self._cors = cors
         self._guard = guard
+        self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -89,10 +95,18 @@ class Gateway:
             self._guard.check(scope["method"], scope["headers"])
             wanted = request_target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
             scope[STATE]["target"] = request_target.in_context(scope["method"], wanted)
+            if scope["method"] != "OPTIONS":  # browsers send no credentials with a preflight
+                scope[STATE]["admission"] = await self._admission(scope)
         except RegistryError as error:
             await send_answer(refusal(error), scope, send)
             return
         await self._app(scope, receive, send)
+
+    async def _admission(self, scope: Scope) -> Admission:
+        authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        client = scope.get("client")
+        credentials = Credentials(authorization=authorization, address=client[0] if client else "")
+        return self._gate.known(credentials) or await self._gate.admit(credentials)
 
 
 _INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500)

@@ -15,6 +15,7 @@ from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
+from registry.security.access import FULL_ACCESS, Access
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend
@@ -38,6 +39,7 @@ class Call:
     plain: bool = False  # the client prefers plain text
     # False if a write must not be answered from rows, because they may be stale.
     from_rows: bool = True
+    access: Access = FULL_ACCESS  # of the principal that sent the request
 
 
 class Fresh(Enum):

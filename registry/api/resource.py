@@ -126,6 +126,7 @@ class Resource:
             memory=self._worker_queries.memory,
             plain=plain,
             operation=operation.path,
+            access=scope[STATE]["admission"].access,
         )
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
