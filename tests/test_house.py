@@ -20,7 +20,7 @@ PACKAGES = ("registry", "election", "snapshots")
 # longest matching name counts. "registry.__init__" is the version.
 _WORDS = ("registry.domain.errors", "registry.domain.model", "registry.domain.commands")
 _ROWS = (*_WORDS, "registry.domain.rows", "registry.domain.log_format")
-_QUERIES = (*_ROWS, "registry.domain.queries")
+_QUERIES = (*_ROWS, "registry.domain.governance", "registry.domain.queries")
 _PARSING = (*_QUERIES, "registry.domain.schemas", "registry.domain.parsing")
 _LOOKUP = (*_PARSING, "registry.domain.lookup")
 _HOST = ("registry.config", "registry.observe", "registry.processes")
@@ -47,7 +47,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.rows": _WORDS,
     "registry.domain.log_format": (*_WORDS, "registry.domain.rows"),
     "registry.domain.fold": _ROWS,
-    "registry.domain.queries": _ROWS,
+    "registry.domain.subject_pattern": _WORDS,
+    "registry.domain.governance": (*_WORDS, "registry.domain.schemas", "registry.domain.subject_pattern"),
+    "registry.domain.queries": (*_ROWS, "registry.domain.governance"),
     "registry.domain.schemas": (),
     "registry.domain.parsing": (*_QUERIES, "registry.domain.schemas"),
     "registry.domain.lookup": _PARSING,

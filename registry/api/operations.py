@@ -117,6 +117,10 @@ REGISTER_ERRORS = (
     errors.SCHEMA_TOO_LARGE,
     errors.INVALID_RULE_SET,
     errors.INCOMPATIBLE,
+    errors.CREATION_DENIED,
+    errors.REGISTRATION_DENIED,
+    errors.LINT_BROKEN,
+    errors.VERSIONS_LIMIT,
     *WRITE_ERRORS,
     *BODY_ERRORS,
 )

@@ -55,6 +55,10 @@ NO_SUBJECT_COMPATIBILITY = ErrorKind(
 NO_SUBJECT_MODE = ErrorKind(40409, "Subject '%s' does not have subject-level mode configured")
 SNAPSHOT_NOT_FOUND = ErrorKind(40480, "Snapshot '%s' not found.")
 ASSOCIATION_NOT_FOUND = ErrorKind(40410, "Association for '%s' not found.")
+CREATION_DENIED = ErrorKind(40380, "The policy for subject '%s' does not let %s create it")
+REGISTRATION_DENIED = ErrorKind(
+    40381, "The policy for subject '%s' does not let %s register new schemas; registered ones can be used"
+)
 INCOMPATIBLE = ErrorKind(
     40901,
     'Schema being registered is incompatible with an earlier schema for subject "%s", details: [%s]',
@@ -88,6 +92,10 @@ SUBJECT_REFERENCED = ErrorKind(42206, "One or more references exist to the schem
 INVALID_SUBJECT = ErrorKind(42208, "The specified subject '%s' is not a valid.")
 SCHEMA_TOO_LARGE = ErrorKind(42209, "Register operation failed because schema is too large")
 INVALID_RULE_SET = ErrorKind(42210, "%s")
+LINT_BROKEN = ErrorKind(42280, "The schema breaks rules for subject '%s': %s")
+VERSIONS_LIMIT = ErrorKind(
+    42281, "Subject '%s' has %d versions, as many as its policy allows; delete one before registering another"
+)
 CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
 ASSOCIATION_INVALID = ErrorKind(
     42212, "The association specified an invalid value for property: '%s', detail: %s"
@@ -107,6 +115,7 @@ NOT_ACCEPTABLE = ErrorKind(406, "HTTP 406 Not Acceptable")
 BODY_TIMEOUT = ErrorKind(408, "HTTP 408 Request Timeout")
 BODY_TOO_LARGE = ErrorKind(413, "Request body is too large: %d>%d")
 UNSUPPORTED_MEDIA_TYPE = ErrorKind(415, "HTTP 415 Unsupported Media Type")
+TOO_MANY_REQUESTS = ErrorKind(429, "%s")
 JSON_NEEDED = ErrorKind(415, "Send the header Content-Type: application/json")
 UNPROCESSABLE = ErrorKind(422, "%s")
 UNAVAILABLE = ErrorKind(503, "%s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 
@@ -205,6 +206,7 @@ class _Registration:
         if found is not None:
             row = yield from formatted(self.view, found, self.command.format)
             return Decision([], entities.registered(row, found.version))
+        yield from self._check_policy(content)
         yield from self._check_compatible(content)
         version = self._version()
         grant = self._grant(content, ids, schema_id)
@@ -238,6 +240,30 @@ class _Registration:
             if wanted and (yield from find.equivalent(self.view, content, each)):
                 return each
         return None
+
+    def _check_policy(self, content: Content) -> Querying[None]:
+        """Refuse what the subject's policy forbids (40380, 40381, 42280, 42281); imports have none."""
+        if self.takes_ids:
+            return
+        text, requester = self.subject.qualified, self.defaults.requester
+        policy = self.defaults.governance.policy(self.subject, requester)
+        if not policy.may_register:
+            raise errors.REGISTRATION_DENIED(text, requester)
+        if not policy.may_create and self.newest is None:
+            raise errors.CREATION_DENIED(text, requester)
+        if policy.versions_max and self._has_versions(policy.versions_max):
+            raise errors.VERSIONS_LIMIT(text, policy.versions_max)
+        if policy.lint_errors:
+            findings = yield from querying.lint(content.source, policy.lint_errors)
+            if findings:
+                raise errors.LINT_BROKEN(text, "; ".join(map(str, findings)))
+
+    def _has_versions(self, most: int) -> bool:
+        """Return true if the subject has ``most`` versions that are not deleted, or more."""
+        if self.newest is None or self.newest.version < most:
+            return False
+        live = versions.versions(self.view, self.subject)
+        return next(islice(live, most - 1, None), None) is not None
 
     def _check_compatible(self, content: Content) -> Querying[None]:
         if self.takes_ids or self.command.force:

@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from registry.domain.schemas import Change, Difference, Fingerprints, Tagged
+from registry.domain.schemas.lint import Finding
 
 from .schema_queries import PAUSE, SchemaQuery, Source, What
 
@@ -113,6 +114,11 @@ def formatted(source: Source, format: str) -> Querying[str]:
 def fingerprints(source: Source) -> Querying[Fingerprints]:
     """Return digests that are equal for equivalent schemas."""
     return _asked("fingerprints", source)
+
+
+def lint(source: Source, rules: Sequence[str]) -> Querying[Sequence[Finding]]:
+    """Return what breaks the lint ``rules``."""
+    return _asked("lint", source, rules=tuple(rules))
 
 
 def tags(source: Source) -> Querying[Sequence[Tagged]]:

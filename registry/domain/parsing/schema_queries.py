@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from registry.domain.errors import UNEXPECTED
 from registry.domain.schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
+from registry.domain.schemas.lint import findings
 
 What = Literal[
     "canonical",
@@ -23,6 +24,7 @@ What = Literal[
     "differences",
     "changes",
     "passes",
+    "lint",
     "tags",
     "retagged",
     "several",
@@ -54,9 +56,10 @@ class SchemaQuery(NamedTuple):
     """A query about ``source``, named after the member of :class:`.schemas.Schema` that answers it.
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`; the source is the reader, ``other``
-    the writer. ``passes`` compares a new schema with an earlier one as ``other``: True if there are no
-    differences with each of the ``readers`` among the details as the reader; the ``key`` among them
-    identifies the whole query. ``several`` combines the queries among the details, see :func:`several`.
+    the writer. ``lint`` returns what breaks the ``rules`` among the details. ``passes`` compares a new schema
+    with an earlier one as ``other``: True if there are no differences with each of the ``readers`` among the
+    details as the reader; the ``key`` among them identifies the whole query. ``several`` combines the queries
+    among the details, see :func:`several`.
     """
 
     what: What
@@ -161,6 +164,8 @@ def answer(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
 def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> Any:
     what, source, other, details = query
     schema = read(source)
+    if what == "lint":
+        return findings(schema.elements(), **dict(details))
     if other is None:
         said = getattr(schema, what)
         return said(**dict(details)) if callable(said) else said

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from registry.domain.governance import NO_GOVERNANCE, UNKNOWN_REQUESTER, Governance, Requester
 from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
@@ -31,6 +32,9 @@ class Defaults:
     mode_mutability: bool = True
     reject_empty_subject: bool = False
     association_rules: AssociationRules = RELEASED
+    governance: Governance = NO_GOVERNANCE
+    # For the policies of ``governance``: who sends the command.
+    requester: Requester = UNKNOWN_REQUESTER
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

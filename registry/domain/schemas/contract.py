@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, Protocol
+
+from .lint import Element
 
 # Comparison steps for one request: a few seconds.
 STEPS_MAX: Final = 500_000
@@ -170,6 +172,9 @@ class Schema(Protocol):
 
     def check_fields(self) -> None:
         """Check the additional rules of ``validateFields``. Raises :class:`InvalidSchema`."""
+
+    def elements(self) -> Iterator[Element]:
+        """Yield the named parts that the schema defines itself, for lint rules."""
 
     def tags(self) -> Sequence[Tagged]:
         """Return the tagged entities in the order of the text."""

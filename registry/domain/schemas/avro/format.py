@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from registry.domain.schemas.comparing import Comparing, Side
@@ -17,11 +17,13 @@ from registry.domain.schemas.contract import (
     Tagged,
     Unreadable,
 )
+from registry.domain.schemas.lint import Element
 from registry.domain.schemas.tags import changes
 
 from . import tags
 from .canonical import canonical_text
 from .compatibility import differences
+from .elements import elements
 from .equality import equivalent
 from .fingerprint import fingerprints
 from .model import Node, Record, type_name
@@ -80,6 +82,10 @@ class AvroSchema:
 
     def check_fields(self) -> None:
         """Do nothing: there are no additional rules for Avro."""
+
+    def elements(self) -> Iterator[Element]:
+        """Yield types, fields and symbols, without those of dependencies."""
+        return elements(self.node, self._known)
 
     def tags(self) -> list[Tagged]:
         """Return the tagged records and fields."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -23,9 +23,11 @@ from registry.domain.schemas.contract import (
     digest,
 )
 from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.lint import Element
 from registry.domain.schemas.tags import changes
 
 from . import tags
+from .elements import elements
 from .text import ordered, printed, read
 
 if TYPE_CHECKING:
@@ -91,6 +93,10 @@ class JsonSchema:
         for name in sorted(self.field_names()):
             if name.startswith("$$"):
                 raise InvalidSchema(f"#/properties/{name}: Field names cannot start with $$ prefix")
+
+    def elements(self) -> Iterator[Element]:
+        """Yield objects and properties."""
+        return elements(self.value)
 
     def tags(self) -> list[Tagged]:
         """Return the tagged objects and properties."""

@@ -8,7 +8,7 @@ A branch of a combined schema is named by its position in the text.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from registry.domain.schemas import tags
 from registry.domain.schemas.contract import Entity, Tagged
@@ -44,6 +44,20 @@ def _write(each: dict[str, Json], value: list[str]) -> None:
 
 
 def _entities(value: Json) -> Iterator[tuple[Entity, dict[str, Json]]]:
+    return ((each.entity, each.schema) for each in parts(value))
+
+
+class Part(NamedTuple):
+    """An object, or a property of one."""
+
+    entity: Entity
+    schema: dict[str, Json]
+    # The property's name; empty for an object.
+    name: str
+
+
+def parts(value: Json) -> Iterator[Part]:
+    """Yield objects, each before its properties, in the order of the text."""
     waiting: list[tuple[Json, str, bool]] = [(value, "", False)]
     while waiting:
         schema, scope, is_property = waiting.pop()
@@ -52,10 +66,10 @@ def _entities(value: Json) -> Iterator[tuple[Entity, dict[str, Json]]]:
         inside: list[tuple[Json, str, bool]] = []
         if _is_object(schema):
             if not is_property:
-                yield Entity(f"{scope}object", tags.RECORD), schema
+                yield Part(Entity(f"{scope}object", tags.RECORD), schema, "")
             for name, each in _members(schema, "properties"):
                 if type(each) is dict:
-                    yield Entity(f"{scope}object.{name}", tags.FIELD), each
+                    yield Part(Entity(f"{scope}object.{name}", tags.FIELD), each, name)
                 inside.append((each, f"{scope}object.{name}.", True))
             for bucket in _BUCKETS:
                 inside += (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from registry.domain.schemas.contract import (
@@ -16,9 +16,11 @@ from registry.domain.schemas.contract import (
     Unreadable,
     digest,
 )
+from registry.domain.schemas.lint import Element
 from registry.domain.schemas.tags import changes
 
 from . import tags
+from .elements import elements
 from .model import File
 from .names import Names, unknown_type
 from .parser import parse
@@ -105,6 +107,10 @@ class ProtobufSchema:
         """Return the fields of the first message."""
         first = next(self.file.messages(), None)
         return frozenset([field.name for field in first.all_fields()] if first else ())
+
+    def elements(self) -> Iterator[Element]:
+        """Yield messages, enums, fields and constants."""
+        return elements(self.file)
 
     def tags(self) -> list[Tagged]:
         """Return the tagged messages and fields."""

@@ -1,0 +1,216 @@
+"""Policies: which schemas may be registered under which subjects, by whom, and how many.
+
+Policies come from a file of tables (:func:`parse`). Of all tables that cover a subject and set a limit, the
+one with the most specific pattern counts, for each limit separately. What is registered already is found
+whatever the policy says.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from .model import Subject
+from .schemas.lint import RULES
+from .subject_pattern import SubjectPattern
+
+# The longest file and the most tables that are read.
+TEXT_MAX: Final = 1 << 20
+TABLES_MAX: Final = 10_000
+_GROUP: Final = "group:"
+
+
+class Policy(NamedTuple):
+    """What one requester may register under one subject."""
+
+    may_create: bool = True
+    may_register: bool = True
+    # 0: no limit.
+    versions_max: int = 0
+    # Names of lint rules that a new schema must not break, and of those that it is warned about.
+    lint_errors: tuple[str, ...] = ()
+    lint_warnings: tuple[str, ...] = ()
+
+
+_ANYTHING: Final = Policy()
+
+
+class Requester(NamedTuple):
+    """Who sends a command; the name is empty without authentication."""
+
+    name: str = ""
+    groups: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the name as messages print it."""
+        return f"'{self.name}'" if self.name else "clients without a name"
+
+
+UNKNOWN_REQUESTER: Final = Requester()
+
+
+class PolicyError(ValueError):
+    """Raised for a file that is not understood; says which table and key, and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principals:
+    """Those whom a table lets do something: names, groups as ``group:NAME``, or ``*`` for all."""
+
+    names: frozenset[str]
+
+    def include(self, requester: Requester) -> bool:
+        """Return true if the requester, or one of its groups, is among them."""
+        if "*" in self.names or (requester.name and requester.name in self.names):
+            return True
+        return any(_GROUP + group in self.names for group in requester.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTable:
+    """One table of the file; ``None`` for a limit that it does not set."""
+
+    subjects: tuple[SubjectPattern, ...]
+    create: Principals | None = None
+    register: Principals | None = None
+    versions_max: int | None = None
+    lint_errors: tuple[str, ...] | None = None
+    lint_warnings: tuple[str, ...] | None = None
+
+    def match(self, subject: Subject) -> SubjectPattern | None:
+        """Return the most specific pattern that covers ``subject``."""
+        found = [each for each in self.subjects if each.matches(subject)]
+        return max(found, key=lambda each: each.specificity, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Governance:
+    """All tables of a file, and how much a requester may write."""
+
+    tables: tuple[PolicyTable, ...] = ()
+    # Of one requester, over all subjects; 0: no limit.
+    writes_per_minute: int = 0
+
+    def policy(self, subject: Subject, requester: Requester) -> Policy:
+        """Return what the requester may register under ``subject``."""
+        if not self.tables:
+            return _ANYTHING
+        covering = [(pattern, each) for each in self.tables if (pattern := each.match(subject)) is not None]
+        if not covering:
+            return _ANYTHING
+        covering.sort(key=lambda pair: pair[0].specificity, reverse=True)
+        tables = [each for _, each in covering]
+        create = _first(each.create for each in tables)
+        register = _first(each.register for each in tables)
+        return Policy(
+            may_create=create is None or create.include(requester),
+            may_register=register is None or register.include(requester),
+            versions_max=_first(each.versions_max for each in tables) or 0,
+            lint_errors=_first(each.lint_errors for each in tables) or (),
+            lint_warnings=_first(each.lint_warnings for each in tables) or (),
+        )
+
+
+NO_GOVERNANCE: Final = Governance()
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((each for each in values if each is not None), None)
+
+
+def parse(text: str) -> Governance:
+    """Parse a file of policies.
+
+    ::
+
+        writes_per_minute = 600       # of one principal; more are refused with 429
+
+        [[policy]]
+        subjects = ["orders-*"]       # names, prefixes, contexts as ``:.name:*``, or ``*``
+        create = ["alice", "group:a"] # who may create subjects; default: who may write
+        register = []                 # who may register versions; here nobody
+        versions_max = 200
+        lint_errors = ["docs"]        # names of rules, see :mod:`.schemas.lint`
+        lint_warnings = ["namespace"]
+
+    Raises :class:`PolicyError`.
+    """
+    if len(text) > TEXT_MAX:
+        raise PolicyError(f"the file is longer than {TEXT_MAX} characters")
+    try:
+        value = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PolicyError(f"not TOML: {error}") from None
+    _check_keys("the file", value, {"policy", "writes_per_minute"})
+    tables = value.get("policy", [])
+    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+        raise PolicyError("policy must be an array of tables, [[policy]]")
+    if len(tables) > TABLES_MAX:
+        raise PolicyError(f"there are more than {TABLES_MAX} tables")
+    rate = _count("the file", value, "writes_per_minute") or 0
+    return Governance(tuple(_table(number, each) for number, each in enumerate(tables, 1)), rate)
+
+
+def _table(number: int, value: dict[str, Any]) -> PolicyTable:
+    where = f"policy {number}"
+    _check_keys(where, value, _KEYS)
+    if "subjects" not in value:
+        raise PolicyError(f"{where}: subjects is missing")
+    return PolicyTable(
+        **{key: _KEYS[key](where, value, key) for key in value if key != "subjects"},
+        subjects=_patterns(where, value),
+    )
+
+
+def _check_keys(where: str, value: dict[str, Any], known: Collection[str]) -> None:
+    unknown = sorted(value.keys() - set(known))
+    if unknown:
+        raise PolicyError(f"{where}: unknown key {unknown[0]}; allowed are {', '.join(sorted(known))}")
+
+
+def _patterns(where: str, value: dict[str, Any]) -> tuple[SubjectPattern, ...]:
+    texts = _texts(where, value, "subjects")
+    if not texts:
+        raise PolicyError(f"{where}: subjects is empty")
+    try:
+        return tuple(SubjectPattern.parse(each) for each in texts)
+    except ValueError as error:
+        raise PolicyError(f"{where}: subjects: {error}") from None
+
+
+def _texts(where: str, value: dict[str, Any], key: str) -> list[str]:
+    found = value[key]
+    if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
+        raise PolicyError(f"{where}: {key} must be an array of strings that are not empty")
+    return found
+
+
+def _principals(where: str, value: dict[str, Any], key: str) -> Principals:
+    return Principals(frozenset(_texts(where, value, key)))
+
+
+def _count(where: str, value: dict[str, Any], key: str) -> int | None:
+    found = value.get(key)
+    if found is not None and (type(found) is not int or not 1 <= found <= 1_000_000):
+        raise PolicyError(f"{where}: {key} must be a whole number from 1 to 1000000")
+    return found
+
+
+def _rules(where: str, value: dict[str, Any], key: str) -> tuple[str, ...]:
+    names = _texts(where, value, key)
+    for each in names:
+        if each not in RULES:
+            raise PolicyError(f"{where}: {key}: unknown rule {each}; there are {', '.join(RULES)}")
+    return tuple(dict.fromkeys(names))
+
+
+_KEYS: Final[dict[str, Callable[[str, dict[str, Any], str], Any]]] = {
+    "subjects": _texts,
+    "create": _principals,
+    "register": _principals,
+    "versions_max": _count,
+    "lint_errors": _rules,
+    "lint_warnings": _rules,
+}

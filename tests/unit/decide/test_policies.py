@@ -1,0 +1,149 @@
+"""Policies of registrations: who may create and register, how many versions, and lint rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from registry.domain.commands import PutMode, Register
+from registry.domain.governance import Governance, PolicyError, Requester, parse
+from registry.domain.model import Subject
+from registry.domain.queries.scope import Defaults
+from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, record
+
+
+def governed(policies: str, name: str = "", *groups: str) -> SmallRegistry:
+    return SmallRegistry(Defaults(governance=parse(policies), requester=Requester(name, groups)))
+
+
+def as_requester(small: SmallRegistry, name: str, *groups: str) -> None:
+    small.defaults = replace(small.defaults, requester=Requester(name, groups))
+
+
+def test_who_is_not_named_cannot_create_a_subject_but_adds_versions() -> None:
+    small = governed('[[policy]]\nsubjects = ["orders-*"]\ncreate = ["alice"]', "alice")
+    small.register("orders-value", record("R", "a?"))
+    as_requester(small, "bob")
+    assert small.register("orders-value", record("R", "a?", "b?"))["version"] == 2
+    code, message = small.refusal(Register("orders-key", STRING))
+    assert (code, message) == (40380, "The policy for subject 'orders-key' does not let 'bob' create it")
+    small.register("payments-value")
+
+
+def test_a_group_may_be_named() -> None:
+    small = governed('[[policy]]\nsubjects = ["*"]\ncreate = ["group:team"]', "carol", "team")
+    small.register("s")
+    as_requester(small, "team")
+    assert small.refusal(Register("t", STRING))[0] == 40380
+
+
+def test_where_nobody_may_register_a_registered_schema_is_still_found() -> None:
+    small = SmallRegistry()
+    first = small.register("s", record("R", "a"))
+    small.defaults = Defaults(governance=parse('[[policy]]\nsubjects = ["s"]\nregister = []'))
+    assert small.register("s", record("R", "a")) == first
+    assert small.last == []
+    code, message = small.refusal(Register("s", record("R", "a", "b?")))
+    assert code == 40381
+    assert message == (
+        "The policy for subject 's' does not let clients without a name register new schemas; "
+        "registered ones can be used"
+    )
+
+
+def test_a_subject_at_its_limit_takes_no_version_until_one_is_deleted() -> None:
+    small = governed('[[policy]]\nsubjects = ["s"]\nversions_max = 2')
+    small.level("s", "NONE")
+    small.register("s", STRING)
+    small.register("s", INT)
+    assert small.refusal(Register("s", LONG))[0] == 42281
+    assert small.register("s", INT)["version"] == 2
+    small.delete("s", 1)
+    assert small.register("s", LONG)["version"] == 3
+
+
+def test_a_schema_that_breaks_a_rule_is_refused_with_its_fix() -> None:
+    small = governed('[[policy]]\nsubjects = ["s"]\nlint_errors = ["snake_case_fields", "docs"]')
+    code, message = small.refusal(Register("s", record("R", "orderId", doc="An order")))
+    assert code == 42280
+    assert message == (
+        "The schema breaks rules for subject 's': "
+        "snake_case_fields at R.orderId: the field's name `orderId` is not in snake_case; "
+        "use lower-case words joined by underscores; "
+        "docs at R.orderId: `orderId` has no documentation; "
+        "describe it in `doc` (Avro) or `description` (JSON Schema)"
+    )
+
+
+def test_rules_are_not_applied_to_what_is_registered_already() -> None:
+    small = SmallRegistry()
+    first = small.register("s", record("R", "orderId"))
+    small.defaults = Defaults(governance=parse('[[policy]]\nsubjects = ["s"]\nlint_errors = ["docs"]'))
+    assert small.register("s", record("R", "orderId")) == first
+
+
+def test_imports_have_no_policy() -> None:
+    small = governed('[[policy]]\nsubjects = ["*"]\nregister = []\nlint_errors = ["docs"]')
+    small.submit(PutMode(None, "IMPORT", "IMPORT"))
+    assert small.place("s", record("R", "a"), schema_id=7) == (7, 1)
+
+
+def test_the_most_specific_pattern_that_sets_a_limit_counts() -> None:
+    policies = parse(
+        """
+        [[policy]]
+        subjects = ["*"]
+        versions_max = 10
+        register = ["ci"]
+
+        [[policy]]
+        subjects = ["orders-*", ":.eu:*"]
+        versions_max = 5
+
+        [[policy]]
+        subjects = ["orders-value"]
+        register = ["*"]
+        """
+    )
+
+    def limits(subject: str) -> tuple[int, bool]:
+        found = policies.policy(Subject.parse(subject), Requester("bob"))
+        return found.versions_max, found.may_register
+
+    assert limits("orders-value") == (5, True)
+    assert limits("orders-key") == (5, False)
+    assert limits(":.eu:orders-value") == (5, False)
+    assert limits("payments") == (10, False)
+
+
+def test_without_a_covering_table_everything_is_permitted() -> None:
+    policies = parse('[[policy]]\nsubjects = ["orders"]\nregister = []')
+    assert policies.policy(Subject.parse("orders-2"), Requester()).may_register
+    assert policies.policy(Subject.parse(":.eu:orders"), Requester()).may_register
+    assert Governance().policy(Subject.parse("orders"), Requester()).may_register
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("policy = 1", "policy must be an array of tables, [[policy]]"),
+        ("[[policy", "not TOML: "),
+        ("[[policies]]", "the file: unknown key policies; allowed are policy, writes_per_minute"),
+        ("[[policy]]\ncreate = []", "policy 1: subjects is missing"),
+        ("[[policy]]\nsubjects = []", "policy 1: subjects is empty"),
+        ("[[policy]]\nsubjects = ['a*b']", "policy 1: subjects: 'a*b' is not a name"),
+        ("[[policy]]\nsubjects = [':.eu*']", "policy 1: subjects: ':.eu*' has no colon after its context"),
+        ("[[policy]]\nsubjects = ['a']\nversion_max = 1", "policy 1: unknown key version_max; allowed are"),
+        ("[[policy]]\nsubjects = ['a']\nversions_max = 0", "policy 1: versions_max must be a whole number"),
+        ("[[policy]]\nsubjects = ['a']\nversions_max = true", "policy 1: versions_max must be a whole"),
+        ("[[policy]]\nsubjects = ['a']\ncreate = 'bob'", "policy 1: create must be an array of strings"),
+        ("[[policy]]\nsubjects = ['a']\nlint_errors = ['doc']", "policy 1: lint_errors: unknown rule doc;"),
+        ("writes_per_minute = -1", "the file: writes_per_minute must be a whole number from 1"),
+        ("#" * (1 << 20) + "\n", "the file is longer than 1048576 characters"),
+    ],
+)
+def test_a_file_that_is_not_understood_says_where(text: str, message: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        parse(text)
+    assert str(refused.value).startswith(message)
