@@ -101,13 +101,13 @@ class NodeCipher:
         self._keyset: Keyset | None = None
         self._stale = False
         self._missing: dict[int, float] = {}
-        self._trouble = ""
+        self._error = ""
 
     @property
-    def trouble(self) -> str:
+    def last_error(self) -> str:
         """Return why sensitive metadata cannot be written or not all be read; empty if it can."""
-        if self._trouble or self._keyset is not None or not self._has_encoded():
-            return self._trouble
+        if self._error or self._keyset is not None or not self._has_encoded():
+            return self._error
         return self._lost()
 
     def start(self) -> None:
@@ -159,7 +159,7 @@ class NodeCipher:
     def encrypt(self, plain: str) -> str:
         """Encrypt a value, see :class:`.sensitive_metadata.Cipher`; the first call writes the keyset."""
         with self._alone:
-            if self._keyset is None or self._trouble:
+            if self._keyset is None or self._error:
                 self._make_usable()
             assert self._keyset is not None
             return self._keyset.encrypt(plain)
@@ -212,7 +212,7 @@ class NodeCipher:
         if data is None:
             return
         self._keyset, self._stale = self._secrets.opened(data, self._place.name)
-        self._trouble = ""
+        self._error = ""
         self._keep(data)
 
     def _write(self, keyset: Keyset) -> None:
@@ -235,9 +235,9 @@ class NodeCipher:
             self._copy.write(data)
 
     def _failed(self, error: LogError) -> None:
-        if str(error) != self._trouble:
+        if str(error) != self._error:
             _log.error("sensitive metadata: %s", error)
-        self._trouble = str(error)
+        self._error = str(error)
 
 
 def _ids_in(value: bytes) -> set[int]:

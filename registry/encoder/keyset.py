@@ -153,11 +153,11 @@ def _packed_key(number: int, key: bytes) -> bytes:
 
 def _unpacked_key(packed: bytes) -> dict[int, bytes]:
     """Return the key under its id; empty if the key is disabled or of another kind."""
-    said = dict(_fields(packed))
-    data = dict(_fields(_bytes(said.get(1))))
+    fields = dict(_fields(packed))
+    data = dict(_fields(_bytes(fields.get(1))))
     key = dict(_fields(_bytes(data.get(2)))).get(3)
-    number = said.get(3)
-    usable = (said.get(2), said.get(4), data.get(1)) == (_ENABLED, _TINK, _TYPE.encode())
+    number = fields.get(3)
+    usable = (fields.get(2), fields.get(4), data.get(1)) == (_ENABLED, _TINK, _TYPE.encode())
     if usable and isinstance(key, bytes) and len(key) == _KEY_BYTES and isinstance(number, int):
         return {number: key}
     return {}

@@ -23,7 +23,7 @@ def keyset_place(settings: Settings) -> Place:
     """Return the storage of the keyset, without any I/O."""
     if not settings.kafka:
         return KeysetFile(settings.data)
-    from .keyset_topic import KeysetTopic  # noqa: PLC0415 (its client is not for a node alone)
+    from .keyset_topic import KeysetTopic  # noqa: PLC0415 (its client is not for a standalone node)
 
     return KeysetTopic(settings.metadata_encoder_topic, lambda make: _open_topic(settings, make=make))
 

@@ -198,8 +198,8 @@ class Forwarding:
         return self._node_port.role != "primary" and self._client is not None
 
     def _unreached(self) -> Refused:
-        trouble = "" if self._client is None else self._client.trouble
-        return refused(FORWARD_FAILED(f"{_NOT_THERE} ({trouble})") if trouble else NO_PRIMARY())
+        error = "" if self._client is None else self._client.last_error
+        return refused(FORWARD_FAILED(f"{_NOT_THERE} ({error})") if error else NO_PRIMARY())
 
     async def _try(self, pending: PendingCommand, doubt: Doubt) -> Reply:
         if self._node_port.role == "primary":

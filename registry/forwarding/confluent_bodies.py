@@ -19,7 +19,7 @@ from registry.domain.commands import (
 
 def registration(command: Register) -> dict[str, Any]:
     """``RegisterSchemaRequest``."""
-    given = {
+    members = {
         "schemaType": command.schema_type,
         "references": command.references,
         "metadata": command.metadata,
@@ -30,12 +30,12 @@ def registration(command: Register) -> dict[str, Any]:
         "schemaTagsToRemove": _tags(command.tags_to_remove),
         "propagateSchemaTags": command.propagate_tags or None,
     }
-    return {"schema": command.schema} | {name: value for name, value in given.items() if value is not None}
+    return {"schema": command.schema} | {name: value for name, value in members.items() if value is not None}
 
 
 def tag_body(command: TagVersion) -> bytes:
     """``TagSchemaRequest``."""
-    given = {
+    members = {
         "newVersion": command.new_version or None,
         "tagsToAdd": _tags(command.tags_to_add),
         "tagsToRemove": _tags(command.tags_to_remove),
@@ -44,7 +44,7 @@ def tag_body(command: TagVersion) -> bytes:
         "rulesToMerge": command.rules_to_merge,
         "rulesToRemove": command.rules_to_remove,
     }
-    return msgspec.json.encode({name: value for name, value in given.items() if value is not None})
+    return msgspec.json.encode({name: value for name, value in members.items() if value is not None})
 
 
 def _tags(listed: list[TagsOf] | None) -> list[dict[str, Any]] | None:

@@ -74,7 +74,7 @@ class ConfluentClient:
 
     def __init__(self, identity: Identity, node_port: NodePort) -> None:
         self.identity = identity
-        self.trouble = ""
+        self.last_error = ""
         self.end = 0
         self._node_port = node_port
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
@@ -96,13 +96,13 @@ class ConfluentClient:
             async with asyncio.timeout_at(pending.deadline):
                 status, body = await loop.run_in_executor(self._pool, call)
         except _Unreachable as error:
-            self.trouble = str(error)
+            self.last_error = str(error)
             return NotPrimary()
         except TimeoutError:
             return Unknown(outcome_unknown("The primary did not answer in time"))
         except (OSError, http.client.HTTPException):
             return Unknown(outcome_unknown("The connection to the primary was lost"))
-        self.trouble = ""
+        self.last_error = ""
         outcome = outcome_of(status, body)
         if isinstance(outcome, Done):
             # Its answers name no offset: the log's end, asked after it, is not before the write.
@@ -174,8 +174,8 @@ def _associating(command: Associate | ChangeAssociations) -> PlainRequest:
 def _target(*segments: str | None, **query: bool | str | list[str]) -> str:
     """Return path and query, without parameters that are false or empty."""
     path = "".join("/" + quote(each, safe="") for each in segments if each is not None)
-    given = {name: "true" if value is True else value for name, value in query.items() if value}
-    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+    parameters = {name: "true" if value is True else value for name, value in query.items() if value}
+    return f"{path}?{urlencode(parameters, doseq=True)}" if parameters else path
 
 
 def outcome_of(status: int, body: bytes) -> Outcome:
@@ -183,8 +183,8 @@ def outcome_of(status: int, body: bytes) -> Outcome:
     if status in _DONE:
         return Done(body, 0)
     try:
-        said = orjson.loads(body)
-        code, message = int(said["error_code"]), _CODE_TAIL.sub("", str(said["message"]))
+        answer = orjson.loads(body)
+        code, message = int(answer["error_code"]), _CODE_TAIL.sub("", str(answer["message"]))
     except (ValueError, TypeError, KeyError):
         return Refused(
             FORWARD_FAILED.code, f"The primary answered with status {status}, and not as a registry"

@@ -1,7 +1,7 @@
 """An HTTP/2 client connection to another node, long-lived and multiplexed.
 
-The protocol is ``h2``'s, over asyncio. Errors tell if the request can have reached the peer: :class:`NotSent`
-if none of its bytes were sent, :class:`Broken` otherwise.
+The protocol is ``h2``'s, over asyncio. Errors state if the request can have reached the peer:
+:class:`NotSent` if none of its bytes were sent, :class:`Broken` otherwise.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class _Exchange:
     """A request in flight."""
 
     def __init__(
-        self, answer: asyncio.Future[Response], unsent: bytes, heard: Callable[[bytes], None] | None
+        self, answer: asyncio.Future[Response], unsent: bytes, on_data: Callable[[bytes], None] | None
     ) -> None:
         self.answer = answer
         self.unsent = memoryview(unsent)
-        self.heard = heard
+        self.on_data = on_data
         self.status = 0
         self.headers: list[Header] = []
         self.body = bytearray()
@@ -133,8 +133,8 @@ class Connection(asyncio.Protocol):
             self._h2.acknowledge_received_data(size, event.stream_id)
         if exchange is None:
             return
-        if exchange.heard is not None:
-            exchange.heard(data)
+        if exchange.on_data is not None:
+            exchange.on_data(data)
         elif len(exchange.body) + len(data) > _ANSWER_BYTES_MAX:
             self.abort()
         else:
@@ -152,9 +152,9 @@ class Connection(asyncio.Protocol):
         headers: Iterable[Header] = (),
         body: bytes = b"",
         *,
-        heard: Callable[[bytes], None] | None = None,
+        on_data: Callable[[bytes], None] | None = None,
     ) -> Response:
-        """Send a request and return the complete response; ``heard`` gets its body piece by piece instead.
+        """Send a request and return the complete response; ``on_data`` gets its body piece by piece instead.
 
         Raises :class:`NotSent` and :class:`Broken`. A caller that is cancelled drops the request.
         """
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
             self._h2.send_headers(number, [*front, *headers], end_stream=not body)
         except H2Error as error:
             raise NotSent(str(error)) from None
-        self._exchanges[number] = _Exchange(answer, body, heard)
+        self._exchanges[number] = _Exchange(answer, body, on_data)
         if body:
             self._send(number, self._exchanges[number])
         self._flush()
@@ -238,7 +238,7 @@ async def connect(address: str, timeout_s: float, tls: ssl.SSLContext | None = N
 async def open_connection(
     protocol: Callable[[], _P], address: str, timeout_s: float, tls: ssl.SSLContext | None
 ) -> _P:
-    """Connect to ``HOST:PORT``. Raises :class:`OSError`, which tells refused from unreachable.
+    """Connect to ``HOST:PORT``. Raises :class:`OSError`: ``ConnectionRefusedError`` if the port is closed.
 
     Also raises it for a malformed address, because peers may advertise anything.
     """

@@ -82,7 +82,7 @@ decode_standing = msgspec.msgpack.Decoder(Standing).decode
 
 def outcomes_of(body: bytes, count: int) -> Outcomes:
     """Decode the outcomes of ``count`` commands. Raises ``msgspec.DecodeError``."""
-    said = _decode_outcomes(body)
-    if len(said.outcomes) != count:
-        raise msgspec.DecodeError(f"{len(said.outcomes)} outcomes of {count} commands")
-    return said
+    reply = _decode_outcomes(body)
+    if len(reply.outcomes) != count:
+        raise msgspec.DecodeError(f"{len(reply.outcomes)} outcomes of {count} commands")
+    return reply

@@ -99,7 +99,7 @@ class Peer:
     async def watch(self) -> None:
         """Receive changes of the node's role until the connection or the node ends it."""
         headers, _ = self._signing.request("GET", WATCH, b"", clock_ms() + self._ahead_ms)
-        await self._connection.request("GET", WATCH, headers, heard=_unheard)
+        await self._connection.request("GET", WATCH, headers, on_data=_ignore)
 
     def alive(self) -> bool:
         """Send a ping; return False if the last one was not answered or the connection is closed."""
@@ -112,7 +112,7 @@ class Peer:
             self._stream.abort()
 
 
-_unheard: Callable[[bytes], None] = lambda _: None  # noqa: E731
+_ignore: Callable[[bytes], None] = lambda _: None  # noqa: E731
 
 
 async def _ask(

@@ -83,7 +83,7 @@ class PrimaryClient:
         self._retired = False
         self._keeper: asyncio.Task[None] | None = None
         # Why there is no connection; empty while there is one.
-        self.trouble = ""
+        self.last_error = ""
         # The log's end, as the primary last reported it.
         self.end = 0
 
@@ -186,9 +186,9 @@ class PrimaryClient:
         try:
             batch = encode(Batch(requests, self._node, later=commands[0].may_defer))
             answer = await peer.commands(batch, large=is_large(commands[0].size))
-            said = outcomes_of(answer, len(commands))
-            outcomes = said.outcomes
-            self.end = max(self.end, said.end)
+            reply = outcomes_of(answer, len(commands))
+            outcomes = reply.outcomes
+            self.end = max(self.end, reply.end)
         except NotSent:
             peer.abort()  # it takes no more: without another connection it would be tried for ever
             self._take_back(commands)
@@ -224,10 +224,10 @@ class PrimaryClient:
             try:
                 peer = await self._meet()
             except ConnectionRefusedError as error:
-                self._tell(str(error))
+                self._failed(str(error))
                 lost = lost and not await self._is_replaced()
             except OSError as error:
-                self._tell(str(error) or "it does not answer")
+                self._failed(str(error) or "it does not answer")
             else:
                 tries, lost = 0, True
                 await self._use(peer)
@@ -252,14 +252,14 @@ class PrimaryClient:
             _log.warning("evicting the primary at %s: %r", self.identity.peer, error)
             return False
 
-    def _tell(self, trouble: str) -> None:
-        trouble = f"the primary cannot be reached at {self.identity.peer}: {trouble}"
-        if trouble != self.trouble:
-            _log.warning("%s", trouble)
-        self.trouble = trouble
+    def _failed(self, reason: str) -> None:
+        error = f"the primary cannot be reached at {self.identity.peer}: {reason}"
+        if error != self.last_error:
+            _log.warning("%s", error)
+        self.last_error = error
 
     async def _use(self, peer: Peer) -> None:
-        self._peer, self.trouble = peer, ""
+        self._peer, self.last_error = peer, ""
         watch = self._loop.create_task(_watch(peer))
         try:
             self._plan()

@@ -145,7 +145,7 @@ class PeerServer:
         if (method, path) == ("GET", IDENTITY):
             await self._answer(send, headers, 200, encode(self._standing()))
         elif (method, path) == ("GET", WATCH):
-            await self._tell(receive, send)
+            await self._send_standings(receive, send)
         elif (method, path) == ("POST", COMMANDS):
             body = await _read(receive, self._body_bytes_max)
             if body is None:
@@ -174,18 +174,18 @@ class PeerServer:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def _tell(self, receive: Any, send: Any) -> None:
+    async def _send_standings(self, receive: Any, send: Any) -> None:
         """Send the node's role at first and after each change, until either side ends it."""
         await send({"type": "http.response.start", "status": 200, "headers": []})
         gone = asyncio.get_running_loop().create_task(_gone(receive))
         try:
             while not (gone.done() or self._stopped):
                 changed = asyncio.get_running_loop().create_task(self._changed.wait())
-                said = encode(self._standing())
+                standing = encode(self._standing())
                 await send(
                     {
                         "type": "http.response.body",
-                        "body": len(said).to_bytes(4, "big") + said,
+                        "body": len(standing).to_bytes(4, "big") + standing,
                         "more_body": True,
                     }
                 )

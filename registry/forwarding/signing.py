@@ -60,10 +60,10 @@ class Signing:
         """Return True if a request is signed with the secret, recent, and not a replay."""
         if not self._secret:
             return True
-        given = dict(headers)
-        nonce, moment, digest = given.get(_NONCE, b""), given.get(_TIME, b""), given.get(_BODY, b"")
+        fields = dict(headers)
+        nonce, moment, digest = fields.get(_NONCE, b""), fields.get(_TIME, b""), fields.get(_BODY, b"")
         signature = self._sign(b"request", method.encode(), path.encode(), nonce, moment, digest)
-        if not hmac.compare_digest(signature, given.get(_SIGNATURE, b"")):
+        if not hmac.compare_digest(signature, fields.get(_SIGNATURE, b"")):
             return False
         return (any_time and int(moment) == ANY_TIME) or self._is_new(nonce, int(moment))
 
@@ -91,9 +91,10 @@ class Signing:
         """Return True if an answer to the request with this nonce is signed with the secret."""
         if not self._secret:
             return True
-        given = dict(headers)
-        signature = self._sign(b"answer", nonce, b"%d" % status, given.get(_BODY, b""))
-        return hmac.compare_digest(signature, given.get(_SIGNATURE, b"")) and self.holds(given.items(), body)
+        fields = dict(headers)
+        signature = self._sign(b"answer", nonce, b"%d" % status, fields.get(_BODY, b""))
+        signed = hmac.compare_digest(signature, fields.get(_SIGNATURE, b""))
+        return signed and self.holds(fields.items(), body)
 
     @staticmethod
     def nonce(headers: Iterable[Header]) -> bytes:
@@ -106,8 +107,8 @@ class Signing:
 
     def _sign(self, *parts: bytes) -> bytes:
         # Length prefixes keep the boundaries between parts unambiguous.
-        said = b"".join(b"%d:%s" % (len(part), part) for part in parts)
-        return hmac.new(self._secret, said, sha256).hexdigest().encode()
+        message = b"".join(b"%d:%s" % (len(part), part) for part in parts)
+        return hmac.new(self._secret, message, sha256).hexdigest().encode()
 
 
 def _digest(body: bytes) -> bytes:

@@ -32,7 +32,7 @@ from registry.store.lmdb import Store
 from registry.wiring import defaults
 from registry.workers.pool import Pool
 
-from .leadership.claim import Barrier, Claimant, claim_log, newest_barrier
+from .leadership.claim import Barrier, claim_log, newest_barrier
 from .leadership.election_thread import ElectionThread
 from .leadership.id_counter import IdCounter
 from .leadership.identity import own_identity
@@ -80,34 +80,35 @@ class Node:
         self._threads: list[threading.Thread] = []
         self._on_started: list[Callable[[], None]] = []
         self._on_role: list[Callable[[], None]] = []
-        self._telling_role = False
+        self._role_pending = False
         self.log, self.store = opened
         self.cipher = cipher
         # True for a standalone node: no other node reads or writes the log, so there is no election.
-        self.alone = isinstance(self.log, EmbeddedLog)
+        self.standalone = isinstance(self.log, EmbeddedLog)
         # The identity of this node in the cluster; includes the peer endpoint after start().
         self.identity = own_identity(settings)
         # Called, on another event loop, before a node is elected; returns "" or why it cannot be reached.
         self.reachable: Callable[[Identity], Awaitable[str]] = _taken_as_reachable
-        absence = None if self.alone else Staleness(
+        staleness = None if self.standalone else Staleness(
             self.store, retention_ms=lambda: self.log.tombstone_retention_ms,
             margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms,
         )  # fmt: skip
         # Without fencing, an append whose outcome is unknown may still succeed at any time, so a missing key
         # does not prove that a command was not done.
-        self._memory = None if self.alone or settings.fencing == "off" else DedupCache(self.store.applied)
+        unfenced = self.standalone or settings.fencing == "off"
+        self._memory = None if unfenced else DedupCache(self.store.applied)
         self.follower = Follower(
             self.log, self.store, barrier=self._barrier_applied, memory=self._memory,
             seen=_nothing_seen if cipher is None else cipher.seen,
         )  # fmt: skip
         self.following = FollowLoop(
             self.log, self.store, self.follower,
-            caught_up=self._caught_up, advanced=self._advanced, stuck=self._stuck, absence=absence,
+            caught_up=self._caught_up, advanced=self._advanced, stuck=self._stuck, staleness=staleness,
         )  # fmt: skip
         self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
-            nudge=self.following.nudge, heard=self.following.heard,
-            stuck=lambda: bool(self.following.store_trouble),
+            nudge=self.following.nudge, on_reply=self.following.on_reply,
+            stuck=lambda: bool(self.following.store_error),
         )  # fmt: skip
         # Workers that parse and compare large schemas, for the writer and for requests served here.
         self.pool = Pool(settings.compatibility_budget_s)
@@ -136,12 +137,12 @@ class Node:
             self._barrier_applied(newest)
         self._election_thread = ElectionThread(
             self._make_election,
-            self.role_holder.heard,
-            trouble=self._cannot_write,
+            self.role_holder.on_event,
+            last_error=self._cannot_write,
             # No other node can take over from a primary that is configured statically.
-            own=lambda: bool(self.following.store_trouble) and settings.election != "static",
+            own=lambda: bool(self.following.store_error) and settings.election != "static",
             reading=lambda: not (self.started or settings.election == "static"),
-            patience_s=math.inf if settings.election == "static" else settings.session_timeout_s,
+            timeout_s=math.inf if settings.election == "static" else settings.session_timeout_s,
         )
         self._id_counter = IdCounter(self.store.view, self._election_thread.advance)
         self._ready_to_claim = threading.Event()
@@ -149,7 +150,7 @@ class Node:
             self.writer, self.role_holder,
             started=self._ready_to_claim, confirm=self._election_thread.confirm,
             claim=self._claim, fencing=lambda: self.log.fencing,
-            renew_s=None if self.alone else settings.fence_renew_s, refused=refused,
+            renew_s=None if self.standalone else settings.fence_renew_s, refused=refused,
             wrote=self._id_counter.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings)
@@ -185,7 +186,7 @@ class Node:
     @property
     def readable(self) -> bool:
         """True if the rows may be read: the node has started, or the log is unavailable in a cluster."""
-        return self.started or (not self.alone and bool(self.following.trouble))
+        return self.started or (not self.standalone and bool(self.following.last_error))
 
     def applied(self) -> int:
         """Return the offset up to which, exclusively, the store holds the log."""
@@ -215,7 +216,7 @@ class Node:
             ("maintenance", self.maintenance.run),
             ("snapshots", self.snapshots.run),
         ]
-        if not self.alone:
+        if not self.standalone:
             runs += [("election", self._election_thread.run), ("confirm", self.read_barrier.run)]
         for name, run in runs:
             thread = threading.Thread(target=self._guarded, args=(name, run), name=name, daemon=True)
@@ -224,7 +225,7 @@ class Node:
 
     def resign(self) -> None:
         """Give up the primary role because this node will stop; it still reports who is primary. Blocks."""
-        if self.alone or self.role_holder.role.leaving:
+        if self.standalone or self.role_holder.role.leaving:
             return
         self.role_holder.left()
         self._election_thread.resign(RESIGN_S)
@@ -239,7 +240,7 @@ class Node:
         self.pool.close()
         for part in (self.following, self.read_barrier, self.maintenance):
             part.stop()
-        if not self.alone:
+        if not self.standalone:
             self.log.close()  # Interrupts threads that still wait for the log.
         self._join(("write", "follow", "maintenance", "confirm", "snapshots"), STOP_S)
         self.follower.close()
@@ -278,48 +279,49 @@ class Node:
         The store of a started standalone node always is, because a write is answered only after its rows are
         committed.
         """
-        return self.started if self.alone else await self.read_barrier.confirm(timeout_s)
+        return self.started if self.standalone else await self.read_barrier.confirm(timeout_s)
 
     async def evict(self, identity: Identity) -> bool:
         """Evict a primary that the caller believes to be dead; return true if that was done."""
-        return not self.alone and await self._election_thread.evict(identity)
+        return not self.standalone and await self._election_thread.evict(identity)
 
     def reader_ended(self, number: int) -> None:
         """Release the resources of a reader that has ended, possibly with an open view."""
         self.processes.ended(number)
         self.maintenance.readers_gone()
 
-    def troubles(self) -> list[str]:
+    def errors(self) -> list[str]:
         """Return why the store makes no progress or the embedded log rejects writes; empty if all is well."""
         own = self.log.last_error if isinstance(self.log, EmbeddedLog) else ""
-        return [each for each in (self.following.trouble, own) if each]
+        return [each for each in (self.following.last_error, own) if each]
 
     def lags_s(self) -> dict[str, float]:
         """Return the recent lag of each event loop in seconds; all readers count as one."""
         lags = {"node": self.pulse.lag_s(), "readers": self.processes.total().lag_s}
-        return lags if self.alone else {**lags, "election": self._election_thread.pulse.lag_s()}
+        return lags if self.standalone else {**lags, "election": self._election_thread.pulse.lag_s()}
 
-    def encoder_trouble(self) -> str:
+    def encoder_error(self) -> str:
         """Return why sensitive metadata cannot be read or written; empty if it can."""
         if self.cipher is not None:
-            return self.cipher.trouble
+            return self.cipher.last_error
         with self.store.view() as view:
             return NOT_CONFIGURED if has_encoded(view) else ""
 
     def _make_election(self) -> Election:
-        from .leadership.elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a node alone)
+        from .leadership.elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a standalone node)
 
         return made_by_settings(self._settings, self.identity, self.reachable, alive=self.heartbeats.beat)
 
     def _cannot_write(self) -> str:
         """Return why this node could not write if it were primary; empty if it could."""
-        return self.following.trouble or self._write_loop.trouble or self.log.fencing.unsafe
+        return self.following.last_error or self._write_loop.last_error or self.log.fencing.unsafe
 
     def _claim(self) -> int:
         epoch = claim_log(
             self.log,
             self.store,
-            Claimant(self.identity.node, self.identity.url),
+            node=self.identity.node,
+            url=self.identity.url,
             follow=self.following.reach,
             watching=self.follower.watching,
         )
@@ -334,19 +336,19 @@ class Node:
         """Open or close the writer, because the node has become primary or ceased to be."""
         primary = role.stage is Stage.PRIMARY
         if primary:
-            self.writer.open(None if self.alone else role.epoch, floor=self._id_counter.floor)
+            self.writer.open(None if self.standalone else role.epoch, floor=self._id_counter.floor)
         else:
             self.writer.shut()
-        self.following.lazy = primary or self.alone
+        self.following.lazy = primary or self.standalone
         self.following.nudge()
 
     def _role_changed(self) -> None:
-        if not self._telling_role:
-            self._telling_role = True
-            self._soon(self._tell_role)
+        if not self._role_pending:
+            self._role_pending = True
+            self._soon(self._notify_role)
 
-    def _tell_role(self) -> None:
-        self._telling_role = False
+    def _notify_role(self) -> None:
+        self._role_pending = False
         for call in self._on_role:
             call()
 
@@ -363,23 +365,23 @@ class Node:
         self._soon(_reply_all, replies)
 
     def _caught_up(self) -> None:
-        if trouble := self.encoder_trouble():
-            _log.warning("%s", trouble)
-        if self.alone:
+        if error := self.encoder_error():
+            _log.warning("%s", error)
+        if self.standalone:
             if self.cipher is not None:
                 self.cipher.claimed()
-            self.role_holder.alone()
+            self.role_holder.standalone()
         self._ready_to_claim.set()
-        self._soon(self._tell_started)
+        self._soon(self._notify_started)
 
-    def _tell_started(self) -> None:
+    def _notify_started(self) -> None:
         calls, self._on_started = self._on_started, []
         for call in calls:
             call()
 
-    def _soon(self, call: Callable[..., object], *given: Any) -> None:
+    def _soon(self, call: Callable[..., object], *args: Any) -> None:
         with suppress(RuntimeError):  # The loop is closed, so nothing waits for the call.
-            self._loop.call_soon_threadsafe(call, *given)
+            self._loop.call_soon_threadsafe(call, *args)
 
     def _guarded(self, name: str, run: Callable[[], Any]) -> None:
         try:

@@ -86,13 +86,13 @@ class NodeService:
     def state(self) -> State:
         """Return the state that readers need to serve requests."""
         node = self.node
-        asked = node.started and not node.alone and not node.following.trouble
+        asked = node.started and not node.standalone and not node.following.last_error
         return State(node.started, node.readable, node.log.identity if asked else "", node.repeats)
 
     async def _watch(self) -> None:
         """Send the state to all readers when it changes, for instance because the log is unavailable."""
         sent = self.state()
-        while not self.node.alone:
+        while not self.node.standalone:
             if self.state() != sent:
                 sent = self.state()
                 self._send_state()

@@ -75,23 +75,23 @@ async def run(parent: Parent, opening: Opening) -> int:
         await stopping.wait()
         return 0
     except (LogError, StoreError) as error:
-        parent.tell(refused=str(error))
+        parent.report(refused=str(error))
         return REFUSED
     except OSError as error:
         place = error.filename or parent.settings.data
-        parent.tell(refused=f"{place} cannot be used: {error.strerror or error}")
+        parent.report(refused=f"{place} cannot be used: {error.strerror or error}")
         return REFUSED
 
     node.starting = opening.starting
     peers, peer, serving = None, "", None if startup is None else startup.serving
-    if not node.alone:
+    if not node.standalone:
         from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only)
 
         try:
             peers, peer = await join(node, parent.settings)
         except PeeringError as error:
             await asyncio.to_thread(node.stop)
-            parent.tell(refused=str(error))
+            parent.report(refused=str(error))
             return REFUSED
     router = CommandRouter(node, None if peers is None else peers.forwarding.submit)
 
@@ -113,17 +113,17 @@ async def run(parent: Parent, opening: Opening) -> int:
     ipc.swap(service)
     await ipc.start(parent.endpoint)
     try:
-        node.when_started(lambda: parent.tell(ready=True))
+        node.when_started(lambda: parent.report(ready=True))
         node.start(peer)
         if parent.settings.readers == 0:
             if serving is None:
                 await _has_rows(node, stopping)
             serving = serving or _serving(parent.settings)
             await _serve(serving, parent.settings, node, router.submit, startup)
-        parent.tell(listening=True)
+        parent.report(listening=True)
         await stopping.wait()
     except OSError as error:
-        parent.tell(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
+        parent.report(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
         return REFUSED
     finally:
         loop.call_later(GIVE_UP_S, router.give_up)
@@ -137,7 +137,7 @@ async def run(parent: Parent, opening: Opening) -> int:
             await peers.stop(STOP_PEERS_S)
         await asyncio.to_thread(node.stop)
     if refusal:
-        parent.tell(refused=refusal[0])
+        parent.report(refused=refusal[0])
         return REFUSED
     return 1 if failure else 0
 

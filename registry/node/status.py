@@ -24,7 +24,7 @@ def status(node: Node) -> NodeStatus:
     if not node.started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         reasons.append(f"reading the log: {progress.applied} of {progress.end} records, remaining: {left}")
-    reasons += node.troubles()
+    reasons += node.errors()
     if role.refused:
         reasons.append(role.reason)
     return NodeStatus(
@@ -44,23 +44,23 @@ def status(node: Node) -> NodeStatus:
         primary="" if primary is None else primary.url,
         newest_snapshot="" if newest is None else newest.id,
         election=role.reason and (node.log.fencing.unsafe or role.reason),
-        metadata_encoder=node.encoder_trouble(),
+        metadata_encoder=node.encoder_error(),
         start=None if node.starting is None else node.starting.snapshot,
     )
 
 
 def metrics(node: Node) -> bytes:
     """Return the metrics of all processes of the host in Prometheus' text format."""
-    told, store, writer = status(node), node.store.stat(), node.writer.stat()
+    state, store, writer = status(node), node.store.stat(), node.writer.stat()
     gauges = [
-        Gauge("registrar_log_end_offset", "Offset of the log's next record", told.end),
-        Gauge("registrar_applied_offset", "Offset up to which the store holds the log", told.applied),
-        Gauge("registrar_epoch", "The newest epoch in the applied log", told.epoch),
-        Gauge("registrar_ready", "1 if the node is ready", float(told.ready)),
+        Gauge("registrar_log_end_offset", "Offset of the log's next record", state.end),
+        Gauge("registrar_applied_offset", "Offset up to which the store holds the log", state.applied),
+        Gauge("registrar_epoch", "The newest epoch in the applied log", state.epoch),
+        Gauge("registrar_ready", "1 if the node is ready", float(state.ready)),
         Gauge(
             "registrar_quarantined_records",
             "Records that are quarantined because they cannot be read",
-            told.quarantined,
+            state.quarantined,
         ),
         Gauge("registrar_store_rows", "Rows in the store", store.rows),
         Gauge("registrar_store_bytes", "Bytes used by the store", store.bytes_used),
@@ -80,7 +80,7 @@ def metrics(node: Node) -> bytes:
         Gauge(
             "kafka_schema_registry_master_slave_role",
             "1 on the primary",
-            float(told.role == "primary"),
+            float(state.role == "primary"),
         ),
     ]
     gauges += [

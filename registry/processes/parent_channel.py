@@ -40,7 +40,7 @@ class Parent:
         # The node's socket.
         self.endpoint = Path(given["endpoint"])
 
-    def tell(self, **fact: Any) -> None:
+    def report(self, **fact: Any) -> None:
         """Send the parent a message, unless it has ended."""
         with contextlib.suppress(OSError):
             self._line.sendall(orjson.dumps(fact) + b"\n")

@@ -44,7 +44,7 @@ async def _run(parent: Parent) -> int:
     try:
         listener = listen(settings.host, settings.port, shared=True)
     except OSError as error:
-        parent.tell(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
+        parent.report(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
         return REFUSED
     cluster = bool(settings.kafka)
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
@@ -93,7 +93,7 @@ async def _run(parent: Parent) -> int:
     except TimeoutError:
         backend.without_node()
     await server.start(listener)
-    parent.tell(listening=True)
+    parent.report(listening=True)
     pulse.start()
     reporting = asyncio.get_running_loop().create_task(_report(backend.node, observed, server, pulse))
     await stopping.wait()

@@ -214,7 +214,7 @@ def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: P
         raise Unreachable("nobody listens")
 
     log = Away(
-        away, lambda _: None, identity="a", applied=0, trouble=Unreachable("nobody listens"), retry_s=0.05
+        away, lambda _: None, identity="a", applied=0, error=Unreachable("nobody listens"), retry_s=0.05
     )
     station = Station(tmp_path / "alone", log, timeout_s=10.0)
     station.writer.open(None)

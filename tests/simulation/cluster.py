@@ -26,7 +26,7 @@ from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import LogError
-from registry.node.leadership.claim import Claimant, claim_log
+from registry.node.leadership.claim import claim_log
 from registry.node.leadership.role import Role, Stage
 from registry.node.leadership.role_holder import RoleHolder
 from registry.node.replication.dedup import DedupCache
@@ -105,12 +105,12 @@ class Running:
             memory=self.memory,
         )
         self.writer.world, self.writer.role_holder = world, self.role_holder
-        self._claimant = Claimant(node.name, node.identity.url)
+        self._identity = node.identity
         self._elector = Elector(
             world,
             cluster.authority,
             node.identity,
-            self.role_holder.heard,
+            self.role_holder.on_event,
             lambda: node.line.cut or node.line.deaf,
         )
         started = threading.Event()
@@ -153,8 +153,9 @@ class Running:
 
     def _claim(self) -> int:
         epoch = claim_log(
-            self.log, self.store, self._claimant, follow=self.follow, watching=self.follower.watching
-        )
+            self.log, self.store, node=self._identity.node, url=self._identity.url,
+            follow=self.follow, watching=self.follower.watching,
+        )  # fmt: skip
         self.memory.look_back(self.log)
         return epoch
 

@@ -48,13 +48,6 @@ class Rows(Protocol):
         ...
 
 
-class Claimant(msgspec.Struct, frozen=True):
-    """A readable name of the claiming node, for people who read the log."""
-
-    node: str
-    url: str
-
-
 _decode = msgspec.json.Decoder(Barrier).decode
 _ROW = layout.cluster_key(BARRIER)
 
@@ -81,15 +74,17 @@ def read_barrier(record: Record) -> Barrier | None:
 def claim_log(
     log: Log,
     store: Rows,
-    claimant: Claimant,
     *,
+    node: str,
+    url: str,
     follow: Callable[[int], None],
     watching: Callable[[], AbstractContextManager[list[Barrier]]],
 ) -> int:
     """Claim the log and return the epoch's number: the offset of the applied barrier, or 0 without one.
 
-    Call right after the election has confirmed that this node is elected. ``follow`` returns once the store
-    holds the log up to an offset; ``watching`` lists the barriers that are applied during its block. Raises
+    Call right after the election has confirmed that this node is elected. The barrier names the ``node`` and
+    its ``url`` for people who read the log. ``follow`` returns once the store holds the log up to an offset;
+    ``watching`` lists the barriers that are applied during its block. Raises
     :class:`Fenced` if another claim turns out to be valid, and the errors of the log and the store.
     """
     # Follow before the claim, so that few records are left to read while no node can write.
@@ -107,7 +102,7 @@ def claim_log(
             for other in others:
                 if other.producer != claim.producer:
                     log.fence(other.claim)
-            offset = log.append([_barrier(claim, claimant)])
+            offset = log.append([_barrier(claim, node, url)])
             follow(offset + 1)
             newest = _newest(store)
             if newest is None or newest.offset != offset or newest.claim != claim:
@@ -123,6 +118,6 @@ def _newest(store: Rows) -> Barrier | None:
         return newest_barrier(view)
 
 
-def _barrier(claim: Claim, claimant: Claimant) -> Entry:
-    value = {"producer": claim.producer, "epoch": claim.epoch, "node": claimant.node, "url": claimant.url}
+def _barrier(claim: Claim, node: str, url: str) -> Entry:
+    value = {"producer": claim.producer, "epoch": claim.epoch, "node": node, "url": url}
     return Entry(BARRIER_KEY, msgspec.json.encode(value))

@@ -34,31 +34,31 @@ class Counter(Protocol):
 class ElectionThread:
     """Takes part in the election, on its own event loop.
 
-    ``make`` creates the election on the loop on which it will run; ``heard`` is called there with events.
+    ``make`` creates the election on the loop on which it will run; ``on_event`` is called there with events.
 
-    The election detects that a node is alive, not that it can reach its log. An elected node that has had
-    ``trouble`` (the reason why it cannot write; empty if it can) for ``patience_s`` therefore resigns, and
-    may be elected again when the trouble is over. If the trouble is the node's ``own`` (a store that cannot
-    be written), another node can most likely write, so the node resigns after ``OWN_S`` if that is sooner. A
+    The election detects that a node is alive, not that it can reach its log. An elected node that has had a
+    ``last_error`` (the reason why it cannot write; empty if it can) for ``timeout_s`` therefore resigns, and
+    may be elected again when it can write. If the error is the node's ``own`` (a store that cannot be
+    written), another node can most likely write, so the node resigns after ``OWN_S`` if that is sooner. A
     node that is still ``reading`` the log resigns at once, because reading may take long.
     """
 
     def __init__(
         self,
         make: Callable[[], Election],
-        heard: Callable[[Event], None],
+        on_event: Callable[[Event], None],
         *,
-        trouble: Callable[[], str] = lambda: "",
+        last_error: Callable[[], str] = lambda: "",
         own: Callable[[], bool] = lambda: False,
         reading: Callable[[], bool] = lambda: False,
-        patience_s: float = math.inf,
+        timeout_s: float = math.inf,
     ) -> None:
         self._make = make
-        self._heard = heard
-        self._trouble = trouble
+        self._on_event = on_event
+        self._last_error = last_error
         self._own = own
         self._reading = reading
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._won = False
         # The pulse of the event loop on which the election runs.
         self.pulse = Pulse()
@@ -79,34 +79,34 @@ class ElectionThread:
         if self._closing:
             return
         try:
-            while not await self._hear(self._election):
+            while not await self._handle(self._election):
                 pass
         finally:
             await self._election.close()
 
-    async def _hear(self, election: Election) -> bool:
+    async def _handle(self, election: Election) -> bool:
         """Handle events until they end, or until this node has resigned and may be elected again.
 
         Return true if the events have ended.
         """
-        hearing = asyncio.ensure_future(self._listen(election))
+        listening = asyncio.ensure_future(self._listen(election))
         watching = asyncio.ensure_future(self._watch(election))
         try:
-            await asyncio.wait((hearing, watching), return_when=asyncio.FIRST_COMPLETED)
-            if hearing.done():
-                hearing.result()
+            await asyncio.wait((listening, watching), return_when=asyncio.FIRST_COMPLETED)
+            if listening.done():
+                listening.result()
                 return True
             watching.result()
             return False
         finally:
-            hearing.cancel()
+            listening.cancel()
             watching.cancel()
 
     async def _watch(self, election: Election) -> None:
         """Resign if this node is elected and cannot write for too long; return when it can write again."""
         loop = asyncio.get_running_loop()
         since: float | None = None
-        while since is None or loop.time() - since < self._patience():
+        while since is None or loop.time() - since < self._resign_after_s():
             await asyncio.sleep(_LOOK_S)
             if self._leaving or not (self._won and self._reason()):
                 since = None
@@ -120,17 +120,17 @@ class ElectionThread:
             await asyncio.sleep(_LOOK_S)
 
     def _reason(self) -> str:
-        return "the log has not been read to its end yet" if self._reading() else self._trouble()
+        return "the log has not been read to its end yet" if self._reading() else self._last_error()
 
-    def _patience(self) -> float:
+    def _resign_after_s(self) -> float:
         if self._reading():
-            return min(_LOOK_S, self._patience_s)
-        return min(OWN_S, self._patience_s) if self._own() else self._patience_s
+            return min(_LOOK_S, self._timeout_s)
+        return min(OWN_S, self._timeout_s) if self._own() else self._timeout_s
 
     async def _listen(self, election: Election) -> None:
         async for event in election.events():
             self._won = isinstance(event, Won)
-            self._heard(event)
+            self._on_event(event)
 
     def confirm(self) -> bool:
         """Ask the authority to confirm that this node is still elected; blocks."""

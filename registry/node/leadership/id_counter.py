@@ -29,7 +29,7 @@ class IdCounter:
     def __init__(self, view: Callable[[], AbstractContextManager[View]], advance: Advance) -> None:
         self._view = view
         self._advance = advance
-        self._told = 0
+        self._reported = 0
         # Ids up to this one may be assigned by others through the counter.
         self.floor = 0
 
@@ -43,13 +43,13 @@ class IdCounter:
             self.floor = asked.result(_ANSWER_S)
         except Exception as error:
             raise Unreachable(f"cannot read ZooKeeper's counter of ids: {error}") from error
-        self._told = reserved
+        self._reported = reserved
 
     def wrote(self) -> None:
         """Raise the counter if more ids were reserved; does not wait for the result."""
         reserved = self._reserved()
-        if reserved > self._told:
-            self._told = reserved
+        if reserved > self._reported:
+            self._reported = reserved
             asked = self._advance(reserved)
             if asked is not None:
                 asked.add_done_callback(_seen)

@@ -67,12 +67,12 @@ class Role:
             return "primary"
         return "following" if self.other is None else "secondary"
 
-    def heard(self, event: Event) -> Role:
+    def on_event(self, event: Event) -> Role:
         """Return the role after an event of the election."""
         refused = isinstance(event, NoPrimary) and event.rejected
-        return replace(self._heard(event), refused=refused)
+        return replace(self._on_event(event), refused=refused)
 
-    def _heard(self, event: Event) -> Role:
+    def _on_event(self, event: Event) -> Role:
         match event:
             case Won():
                 # Repeated after a rebalance, the event changes nothing: a healthy primary keeps writing.
@@ -96,7 +96,7 @@ class Role:
             return self._stepped_down()
         return replace(self, stage=Stage.PRIMARY, epoch=epoch, seen=epoch, reason="")
 
-    def alone(self) -> Role:
+    def standalone(self) -> Role:
         """Return the role of a primary without election and barrier, as no other node can write the log."""
         return replace(self, elected=True, stage=Stage.PRIMARY, epoch=0, reason="")
 

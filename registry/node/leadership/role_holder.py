@@ -28,12 +28,12 @@ class RoleHolder:
         self._closed = False
         self.role = Role()
 
-    def heard(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Log an event of the election and apply it to the role."""
         # No node can write then, unless this one is handing over to the next primary.
         grave = isinstance(event, NoPrimary | Lost) and not self.role.leaving
-        _log.log(logging.WARNING if grave else logging.INFO, "%s", _heard(event))
-        self._change(lambda role: role.heard(event))
+        _log.log(logging.WARNING if grave else logging.INFO, "%s", _describe_event(event))
+        self._change(lambda role: role.on_event(event))
 
     def claiming(self) -> None:
         """Apply :meth:`.role.Role.claiming`."""
@@ -43,9 +43,9 @@ class RoleHolder:
         """Apply :meth:`.role.Role.claimed`."""
         self._change(lambda role: role.claimed(epoch))
 
-    def alone(self) -> None:
-        """Apply :meth:`.role.Role.alone`."""
-        self._change(Role.alone)
+    def standalone(self) -> None:
+        """Apply :meth:`.role.Role.standalone`."""
+        self._change(Role.standalone)
 
     def deposed(self, reason: str) -> None:
         """Apply :meth:`.role.Role.deposed`."""
@@ -70,7 +70,7 @@ class RoleHolder:
             self._changes += 1
             self._condition.notify_all()
         if before.name != after.name:
-            _log.info("%s", _said(after))
+            _log.info("%s", _describe_role(after))
         self._changed()
 
     def wait(self, seen: Role, timeout_s: float | None = None) -> Role:
@@ -86,7 +86,7 @@ class RoleHolder:
             self._condition.notify_all()
 
 
-def _heard(event: Event) -> str:
+def _describe_event(event: Event) -> str:
     match event:
         case Won():
             return "this node is elected"
@@ -98,7 +98,7 @@ def _heard(event: Event) -> str:
             return f"this node is no longer elected: {reason}"
 
 
-def _said(role: Role) -> str:
+def _describe_role(role: Role) -> str:
     if role.name == "primary":
         return f"this node is now the primary, epoch {role.epoch}"
     if role.other is not None:

@@ -58,7 +58,7 @@ class Follower:
         self._barrier = barrier
         self._memory = memory
         self._seen = seen
-        self._told = -1
+        self._reported = -1
         self._watch: list[Barrier] | None = None
         self._since: tuple[float, int] | None = None
         self._pace = 0.0
@@ -80,10 +80,10 @@ class Follower:
         # Watched barriers are found in the records, which the second process does not return.
         step = self._fold.step(records_max, here=self._watch is not None)
         if step.records is None:
-            self._tell_newest()
+            self._report_newest()
         elif any(record.key == BARRIER_KEY for record in step.records):
             self._watch_barriers(step.records)
-            self._tell_newest()
+            self._report_newest()
         self._measure()
         return step.advanced
 
@@ -100,11 +100,11 @@ class Follower:
             if barrier is not None:
                 self._watch.append(barrier)
 
-    def _tell_newest(self) -> None:
+    def _report_newest(self) -> None:
         with self._store.view() as view:
             newest = newest_barrier(view)
-        if newest is not None and newest.offset > self._told:
-            self._told = newest.offset
+        if newest is not None and newest.offset > self._reported:
+            self._reported = newest.offset
             self._barrier(newest)
 
     @contextmanager

@@ -38,8 +38,8 @@ class FollowLoop:
 
     ``caught_up`` is called once, when the log has been read up to its end as of the start. The stepping
     thread calls ``advanced`` after every step that advanced the store, and ``stuck`` if the store cannot be
-    written. Without ``absence`` no other node writes: errors of the log then end this process; otherwise the
-    loop retries until the log recovers.
+    written. Without ``staleness`` no other node writes: errors of the log then end this process; otherwise
+    the loop retries until the log recovers.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FollowLoop:
         caught_up: Callable[[], None],
         advanced: Callable[[], None] = lambda: None,
         stuck: Callable[[], None] = lambda: None,
-        absence: Staleness | None = None,
+        staleness: Staleness | None = None,
     ) -> None:
         self._log = log
         self._store = store
@@ -59,33 +59,33 @@ class FollowLoop:
         self._caught_up = caught_up
         self._advanced = advanced
         self._stuck = stuck
-        self._absence = absence
+        self._staleness = staleness
         self._stepping = threading.Lock()
         self._moved = threading.Condition()
         self._stopping = threading.Event()
         self._nudged = threading.Event()
         self._nudged_at = 0.0
-        self._told_at = time.monotonic()
+        self._logged_at = time.monotonic()
         self._asked_at = 0.0
         self._seen = store.applied
-        self._store_trouble = ""
-        self._log_trouble = ""
+        self._store_error = ""
+        self._log_error = ""
         # The reason why nothing can be written while the log is not the store's; else empty.
         self.foreign = ""
         # True once the log has been read up to its end.
         self.started = False
         # True if the writer follows its own records, so that this thread need not poll the log.
-        self.lazy = absence is None
+        self.lazy = staleness is None
 
     @property
-    def trouble(self) -> str:
+    def last_error(self) -> str:
         """The reason why the store does not advance; empty if it does."""
-        return self._store_trouble or self._log_trouble
+        return self._store_error or self._log_error
 
     @property
-    def store_trouble(self) -> str:
+    def store_error(self) -> str:
         """The reason why the store cannot be written; empty again once the failed write has succeeded."""
-        return self._store_trouble
+        return self._store_error
 
     def reach(self, offset: int) -> None:
         """Wait until the store holds the log up to ``offset``, which must not lie beyond the log's end.
@@ -116,10 +116,10 @@ class FollowLoop:
             self._log.wait(self._follower.position, _WAIT_S)
 
     def _step(self) -> int:
-        if self._absence is not None and self._absence.too_long():
+        if self._staleness is not None and self._staleness.too_long():
             # While the log is unreachable the node serves the stale store; once reachable, the node ends.
             self._log.query_end(ASK_S)
-            raise StaleStore(self._absence.too_long())
+            raise StaleStore(self._staleness.too_long())
         try:
             went = self._follower.step()
         except DamagedStore:
@@ -156,7 +156,7 @@ class FollowLoop:
                     if self._store.applied >= end:
                         self._start(behind, time.monotonic() - began)
                     else:
-                        self._tell_progress()
+                        self._log_progress()
                 if resting and not went:
                     self._nudged.wait(_WAIT_S)
                 elif went and self._may_collect():
@@ -169,9 +169,9 @@ class FollowLoop:
             except LogError as error:
                 if self._stopping.is_set():
                     return
-                if self._absence is None:
+                if self._staleness is None:
                     raise
-                self.heard(error)
+                self.on_reply(error)
                 self._stopping.wait(_RETRY_S)
 
     def nudge(self) -> None:
@@ -181,7 +181,7 @@ class FollowLoop:
 
     def _may_collect(self) -> bool:
         """Return true if no request has recently waited for new records, and none are known."""
-        if self._absence is None or not self.started or self.lazy or self._stopping.is_set():
+        if self._staleness is None or not self.started or self.lazy or self._stopping.is_set():
             return False
         lately = time.monotonic() - self._nudged_at < _NUDGED_LATELY_S
         return not lately and self._store.applied >= self._log.end()
@@ -189,22 +189,22 @@ class FollowLoop:
     def _look(self) -> None:
         """Query the log periodically, and record when the store was at its end."""
         now = time.monotonic()
-        if self._absence is None:
+        if self._staleness is None:
             return
-        if now - self._asked_at < self._absence.look_every_s and not self.trouble:
+        if now - self._asked_at < self._staleness.look_every_s and not self.last_error:
             return
         self._asked_at = now
-        asked = self._absence.moment()
+        asked = self._staleness.moment()
         end = self._log.query_end(ASK_S)
-        self.heard(None)
+        self.on_reply(None)
         if self._store.applied >= end:
-            self._mark_at_end(self._absence, asked)
+            self._mark_at_end(self._staleness, asked)
 
-    def _mark_at_end(self, absence: Staleness, asked: Moment) -> None:
+    def _mark_at_end(self, staleness: Staleness, asked: Moment) -> None:
         """Record that the store is at the log's end; on an idle log only this write reveals a full disk."""
         with self._stepping:
             try:
-                absence.at_end(asked)
+                staleness.at_end(asked)
             except DamagedStore:
                 raise
             except StoreError as error:
@@ -213,21 +213,21 @@ class FollowLoop:
             self._store_written()
 
     def _store_failed(self, error: StoreError) -> None:
-        before, self._store_trouble = self._store_trouble, str(error)
-        if self._store_trouble != before:
+        before, self._store_error = self._store_error, str(error)
+        if self._store_error != before:
             _log.error("%s; retrying", error)
         if not before:
             self._stuck()
 
     def _store_written(self) -> None:
-        if self._store_trouble:
-            self._store_trouble = ""
+        if self._store_error:
+            self._store_error = ""
             _log.info("the store can be written again")
 
-    def heard(self, error: LogError | None) -> None:
+    def on_reply(self, error: LogError | None) -> None:
         """Record the result of a query to the log; ``error`` is ``None`` if the log answered."""
-        before, self._log_trouble = self._log_trouble, "" if error is None else str(error)
-        self.foreign = self._log_trouble if isinstance(error, ForeignLog) else ""
+        before, self._log_error = self._log_error, "" if error is None else str(error)
+        self.foreign = self._log_error if isinstance(error, ForeignLog) else ""
         if error is not None and not before:
             _log.error("%s; retrying", error)
         elif error is None and before:
@@ -239,10 +239,10 @@ class FollowLoop:
         self.started = True
         self._caught_up()
 
-    def _tell_progress(self) -> None:
-        if time.monotonic() - self._told_at < _PROGRESS_EVERY_S:
+    def _log_progress(self) -> None:
+        if time.monotonic() - self._logged_at < _PROGRESS_EVERY_S:
             return
-        self._told_at = time.monotonic()
+        self._logged_at = time.monotonic()
         progress = self._follower.progress()
         eta = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         _log.info(

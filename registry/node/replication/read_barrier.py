@@ -23,9 +23,9 @@ _Waiting = tuple[float, int, "asyncio.Future[bool]"]
 class ReadBarrier:
     """Makes requests wait until the store is fresh enough. Created on the thread of the event loop.
 
-    ``nudge`` is called when a request waits for records that the store does not hold yet. ``heard`` is called
-    after each query, with the error if it failed. ``stuck`` returns true if the store cannot be written: no
-    request waits for it then.
+    ``nudge`` is called when a request waits for records that the store does not hold yet. ``on_reply`` is
+    called after each query, with the error if it failed. ``stuck`` returns true if the store cannot be
+    written: no request waits for it then.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ReadBarrier:
         *,
         ask_s: float,
         nudge: Callable[[], None],
-        heard: Callable[[LogError | None], None],
+        on_reply: Callable[[LogError | None], None],
         stuck: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,7 +43,7 @@ class ReadBarrier:
         self._store = store
         self._ask_s = ask_s
         self._nudge = nudge
-        self._heard = heard
+        self._on_reply = on_reply
         self._stuck = stuck
         self._waiting: list[_Waiting] = []
         self._given_up = 0
@@ -102,9 +102,9 @@ class ReadBarrier:
             end: int | None = None
             try:
                 end = self._log.query_end(self._ask_s)
-                self._heard(None)
+                self._on_reply(None)
             except LogError as error:
-                self._heard(error)
+                self._on_reply(error)
             self._soon(self._answered, asking, end)
 
     def stop(self) -> None:
@@ -165,6 +165,6 @@ class ReadBarrier:
             heapq.heapify(self._waiting)
             self._given_up = 0
 
-    def _soon(self, call: Callable[..., None], *given: object) -> None:
+    def _soon(self, call: Callable[..., None], *args: object) -> None:
         with suppress(RuntimeError):  # The loop has ended, and no request waits.
-            self._loop.call_soon_threadsafe(call, *given)
+            self._loop.call_soon_threadsafe(call, *args)

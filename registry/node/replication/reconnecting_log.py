@@ -67,7 +67,7 @@ class ReconnectingLog:
         identity: str,
         applied: int,
         log: Topic | None = None,
-        trouble: LogError | None = None,
+        error: LogError | None = None,
         retry_s: float = RETRY_S,
     ) -> None:
         self._open_log = open_log
@@ -76,8 +76,8 @@ class ReconnectingLog:
         self._applied = applied
         self._retry_s = retry_s
         self._log = log
-        self._text = str(trouble or "")
-        self._kind: type[LogError | StaleStore] = type(trouble) if trouble else Unreachable
+        self._text = str(error or "")
+        self._kind: type[LogError | StaleStore] = type(error) if error else Unreachable
         self._changed = threading.Condition()
         self._closed = False
         self._looking: threading.Thread | None = None

@@ -45,7 +45,7 @@ class Build:
     def begin(self, entry: Entry) -> None:
         """Start a process that claims the entry and builds it. Raises :class:`OSError`."""
         ours, theirs = socket.socketpair()
-        given = pickle.dumps({"settings": self._settings, "endpoint": "", "parent": os.getpid()})
+        message = pickle.dumps({"settings": self._settings, "endpoint": "", "parent": os.getpid()})
         with theirs:
             command, environment = module_command(
                 "snapshots.building.requests", str(theirs.fileno()), entry.id
@@ -63,7 +63,7 @@ class Build:
                 ours.close()
                 raise
         with suppress(OSError):
-            ours.sendall(len(given).to_bytes(4, "big") + given)
+            ours.sendall(len(message).to_bytes(4, "big") + message)
         self._line, self._begun, self._builder = ours, entry, builder_name(self._process.pid)
         pause_s = PAUSE_S * 4**entry.attempts
         self._not_before = {entry.id: time.monotonic() + pause_s}

@@ -1,6 +1,6 @@
 """Process that loads a snapshot for its node and frees the libraries and memory needed for that when it ends.
 
-It receives :class:`Given` on standard input, ends when that is closed, and reports each step as a line of
+It receives :class:`LoadInput` on standard input, ends when that is closed, and reports each step as a line of
 JSON.
 """
 
@@ -27,14 +27,14 @@ from snapshots.loading.load_newest import LoadRequest, load_newest
 LENGTH_BYTES = 4
 
 
-class Given(NamedTuple):
+class LoadInput(NamedTuple):
     """Input of the process."""
 
     settings: Settings
     wanted: LoadRequest
 
 
-class _Telling:
+class _Reporter:
     """Reporter of steps to the node, as one line of JSON each."""
 
     def __init__(self) -> None:
@@ -42,21 +42,21 @@ class _Telling:
         self._out = os.dup(1)
         os.dup2(2, 1)
 
-    def tell(self, **fact: Any) -> None:
+    def report(self, **fact: Any) -> None:
         """Write one line."""
         os.write(self._out, orjson.dumps(fact) + b"\n")
 
     def on_message(self, sentence: str) -> None:
-        self.tell(said=sentence)
+        self.report(message=sentence)
 
     def on_chosen(self, manifest: Manifest) -> None:
-        self.tell(
+        self.report(
             chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size,
             lineage=manifest.lineage.pack().hex(),
         )  # fmt: skip
 
     def on_step(self, step: str, rows: int, size: int) -> None:
-        self.tell(step=step, rows=rows, size=size)
+        self.report(step=step, rows=rows, size=size)
 
 
 def _end_with_parent() -> None:
@@ -68,7 +68,7 @@ def main() -> None:
     """Load the newest suitable snapshot, if any; report its id, or an empty one, in the last line."""
     # The node ends this process; ignore the signal that a service manager sends to all processes.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    telling = _Telling()
+    reporter = _Reporter()
     # Arrow imports numpy if it is installed, which takes half of the time and is not needed here.
     sys.modules["numpy"] = cast("Any", None)
     # Usually needed and slow to import, so start now: the input and the catalogue may take a while as well.
@@ -76,17 +76,17 @@ def main() -> None:
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
     if not length:
         os._exit(0)
-    given: Given = pickle.loads(sys.stdin.buffer.read(length))  # noqa: S301 (from our own parent)
+    load: LoadInput = pickle.loads(sys.stdin.buffer.read(length))  # noqa: S301 (from our own parent)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     # Searching the rows for reference cycles, of which there are none, would take a third of the time.
     gc.disable()
     try:
-        with closing(open_catalogue(given.settings)) as catalogue:
-            taken = load_newest(catalogue, given.settings.snapshots_location, given.wanted, telling)
+        with closing(open_catalogue(load.settings)) as catalogue:
+            taken = load_newest(catalogue, load.settings.snapshots_location, load.wanted, reporter)
     except StoreError as error:
-        telling.tell(said=f"No snapshot can be loaded: {error}", taken="")
+        reporter.report(message=f"No snapshot can be loaded: {error}", taken="")
     else:
-        telling.tell(taken=taken.id if taken else "")
+        reporter.report(taken=taken.id if taken else "")
     # Exit without waiting for threads of libraries for remote storage.
     sys.stdout.flush()
     os._exit(0)

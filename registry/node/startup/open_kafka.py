@@ -119,7 +119,7 @@ def _opened(settings: Settings, identity: str, unfit: str = "", load: Load | Non
 
 
 def _attached(
-    settings: Settings, log: KafkaLog | None, store: Store, trouble: LogError | None = None
+    settings: Settings, log: KafkaLog | None, store: Store, error: LogError | None = None
 ) -> tuple[ReconnectingLog, Store]:
     identity = store.meta(META_LOG).decode()
     matches = _matcher(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
@@ -129,7 +129,7 @@ def _attached(
         identity=identity,
         applied=store.applied,
         log=log,
-        trouble=trouble,
+        error=error,
     )
     return attached, store
 

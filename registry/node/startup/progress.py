@@ -34,8 +34,8 @@ class StartProgress:
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._snapshot = SnapshotStart()
-        self._loading_since = self._told_at = 0.0
-        self._alone = threading.Lock()
+        self._loading_since = self._logged_at = 0.0
+        self._lock = threading.Lock()
         self._stopped = False
         self._kill: Callable[[], None] | None = None
         # Set as soon as the start is known to take a while.
@@ -50,8 +50,8 @@ class StartProgress:
     @property
     def snapshot(self) -> SnapshotStart | None:
         """Return the snapshot being or having been loaded, and the rejected ones; ``None`` without any."""
-        told = self._snapshot
-        return told if told.id or told.refused else None
+        loading = self._snapshot
+        return loading if loading.id or loading.refused else None
 
     def takes_long(self) -> None:
         """Record that the start takes a while."""
@@ -66,15 +66,16 @@ class StartProgress:
         )  # fmt: skip
 
     def _reason(self) -> str:
-        told = self._snapshot
-        if told.id and not told.loaded:
-            left = "unknown" if told.eta_s is None else f"{told.eta_s:.0f} s"
-            return f"loading the snapshot {told.id}: {told.rows_done} of {told.rows} rows, remaining: {left}"
+        loading = self._snapshot
+        if loading.id and not loading.loaded:
+            left = "unknown" if loading.eta_s is None else f"{loading.eta_s:.0f} s"
+            done = f"{loading.rows_done} of {loading.rows} rows"
+            return f"loading the snapshot {loading.id}: {done}, remaining: {left}"
         return self.waiting or f"opening log and store for {time.monotonic() - self._began:.0f} s"
 
     def stop(self) -> None:
         """Stop the loading of a snapshot, now or later; :meth:`loading` then raises :class:`Stopped`."""
-        with self._alone:
+        with self._lock:
             self._stopped = True
             if self._kill is not None:
                 self._kill()
@@ -85,42 +86,44 @@ class StartProgress:
 
         Raises :class:`Stopped` at the end of the block if the start was stopped.
         """
-        with self._alone:
+        with self._lock:
             self._kill = kill
             if self._stopped:
                 kill()
         try:
             yield
         finally:
-            with self._alone:
+            with self._lock:
                 self._kill = None
             if self._stopped:
                 raise Stopped  # replaces any error caused by ending the process
 
-    def heard(self, told: dict[str, Any]) -> None:
+    def on_report(self, report: dict[str, Any]) -> None:
         """Record a report of the loading process."""
-        if "said" in told:
-            self.refused(told["said"])
-        if "chosen" in told:
-            self._loading_since = self._told_at = time.monotonic()
+        if "message" in report:
+            self.refused(report["message"])
+        if "chosen" in report:
+            self._loading_since = self._logged_at = time.monotonic()
             self._snapshot = SnapshotStart(
-                id=told["chosen"], offset=told["offset"], rows=told["rows"], bytes=told["size"],
+                id=report["chosen"], offset=report["offset"], rows=report["rows"], bytes=report["size"],
                 refused=self._snapshot.refused,
             )  # fmt: skip
             _log.info("loading the snapshot %s: %d rows, %.1f MB, up to offset %d",
-                      told["chosen"], told["rows"], told["size"] / 1e6, told["offset"])  # fmt: skip
-        if "step" in told:
-            self._progress(told["rows"], told["size"])
+                      report["chosen"], report["rows"], report["size"] / 1e6, report["offset"])  # fmt: skip
+        if "step" in report:
+            self._progress(report["rows"], report["size"])
 
     def _progress(self, rows: int, size: int) -> None:
-        now, told = time.monotonic(), self._snapshot
+        now, loading = time.monotonic(), self._snapshot
         took_s = now - self._loading_since
-        eta_s = took_s * (told.bytes - size) / size if size else None
-        self._snapshot = replace(told, rows_done=rows, bytes_done=size, took_s=round(took_s, 3), eta_s=eta_s)
-        if now - self._told_at >= _PROGRESS_EVERY_S:
-            self._told_at = now
+        eta_s = took_s * (loading.bytes - size) / size if size else None
+        self._snapshot = replace(
+            loading, rows_done=rows, bytes_done=size, took_s=round(took_s, 3), eta_s=eta_s
+        )
+        if now - self._logged_at >= _PROGRESS_EVERY_S:
+            self._logged_at = now
             left = "unknown" if eta_s is None else f"{eta_s:.0f} s"
-            _log.info("loading the snapshot: %d of %d rows, remaining: %s", rows, told.rows, left)
+            _log.info("loading the snapshot: %d of %d rows, remaining: %s", rows, loading.rows, left)
 
     def refused(self, sentence: str) -> None:
         """Log and record why a snapshot is not used."""
@@ -129,17 +132,17 @@ class StartProgress:
 
     def ended(self, taken: str, end: int) -> None:
         """Record that the process loaded the snapshot ``taken``, "" for none; the log ends at ``end``."""
-        told = self._snapshot
+        loading = self._snapshot
         if not taken:
-            self._snapshot = SnapshotStart(refused=told.refused)
-            if told.refused:
+            self._snapshot = SnapshotStart(refused=loading.refused)
+            if loading.refused:
                 _log.warning("no snapshot was loaded; reading the log instead")
             return
         took_s = max(0.001, time.monotonic() - self._loading_since)
-        self._snapshot = replace(told, loaded=True, took_s=round(took_s, 3), eta_s=0.0)
+        self._snapshot = replace(loading, loaded=True, took_s=round(took_s, 3), eta_s=0.0)
         _log.info(
             "the snapshot %s was loaded in %.2f s: %.0f rows/s, %.0f MB/s; %d records of the log remain",
-            taken, took_s, told.rows / took_s, told.bytes / 1e6 / took_s, end - told.offset,
+            taken, took_s, loading.rows / took_s, loading.bytes / 1e6 / took_s, end - loading.offset,
         )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from snapshots.loading.candidates import TargetLog, reason_lost_records
 from snapshots.loading.load_newest import LoadRequest
 from snapshots.loading.rejected import read_rejected
 
-from .load_process import LENGTH_BYTES, Given
+from .load_process import LENGTH_BYTES, LoadInput
 from .progress import StartProgress
 
 
@@ -89,7 +89,7 @@ def _have_taken(
     try:
         process = begun or begin()
         with starting.loading(process.kill), process:
-            taken = _heard(process, Given(settings, wanted), starting, log)
+            taken = _follow(process, LoadInput(settings, wanted), starting, log)
     except _OtherHistory as other:
         shutil.rmtree(folder, ignore_errors=True)
         return _have_taken(settings, log, folder, applied, starting, None, {**refused, other.id: other.why})
@@ -124,7 +124,7 @@ class _OtherHistory(Exception):
         self.id, self.why = id, why
 
 
-def _heard(process: subprocess.Popen[bytes], given: Given, starting: StartProgress, log: Log) -> str:
+def _follow(process: subprocess.Popen[bytes], load: LoadInput, starting: StartProgress, log: Log) -> str:
     """Process reports until the process ends; return the id of the snapshot that it loaded, or "".
 
     Raises :class:`_OtherHistory` if it chooses a snapshot with records that ``log`` has lost.
@@ -133,14 +133,14 @@ def _heard(process: subprocess.Popen[bytes], given: Given, starting: StartProgre
     assert process.stdout is not None
     taken = ""
     try:
-        _give(process.stdin, given)
+        _send(process.stdin, load)
         # Keep its input open; the process ends when that is closed, as it is when this process ends.
         for line in process.stdout:
-            told = orjson.loads(line)
-            if "chosen" in told:
-                _check_history(told, log)
-            starting.heard(told)
-            taken = told.get("taken", taken)
+            report = orjson.loads(line)
+            if "chosen" in report:
+                _check_history(report, log)
+            starting.on_report(report)
+            taken = report.get("taken", taken)
     except BaseException:
         process.kill()
         raise
@@ -157,7 +157,7 @@ def _check_history(chosen: dict[str, Any], log: Log) -> None:
         raise _OtherHistory(chosen["chosen"], reason_lost_records(divergence))
 
 
-def _give(pipe: IO[bytes], given: Given) -> None:
-    message = pickle.dumps(given)
+def _send(pipe: IO[bytes], load: LoadInput) -> None:
+    message = pickle.dumps(load)
     pipe.write(len(message).to_bytes(LENGTH_BYTES, "big") + message)
     pipe.flush()

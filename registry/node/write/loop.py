@@ -53,13 +53,13 @@ class WriteLoop:
         self._refused = refused
         self._wrote = wrote
         self._served = False
-        self._told = ""
+        self._last_error = ""
         self._stopping = False
 
     @property
-    def trouble(self) -> str:
+    def last_error(self) -> str:
         """The reason why the last attempt to claim or to write failed; empty if it succeeded."""
-        return self._told
+        return self._last_error
 
     def run(self) -> None:
         """Claim and write as the role demands until :meth:`stop`, then decide the commands still queued."""
@@ -74,7 +74,7 @@ class WriteLoop:
                 case Task.CLAIM if not self._stopping:
                     self.claim_once()
                 case _:
-                    self._told = ""
+                    self._last_error = ""
                     self._role_holder.wait(role)
 
     def _write(self) -> None:
@@ -85,7 +85,7 @@ class WriteLoop:
             # Bounded, because the interval that the log asks for may change.
             if writer.wait(None if renew_s is None else min(_LOOK_S, max(0.0, renew_s - writer.idle_s()))):
                 writer.step()
-                self._told = ""
+                self._last_error = ""
                 self._wrote()
             elif renew_s is not None and (writer.idle_s() >= renew_s or self._fencing().unsafe):
                 writer.renew()
@@ -126,7 +126,7 @@ class WriteLoop:
             if type(error) is LogError and not self._served and not self._stopping:
                 self._refused(str(error))
         else:
-            self._served, self._told = True, ""
+            self._served, self._last_error = True, ""
             role_holder.claimed(epoch)
             _log.info("claimed the log in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 
@@ -135,9 +135,9 @@ class WriteLoop:
         self._pause(reason, pause_s)
 
     def _pause(self, reason: str, seconds: float) -> None:
-        if reason != self._told:
+        if reason != self._last_error:
             _log.warning("%s; retrying", reason)
-            self._told = reason
+            self._last_error = reason
         self._role_holder.wait(self._role_holder.role, seconds)
 
     def stop(self) -> None:

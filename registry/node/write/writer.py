@@ -325,7 +325,7 @@ class Writer:
             return self._too_large(len(commands))
         except LogError as error:
             self._decider.ids.restore(ids)
-            return self._in_trouble(batch.plans, error)
+            return self._in_outcome(batch.plans, error)
         return self._appended(batch, base, first)
 
     def _look_for_log(self) -> None:
@@ -384,11 +384,11 @@ class Writer:
             return self._unknown(str(error))
         return self._unproven(plan, NotPrimary())
 
-    def _in_trouble(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
+    def _in_outcome(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
         """Return the outcomes of a batch of which nothing was appended, nor will be by a retry."""
-        trouble = refused(_kind_of(error)(f"Error while writing to the log: {error}"))
-        _failures.error("a batch of %d commands failed: %s", len(plans), trouble.message)
-        return [self._unproven(each, trouble) for each in plans]
+        outcome = refused(_kind_of(error)(f"Error while writing to the log: {error}"))
+        _failures.error("a batch of %d commands failed: %s", len(plans), outcome.message)
+        return [self._unproven(each, outcome) for each in plans]
 
     def _unproven(self, plan: Plan, instead: Outcome) -> Outcome:
         """Return the outcome of a command whose batch is not known to be appended.

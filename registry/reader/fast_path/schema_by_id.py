@@ -1,7 +1,7 @@
 """Fast path of ``GET /schemas/ids/{id}``: plain cases, answered with stored bytes.
 
 A case is plain if the answer is the body of one row: the id exists in the default context, nothing is
-soft-deleted, no other format is requested, and ``subject``, if given, is the only subject with the id. All
+soft-deleted, no other format is requested, and ``subject``, if present, is the only subject with the id. All
 others are left to the application, which would give the same answers in plain cases too.
 """
 
@@ -79,10 +79,10 @@ def _filter(query: bytes) -> _Filter | None:
         pairs = parse(b"/", query).query
     except RegistryError:
         return None
-    given = dict(reversed(pairs))  # the first of several values counts
-    if not _IGNORED.issuperset(given) or given.get("fetchMaxId", "").lower() == "true":
+    parameters = dict(reversed(pairs))  # the first of several values counts
+    if not _IGNORED.issuperset(parameters) or parameters.get("fetchMaxId", "").lower() == "true":
         return None
-    name = given.get("subject", "")
+    name = parameters.get("subject", "")
     if not name:
         return _NO_SUBJECT
     if name.startswith((":.", ":*:")):

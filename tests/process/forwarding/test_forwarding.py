@@ -89,7 +89,7 @@ async def until_met(member: Member) -> None:
 async def until_in_vain(member: Member) -> None:
     """It has not met the primary, and knows why; so what it says does not hang on a write's time."""
     client = client_of(member)
-    await until_async(lambda: client.trouble, "the trouble")
+    await until_async(lambda: client.last_error, "the error")
 
 
 @running

@@ -13,7 +13,7 @@ from registry.log.contract import Log
 from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import TopicOptions
-from registry.node.leadership.claim import Claimant, claim_log
+from registry.node.leadership.claim import claim_log
 from registry.node.replication.follower import Follower
 from registry.node.write.writer import Writer, Writing
 from registry.store.open import open_store
@@ -65,8 +65,10 @@ class Station:
 
     def claim(self) -> int:
         """Become primary; the epoch."""
-        who = Claimant(self.name, f"http://{self.name}:8081")
-        epoch = claim_log(self.log, self.store, who, follow=self.follow, watching=self.follower.watching)
+        epoch = claim_log(
+            self.log, self.store, node=self.name, url=f"http://{self.name}:8081",
+            follow=self.follow, watching=self.follower.watching,
+        )  # fmt: skip
         self.writer.open(epoch)
         return epoch
 

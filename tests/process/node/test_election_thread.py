@@ -16,17 +16,17 @@ class Node:
     """What an election asks of a node, and what it has told it."""
 
     def __init__(self) -> None:
-        self.reading, self.trouble = False, ""
-        self.heard: list[type[Event]] = []
+        self.reading, self.error = False, ""
+        self.events: list[type[Event]] = []
 
     @contextmanager
-    def takes_part(self, patience_s: float) -> Iterator[None]:
+    def takes_part(self, timeout_s: float) -> Iterator[None]:
         electing = ElectionThread(
             lambda: StaticElection(Identity("http", "127.0.0.1", 8081, True)),
-            lambda event: self.heard.append(type(event)),
-            trouble=lambda: self.trouble,
+            lambda event: self.events.append(type(event)),
+            last_error=lambda: self.error,
             reading=lambda: self.reading,
-            patience_s=patience_s,
+            timeout_s=timeout_s,
         )
         thread = threading.Thread(target=electing.run)
         thread.start()
@@ -37,13 +37,13 @@ class Node:
             thread.join(10)
 
     def hears(self, *events: type[Event]) -> None:
-        until(lambda: self.heard == list(events), 30, f"{events}, but it was {self.heard}")
+        until(lambda: self.events == list(events), 30, f"{events}, but it was {self.events}")
 
 
 def test_a_node_that_still_reads_the_log_leaves_writing_to_others_at_once() -> None:
     node = Node()
     node.reading = True
-    with node.takes_part(patience_s=3600):
+    with node.takes_part(timeout_s=3600):
         node.hears(Won, Lost)
         node.reading = False
         node.hears(Won, Lost, Won)
@@ -51,9 +51,9 @@ def test_a_node_that_still_reads_the_log_leaves_writing_to_others_at_once() -> N
 
 def test_a_node_that_cannot_write_for_long_leaves_it_to_others_until_it_can() -> None:
     node = Node()
-    with node.takes_part(patience_s=0.1):
+    with node.takes_part(timeout_s=0.1):
         node.hears(Won)
-        node.trouble = "the log is out of reach"
+        node.error = "the log is out of reach"
         node.hears(Won, Lost)
-        node.trouble = ""
+        node.error = ""
         node.hears(Won, Lost, Won)

@@ -63,11 +63,11 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
     thread = threading.Thread(target=node.run, daemon=True)
     thread.start()
     assert follower.often.wait(30)
-    assert "store_map_bytes" in node.trouble
+    assert "store_map_bytes" in node.last_error
     assert not there.is_set()
     follower.room.put(64 << 20)
     assert there.wait(30)
-    assert not node.trouble
+    assert not node.last_error
     node.stop()
     thread.join(30)
     said = [record.getMessage().rpartition(";")[2].strip() for record in caplog.records]
@@ -95,12 +95,12 @@ def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_someb
     monkeypatch.setattr(loop, "_COLLECT_S", 3600.0)
     log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
     store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=64 << 20)
-    absence = Staleness(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
+    staleness = Staleness(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
     there, went = threading.Event(), SimpleQueue[int]()
     follower = Follower(log, store)
     node = FollowLoop(
         log, store, follower,
-        caught_up=there.set, advanced=lambda: went.put(store.applied), absence=absence,
+        caught_up=there.set, advanced=lambda: went.put(store.applied), staleness=staleness,
     )  # fmt: skip
     node._nudged = nudged = Noticed(3600.0)
     thread = threading.Thread(target=node.run, daemon=True)

@@ -23,8 +23,8 @@ READY = NodeStatus(
 class Starting:
     """A node that has its rows together while it is asked, and whose turn to say so comes later."""
 
-    alone, readable, started, repeats = False, False, False, False
-    following = SimpleNamespace(trouble="")
+    standalone, readable, started, repeats = False, False, False, False
+    following = SimpleNamespace(last_error="")
     log = SimpleNamespace(identity="the log")
 
     def when_started(self, call: object) -> None:

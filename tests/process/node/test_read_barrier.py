@@ -57,13 +57,13 @@ class Host:
         self.follower = Follower(self.log, self.store)
         self.nudges = 0
         self.stuck = False
-        self.heard: list[LogError | None] = []
+        self.replies: list[LogError | None] = []
 
     @contextmanager
     def freshness(self) -> Iterator[ReadBarrier]:
         fresh = ReadBarrier(
             self.log, self.store, ask_s=LONG_S,
-            nudge=self.nudged, heard=self.heard.append, stuck=lambda: self.stuck,
+            nudge=self.nudged, on_reply=self.replies.append, stuck=lambda: self.stuck,
         )  # fmt: skip
         thread = threading.Thread(target=fresh.run)
         thread.start()
@@ -178,4 +178,4 @@ async def test_cut_off_nothing_is_confirmed(host: Host) -> None:
         assert not await fresh.confirm(LONG_S)
         host.log.away = False
         assert await fresh.confirm(LONG_S)
-        assert [str(each) for each in host.heard] == ["nobody listens", "None"]
+        assert [str(each) for each in host.replies] == ["nobody listens", "None"]

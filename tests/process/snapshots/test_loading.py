@@ -443,16 +443,16 @@ def test_lines_of_refused_snapshots_that_cannot_be_read_are_left_out(tmp_path: P
     assert read_rejected(tmp_path) == {"a": "wrong"}
 
 
-def test_what_libraries_print_is_not_taken_for_what_is_told() -> None:
+def test_what_libraries_print_is_not_taken_for_a_report() -> None:
     """Those of some places print whatever they like, and the node reads lines of JSON."""
     code = """
 import os
-from registry.node.startup.load_process import _Telling
-telling = _Telling()
+from registry.node.startup.load_process import _Reporter
+reporter = _Reporter()
 print("noise", flush=True)
 os.system("echo more of it")
-telling.on_message("a sentence")
+reporter.on_message("a sentence")
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
-    assert orjson.loads(done.stdout) == {"said": "a sentence"}
+    assert orjson.loads(done.stdout) == {"message": "a sentence"}
     assert done.stderr.split() == [b"noise", b"more", b"of", b"it"]

@@ -14,7 +14,7 @@ OTHER = Identity("http", "other", 8081, eligible=True)
 
 
 def primary(epoch: int = 10) -> Role:
-    return Role().heard(Won()).claiming().claimed(epoch)
+    return Role().on_event(Won()).claiming().claimed(epoch)
 
 
 def test_at_first_nobody_is_known() -> None:
@@ -24,7 +24,7 @@ def test_at_first_nobody_is_known() -> None:
 
 
 def test_a_node_that_is_elected_claims_and_then_writes() -> None:
-    elected = Role().heard(Won())
+    elected = Role().on_event(Won())
     assert (elected.name, elected.task) == ("following", Task.CLAIM)
     claiming = elected.claiming()
     assert (claiming.stage, claiming.task) == (Stage.CATCHING_UP, Task.CLAIM)
@@ -33,28 +33,28 @@ def test_a_node_that_is_elected_claims_and_then_writes() -> None:
 
 
 def test_a_node_that_was_not_elected_neither_claims_nor_writes() -> None:
-    role = Role().heard(PrimaryIs(OTHER))
+    role = Role().on_event(PrimaryIs(OTHER))
     assert (role.name, role.other, role.task) == ("secondary", OTHER, Task.NOTHING)
     assert role.claiming() == role
     assert role.claimed(10).task is Task.NOTHING
 
 
 def test_being_elected_again_disturbs_no_primary() -> None:
-    assert primary().heard(Won()) == primary()
+    assert primary().on_event(Won()) == primary()
 
 
 def test_an_election_that_is_lost_ends_the_primaryship() -> None:
     for event in (Lost("the session is over"), NoPrimary("nobody is reachable"), PrimaryIs(OTHER)):
-        after = primary().heard(event)
+        after = primary().on_event(event)
         assert (after.task, after.epoch) == (Task.NOTHING, NO_EPOCH)
-    assert primary().heard(PrimaryIs(OTHER)).other == OTHER
-    assert primary().heard(Lost("the session is over")).reason == "the session is over"
+    assert primary().on_event(PrimaryIs(OTHER)).other == OTHER
+    assert primary().on_event(Lost("the session is over")).reason == "the session is over"
 
 
 def test_an_election_that_is_lost_during_the_claim_makes_the_claim_vain() -> None:
-    role = Role().heard(Won()).claiming().heard(Lost("")).claimed(10)
+    role = Role().on_event(Won()).claiming().on_event(Lost("")).claimed(10)
     assert (role.task, role.name) == (Task.NOTHING, "following")
-    again = Role().heard(Won()).claiming().heard(Lost("")).heard(Won()).claimed(10)
+    again = Role().on_event(Won()).claiming().on_event(Lost("")).on_event(Won()).claimed(10)
     assert again.task is Task.CLAIM
 
 
@@ -71,27 +71,27 @@ def test_a_newer_barrier_deposes_and_an_own_or_older_one_does_not() -> None:
 
 
 def test_a_barrier_that_another_one_has_followed_already_makes_no_primary() -> None:
-    role = Role().heard(Won()).claiming().applied(12).claimed(10)
+    role = Role().on_event(Won()).claiming().applied(12).claimed(10)
     assert role.task is Task.CLAIM
 
 
 def test_a_node_that_stops_writes_never_again_and_knows_who_does() -> None:
     role = primary().left()
     assert (role.task, role.name) == (Task.NOTHING, "following")
-    assert role.heard(Won()).claiming().claimed(20).task is Task.NOTHING
-    assert role.heard(PrimaryIs(OTHER)).name == "secondary"
+    assert role.on_event(Won()).claiming().claimed(20).task is Task.NOTHING
+    assert role.on_event(PrimaryIs(OTHER)).name == "secondary"
 
 
 def test_a_node_alone_needs_no_election() -> None:
-    role = Role().alone()
+    role = Role().standalone()
     assert (role.name, role.task, role.epoch) == ("primary", Task.WRITE, 0)
 
 
 CHANGES: list[Callable[[Role, int], Role]] = [
-    lambda role, _: role.heard(Won()),
-    lambda role, _: role.heard(Lost("")),
-    lambda role, _: role.heard(NoPrimary("")),
-    lambda role, _: role.heard(PrimaryIs(OTHER)),
+    lambda role, _: role.on_event(Won()),
+    lambda role, _: role.on_event(Lost("")),
+    lambda role, _: role.on_event(NoPrimary("")),
+    lambda role, _: role.on_event(PrimaryIs(OTHER)),
     lambda role, _: role.claiming(),
     lambda role, offset: role.claimed(offset),
     lambda role, offset: role.applied(offset),
