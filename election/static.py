@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from election.announcer import Announcer
-from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Won
+from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Won
 
 
 class StaticElection:

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from election.announcer import Announcer
-from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
+from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.kafka import wire
 from election.kafka.assignment import interpret
 from election.kafka.membership import BACKOFF_MIN_S, STILL_MEMBER, Membership

@@ -8,10 +8,8 @@ import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from election.announcer import Announcer
-from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
+from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.rejections import unreachable
-from election.zookeeper import counter
 from election.zookeeper.connection import BACKOFF_MIN_S, Connection, ZooKeeperError
 from election.zookeeper.members import Members
 from election.zookeeper.tree import PRIMARY, Tree, verdict
@@ -20,6 +18,8 @@ LOG = logging.getLogger(__name__)
 SESSION_TIMEOUT_S = 6.0
 # How long a node that cannot reach its own address lets other nodes go first.
 HOLD_BACK_S = 1.0
+# Confluent ≤ 6.x: decimal text, the inclusive upper end of the last batch of ids.
+COUNTER = "/schema_id_counter"
 
 
 class ZooKeeperElection:
@@ -102,7 +102,7 @@ class ZooKeeperElection:
 
         Raises :class:`~election.zookeeper.connection.ZooKeeperError`.
         """
-        return await counter.advance(self._connection, upto)
+        return await advance(self._connection, upto)
 
     async def close(self) -> None:
         """End the session."""
@@ -192,3 +192,25 @@ class ZooKeeperElection:
         if not self._resigned:
             await self._members.create_primary()
         self._check_now.set()
+
+
+async def advance(connection: Connection, upto: int) -> int:
+    """Raise the counter to at least ``upto`` by compare-and-set; return its former value (0: none).
+
+    Raises :class:`~election.zookeeper.connection.ZooKeeperError`.
+    """
+    while True:
+        found = await connection.get(COUNTER)
+        if found is None:
+            if await connection.create(COUNTER, str(upto).encode()):
+                return 0
+            continue
+        value = _number(found.data)
+        if value >= upto or await connection.put(COUNTER, str(upto).encode(), found.version):
+            return value
+
+
+def _number(data: bytes) -> int:
+    if not data.isdigit():
+        raise ZooKeeperError(f"ZooKeeper's node {COUNTER} holds no number: {data[:40]!r}")
+    return int(data)

@@ -1,21 +1,30 @@
-"""Check of a store's files before it serves, in a child process (:mod:`registry.processes.lmdb_check`).
+"""Checks of a store's files in a child process (:mod:`registry.processes.lmdb_check`).
 
-All rows of a small store are compared with its digest. Of a larger store, a sample of rows is read, and
-:meth:`.lmdb.Store.verify_step` checks the digest later.
+    python -m registry.store.check FOLDER            report findings before the store serves
+    python -m registry.store.check FOLDER standing   print its position in the log
+    python -m registry.store.check FOLDER digest     verify the digest of all rows
+
+Before a store serves, all rows of a small one are compared with its digest. Of a larger store, a sample of
+rows is read, and :meth:`.lmdb.Store.verify_step` checks the digest later. The digest may also be verified
+while the node writes to the store: exit status 0 if the rows match the stored digest, in one consistent view;
+otherwise the finding is printed and the exit status is :data:`WRONG`.
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import lmdb
 
 from registry.domain.log_format.lineage import Lineage
-from registry.domain.rows.digest import MODULUS, row_hash
+from registry.domain.rows import digest
 from registry.processes.lmdb_check import is_short, look_inside, progress, read_only, report
 
 from . import layout
@@ -25,6 +34,10 @@ FULL_ROWS_MAX = 100_000
 FULL_BYTES_MAX = 128 << 20
 SAMPLES = 2_000
 _PROGRESS_EVERY = 4_096
+# Exit status of the verification of a digest that is wrong.
+WRONG = 4
+_BATCH_ROWS = 4096
+_LAST_NICE = 19
 
 
 def look(path: Path) -> Iterator[str]:
@@ -64,10 +77,10 @@ def _look_at_rows(
         total = 0
         with txn.cursor() as cursor:
             for seen, (key, value) in enumerate(cursor, 1):
-                total += row_hash(key, value)
+                total += digest.row_hash(key, value)
                 if seen % _PROGRESS_EVERY == 0:
                     progress(f"{seen} of {entries} rows")
-        if total % MODULUS != state.digest:
+        if total % digest.MODULUS != state.digest:
             yield "its rows do not match the stored digest"
     elif is_short(path, page_bytes, last_page):
         _touch_all(txn)
@@ -122,8 +135,41 @@ def standing(path: Path) -> tuple[int, int, str]:
         return state.applied, int(txn.get(layout.META_AT_END) or b"0"), lineage.hex()
 
 
+def _wrong(path: Path) -> str:
+    """Return what is wrong with the environment at ``path``; empty if nothing is."""
+    with lmdb.open(
+        str(path), max_dbs=layout.TABLES, readonly=True, create=False,
+        map_size=0, max_readers=layout.READERS_MAX,
+    ) as env:  # fmt: skip
+        rows, meta = (env.open_db(name, create=False) for name in (layout.ROWS, layout.META))
+        # The view lasts for some seconds, during which commits cannot reuse pages and the file grows.
+        with env.begin(rows) as txn, txn.cursor() as cursor:
+            state = State.unpack(txn.get(layout.META_STATE, db=meta) or b"")
+            total, each = digest.EMPTY, iter(cursor)
+            while some := list(islice(each, _BATCH_ROWS)):
+                total += digest.total(some)
+    if total % digest.MODULUS != state.digest:
+        return "its rows do not match the stored digest"
+    return ""
+
+
+def verify_digest(path: Path) -> None:
+    """Verify the digest at the lowest priority, in the child process."""
+    os.nice(_LAST_NICE)
+    gc.disable()
+    try:
+        found = _wrong(path)
+    except (lmdb.Error, ValueError) as error:
+        found = f"its rows cannot be read: {error}"
+    if found:
+        sys.stdout.write(found)
+        sys.exit(WRONG)
+
+
 if __name__ == "__main__":
     if sys.argv[2:] == ["standing"]:
         sys.stdout.write(" ".join(map(str, standing(Path(sys.argv[1])))))
+    elif sys.argv[2:] == ["digest"]:
+        verify_digest(Path(sys.argv[1]))
     else:
         report(look)

@@ -16,8 +16,7 @@ from registry.domain.model import guid_text
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 from registry.observe.progress_bar import Steps
-from snapshots.building.task import Progress
-from snapshots.building.workspace import workspace
+from snapshots.building.task import Progress, workspace
 from snapshots.format import stored
 from snapshots.format.location import Location
 

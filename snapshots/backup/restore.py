@@ -21,8 +21,7 @@ from registry.encoder.keyset_storage import carry
 from registry.encoder.open import keyset_place
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.open_topic import open_topic_for_command
-from snapshots.building.task import Progress
-from snapshots.building.workspace import workspace
+from snapshots.building.task import Progress, workspace
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 

@@ -13,8 +13,7 @@ from registry.domain.queries.scope import Defaults
 from registry.domain.rows import digest
 from registry.observe.progress_bar import Steps
 from registry.store.layout import StoreError
-from snapshots.building.task import silent
-from snapshots.building.workspace import WorkspaceBusy, workspace
+from snapshots.building.task import WorkspaceBusy, silent, workspace
 from snapshots.catalogue.catalogue import CatalogueError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored

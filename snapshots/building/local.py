@@ -23,8 +23,7 @@ from snapshots.format.writer import publish, write_run
 from snapshots.loading.load import load
 
 from .sources import ReadableLog
-from .task import BuildFailed, Progress, Task, with_keyset
-from .workspace import workspace
+from .task import BuildFailed, Progress, Task, with_keyset, workspace
 
 ENGINE = "local"
 READING, LOADING, WRITING = "reading the log", "loading the base", "writing the parts"

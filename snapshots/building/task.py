@@ -1,10 +1,15 @@
-"""The task of building one snapshot, and the contract of the engines that do it."""
+"""The task of building one snapshot, its temporary folder, and the contract of the engines that do it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from registry.config.settings import Settings
@@ -13,6 +18,7 @@ from registry.domain.log_format.lineage import too_long
 from registry.domain.rows import layout
 from registry.encoder.open import keyset_place
 from registry.log.embedded.log import now_ms
+from registry.processes import file_lock
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.writer import ManifestHeader, WrittenRows
@@ -20,6 +26,7 @@ from snapshots.format.writer import ManifestHeader, WrittenRows
 from .sources import Source, lineage_at
 
 _log = logging.getLogger(__name__)
+_LOOK_S = 0.2
 
 
 class Progress(Protocol):
@@ -123,3 +130,42 @@ class Engine(Protocol):
         Raises :class:`BuildFailed`, and the errors of the log and the location; then there is no manifest.
         """
         ...
+
+
+class WorkspaceBusy(BuildFailed):
+    """Another process uses the same workspace of the same data folder; the text says which."""
+
+
+@contextmanager
+def workspace(data: Path, name: str, *, wait: bool = False) -> Iterator[Path]:
+    """Yield the empty folder ``name`` in the data folder, for one process at a time.
+
+    Waits for another process that holds it, or, without ``wait``, raises :class:`WorkspaceBusy`. What a
+    killed process left in it is deleted.
+    """
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = _hold(data, name, wait=wait)
+    folder = data / name
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _hold(data: Path, name: str, *, wait: bool) -> int:
+    reported = ""
+    while True:
+        try:
+            return file_lock.hold(data / f"{name}.lock")
+        except file_lock.LockHeld as held:
+            if not wait:
+                raise WorkspaceBusy(
+                    f"process {held} is {name} a snapshot in {data}: choose another --data folder, or wait"
+                ) from held
+            if str(held) != reported:
+                reported = str(held)
+                _log.info("waiting for process %s, which is %s a snapshot in %s", held, name, data)
+        time.sleep(_LOOK_S)

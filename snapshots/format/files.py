@@ -1,8 +1,21 @@
-"""The file operations that a location needs, and their errors."""
+"""The file operations that a location needs, their errors, and a location in a folder.
+
+The folder is on this machine, or on a mounted network file system.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
+
+from registry.processes import file_lock
+
+# Prefix of files that are being written; a location does not list such names.
+_UNFINISHED = ".new-"
 
 
 class BadLocation(Exception):
@@ -42,3 +55,69 @@ class Files(Protocol):
     def delete_folder(self, path: str) -> None:
         """Delete a folder and its content if it exists."""
         ...
+
+
+class LocalFolder:
+    """A folder on disk; see :class:`.files.Files`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file."""
+        with _errors_translated(path):
+            try:
+                return (self._folder / path).read_bytes()
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise MissingFile(str(self._folder / path)) from error
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write to a temporary file, sync it, and rename it into place."""
+        file = self._folder / path
+        new = file.with_name(f"{_UNFINISHED}{os.getpid()}-{file.name}")
+        with _errors_translated(path):
+            _make_private(file.parent)
+            file_lock.replace(file, data, new)
+
+    def names(self, path: str, *, folders: bool) -> list[str]:
+        """Return the folders or files within a folder."""
+        with _errors_translated(path):
+            try:
+                with os.scandir(self._folder / path) as entries:
+                    return [each.name for each in entries if (each.is_dir() if folders else each.is_file())]
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
+    def delete(self, path: str) -> None:
+        """Delete a file; synced before this returns, so that deletions keep their order."""
+        file = self._folder / path
+        with _errors_translated(path):
+            try:
+                file.unlink()
+            except (FileNotFoundError, NotADirectoryError):
+                return
+            file_lock.sync(file.parent)
+
+    def delete_folder(self, path: str) -> None:
+        """Delete a folder and its content."""
+        with _errors_translated(path):
+            try:
+                shutil.rmtree(self._folder / path)
+            except FileNotFoundError:
+                return
+
+
+def _make_private(folder: Path) -> None:
+    """Create ``folder`` and its missing parents for this user alone."""
+    # The mode that is given to mkdir(parents=True) applies to the last folder only.
+    missing = [folder, *folder.parents]
+    for each in reversed([path for path in missing if not path.exists()]):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextmanager
+def _errors_translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LocationUnreachable(f"{error.strerror or error}: {error.filename or path}") from error

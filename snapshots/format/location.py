@@ -38,7 +38,7 @@ class Location:
         """
         text = cls.named(uri)
         if text.startswith("/"):
-            from .local_folder import LocalFolder  # noqa: PLC0415 - only one of the two kinds is needed
+            from .files import LocalFolder  # noqa: PLC0415 - only one of the two kinds is needed
 
             return cls(text, LocalFolder(Path(text)))
         from .object_store import ObjectStore  # noqa: PLC0415 - the library behind it is large

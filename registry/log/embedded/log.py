@@ -8,13 +8,11 @@ Rules:
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import lmdb
 
@@ -27,24 +25,18 @@ from registry.log.contract import (
     Fencing,
     Fetched,
     LogError,
-    OutcomeUnknown,
     RecordHeaders,
-    RecordTooLarge,
 )
 
 from . import files
 from . import format as layout
+from .appender import Appender
 from .check import check
 from .compaction import Bounds, Compaction
 from .reader import divergence, fetched
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# Free space required beyond twice the rejected size before the error is cleared, so that it does not recur.
-_SPARE_BYTES = 64 << 10
-# With less free space an I/O error means a full disk: LMDB reports a short write that way.
-_ROOM_BYTES = 16 << 20
 
 
 def now_ms() -> int:
@@ -74,16 +66,11 @@ class EmbeddedLog:
         advice: Callable[[], str] = str,
     ) -> None:
         self._path = path
-        self._clock = clock
         self._advice = advice
         self.record_bytes_max = record_bytes_max
         self._writing = threading.Lock()
         self._appended = threading.Condition()
         self._closed = False
-        self._in_doubt = ""
-        # Why appends fail; cleared once there is room for what was rejected.
-        self.last_error = ""
-        self._refused_bytes = 0
         self._verified = 0
         self._lock_fd = files.lock(path)
         try:
@@ -101,6 +88,14 @@ class EmbeddedLog:
             self._identity = bytes(txn.get(layout.META_IDENTITY, b"")).decode()
             self._state = layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
         self._compaction = Compaction(*self._tables[:3])
+        self._appender = Appender(
+            path, self._env, records, meta, record_bytes_max=record_bytes_max, clock=clock
+        )
+
+    @property
+    def last_error(self) -> str:
+        """Why appends fail; cleared once there is room for what was rejected."""
+        return self._appender.last_error
 
     @property
     def identity(self) -> str:
@@ -167,91 +162,20 @@ class EmbeddedLog:
 
         Record headers are dropped.
         """
-        for entry in entries:
-            if len(entry.key) + len(entry.value or b"") > self.record_bytes_max:
-                raise RecordTooLarge(
-                    f"a record of {len(entry.key) + len(entry.value or b'')} bytes is over the log's "
-                    f"limit of {self.record_bytes_max}"
-                )
+        self._appender.check_size(entries)
         with self._writing:
             self._alive()
-            if self._in_doubt:
-                raise OutcomeUnknown(self._in_doubt)
-            end, count, cleaned = self._state
-            state = layout.State(end + len(entries), count + len(entries), cleaned)
-            if entries:
-                self._commit(entries, state)
-                self._state = state
-                if self.last_error and _size(entries) >= self._refused_bytes:
-                    self.last_error = ""
+            end = self._state.end
+            self._state = self._appender.append(entries, self._state)
         with self._appended:
             self._appended.notify_all()
         return end
 
-    def _commit(self, entries: Sequence[Entry], state: layout.State) -> None:
-        ts = self._clock()
-        offset = state.end - len(entries)
-        try:
-            with self._env.begin(self._records, write=True) as txn:
-                for entry in entries:
-                    raw_offset = layout.pack_offset(offset)
-                    txn.put(raw_offset, layout.pack(raw_offset, ts, entry), append=True)
-                    offset += 1
-                txn.put(layout.META_STATE, state.pack(), db=self._tables[3])
-        except lmdb.Error as error:
-            self._failed(error, entries, state)
-
-    def _stored(self) -> layout.State | None:
-        """Return the state in the environment; ``None`` if it cannot be read."""
-        try:
-            with self._env.begin(self._tables[3]) as txn:
-                return layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
-        except (lmdb.Error, ValueError):
-            return None
-
-    def _failed(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
-        """Raise the meaning of a failed commit, which the environment's state decides.
-
-        If the outcome is unknown, the log accepts no more appends: only opening it again shows what is on
-        disk.
-        """
-        found = self._stored()
-        if found is None or found == wanted:
-            self._in_doubt = f"writing the log in {self._path} failed ({error}): start the node again"
-            raise OutcomeUnknown(self._in_doubt) from error
-        if isinstance(error, lmdb.MapFullError):
-            reason = f"the log in {self._path} has reached its map size (setting log_map_bytes)"
-        elif error.code in _FULL or (error.code == errno.EIO and self._free_bytes() < _ROOM_BYTES):
-            reason = f"the disk under the log in {self._path} is full"
-        else:
-            reason = f"the log in {self._path} cannot be written: {error}"
-        self.last_error = reason
-        self._refused_bytes = min(_size(entries), self.record_bytes_max)
-        raise LogError(f"{reason}; nothing was appended") from error
-
     def check_for_room(self) -> None:
-        """Clear :attr:`last_error` if there is room again for what was rejected, and some more.
-
-        A row of that size is written and deleted, which leaves its pages to the next append.
-        """
+        """Clear :attr:`last_error` if there is room again for what was rejected, and some more."""
         with self._writing:
-            if not self.last_error or self._in_doubt or self._closed:
-                return
-            meta = self._tables[3]
-            try:
-                # A small row first: LMDB reuses freed pages only after another transaction.
-                for size in (1, 2 * self._refused_bytes + _SPARE_BYTES):
-                    with self._env.begin(meta, write=True) as txn:
-                        txn.put(layout.META_ROOM, bytes(size))
-                with self._env.begin(meta, write=True) as txn:
-                    txn.delete(layout.META_ROOM)
-            except lmdb.Error:
-                return
-            self.last_error = ""
-
-    def _free_bytes(self) -> int:
-        room = os.statvfs(self._path)
-        return room.f_bavail * room.f_frsize
+            if not self._closed:
+                self._appender.check_for_room()
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Wait until a read from ``offset`` would advance, see :meth:`.contract.Log.wait`."""
@@ -323,7 +247,3 @@ class EmbeddedLog:
             "with an empty log."
         )
         return DamagedLog(f"{text} {self._advice()}".rstrip())
-
-
-def _size(entries: Sequence[Entry]) -> int:
-    return sum(len(entry.key) + len(entry.value or b"") for entry in entries)

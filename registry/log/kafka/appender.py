@@ -25,12 +25,11 @@ from registry.log.contract import (
     UnsafeFence,
 )
 
-from . import producer_expiration, record_batches
-from .init_producer import init_producer
+from . import producer_id, record_batches
 from .log_end import query_end
 from .partition import Partition
 from .produce_attempt import FutureTimestamp, ProduceAttempt
-from .producer_expiration import Expiration
+from .producer_id import Expiration, init_producer
 from .record_batches import NO_PRODUCER
 from .retry import retry_until
 from .timestamps import Timestamps, boot_s, wall_ms
@@ -95,14 +94,14 @@ class Appender:
             return Fencing()
         found = self._expiration
         return Fencing(
-            found.seconds / producer_expiration.RENEWALS,
-            producer_expiration.unsafe(found, self._fence_least_s),
+            found.seconds / producer_id.RENEWALS,
+            producer_id.unsafe(found, self._fence_least_s),
         )
 
     @property
     def assumed(self) -> str:
-        """The result of :func:`.producer_expiration.assumed` at the last check; empty without fencing."""
-        return producer_expiration.assumed(self._expiration) if self._fencing else ""
+        """The result of :func:`.producer_id.assumed` at the last check; empty without fencing."""
+        return producer_id.assumed(self._expiration) if self._fencing else ""
 
     async def check_expiration(self, timeout_s: float) -> list[str]:
         """Read how long the brokers remember idle producers; return warnings for the operator.
@@ -112,11 +111,11 @@ class Appender:
         if not self._fencing:
             return []
         deadline = time.monotonic() + timeout_s
-        self._expiration = await retry_until(deadline, lambda: producer_expiration.read(self._partition))
+        self._expiration = await retry_until(deadline, lambda: producer_id.read(self._partition))
         if unsafe := self.fencing.unsafe:
             self._void_claim(unsafe)
             return [unsafe]
-        warning = producer_expiration.warning(self._expiration)
+        warning = producer_id.warning(self._expiration)
         return [warning] if warning else []
 
     async def claim(self) -> Claim:

@@ -23,11 +23,10 @@ from registry.log.contract import (
     Unreachable,
 )
 
-from . import producer_expiration, release
+from . import producer_id, release
 from .appender import Appender
 from .connection import Connections, Security
-from .fetch import headers_before
-from .fetcher import Fetcher
+from .fetcher import Fetcher, headers_before
 from .log_end import query_end
 from .partition import Partition
 from .retry import TRY_S, retry_until
@@ -64,7 +63,7 @@ class KafkaLog:
         transactional_id: str,
         append_timeout_s: float,
         fencing: bool = True,
-        fence_least_s: float = producer_expiration.LEAST_S,
+        fence_least_s: float = producer_id.LEAST_S,
         options: TopicOptions = TopicOptions(),  # noqa: B008 (it is immutable)
         start_timeout_s: float = _START_TIMEOUT_S,
         now_ms: Callable[[], int] = wall_ms,

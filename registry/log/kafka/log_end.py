@@ -9,10 +9,10 @@ from registry.log.contract import Unreachable
 
 from . import leader_check, release, requests
 from .connection import NoAnswer, Purpose
+from .log_identity import CONFIRM_S, END
 from .partition import Partition
 from .requests import Broker, Cluster, Code, PartitionMetadata, code_name
 from .retry import BACKOFF_MIN_S, TRY_S, Backoff
-from .suspicion import CONFIRM_S, END
 
 
 async def query_end(partition: Partition, timeout_s: float) -> int:

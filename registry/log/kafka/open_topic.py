@@ -7,7 +7,7 @@ from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import TopicMissing, TopicOptions
 
-from .producer_expiration import LEAST_S
+from .producer_id import LEAST_S
 
 _COMMAND_START_TIMEOUT_S = 30.0
 

@@ -17,11 +17,10 @@ from registry.log.contract import LogError
 
 from . import requests
 from .connection import Connections, NoAnswer, Purpose, addresses
+from .log_identity import HISTORY, TOPIC, LineageCheck, Suspicions
 from .release import ApiVersions
 from .requests import Broker, Cluster, Code, PartitionMetadata, code_name
 from .retry import TRY_S
-from .suspicion import HISTORY, TOPIC, Suspicions
-from .truncation import LineageCheck
 
 _RESOURCES = {
     Code.TOPIC_AUTHORIZATION_FAILED: "topic",
@@ -234,7 +233,7 @@ class Partition:
     ) -> Any:
         """Return the leader's answer, over a connection to a log that was compared with what was read.
 
-        ``reading_bounds``: see :meth:`.suspicion.Suspicions.check`.
+        ``reading_bounds``: see :meth:`.log_identity.Suspicions.check`.
         """
         self.suspicions.check(reading_bounds=reading_bounds)
         leader = self._leader(purpose)

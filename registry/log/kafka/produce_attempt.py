@@ -18,7 +18,7 @@ from registry.log.contract import (
 
 from . import record_batches, requests
 from .connection import NoAnswer, Purpose
-from .fetch import fetch
+from .fetcher import fetch
 from .partition import Partition
 from .record_batches import NO_PRODUCER, Batch
 from .requests import Code, ProduceAnswer, code_name

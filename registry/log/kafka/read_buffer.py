@@ -12,7 +12,7 @@ from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, LogError
 
 from . import record_batches
-from .suspicion import Suspicions
+from .log_identity import Suspicions
 
 # Fetching stops while the buffer holds this much: what a follower far behind takes in one step. A larger
 # buffer would only cost memory, because folding is slower than fetching.

@@ -14,7 +14,7 @@ import threading
 import time
 
 from registry.processes.child_process import module_command
-from registry.store.compute_digest import WRONG
+from registry.store.check import WRONG
 from registry.store.layout import DamagedStore
 from registry.store.lmdb import Store
 from snapshots.loading.rejected import add_rejected
@@ -33,7 +33,7 @@ def prove(store: Store, stopping: threading.Event) -> None:
     if not snapshot:
         return
     began = time.monotonic()
-    command, environment = module_command("registry.store.compute_digest", str(store.path))
+    command, environment = module_command("registry.store.check", str(store.path), "digest")
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:  # noqa: S603 (ours)
         while process.poll() is None:
             if stopping.wait(_LOOK_S):

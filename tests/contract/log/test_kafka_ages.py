@@ -9,14 +9,7 @@ import pytest
 from deploy.local import jars
 from deploy.local.broker import Broker
 from registry.log.contract import Fencing
-from registry.log.kafka.producer_expiration import (
-    DEFAULT_S,
-    PRODUCER,
-    RENEWALS,
-    TRANSACTIONAL,
-    Expiration,
-    assumed,
-)
+from registry.log.kafka.producer_id import DEFAULT_S, PRODUCER, RENEWALS, TRANSACTIONAL, Expiration, assumed
 from registry.log.kafka.release import Api, ApiVersions, describe
 from tests.cluster.test_log_trouble import start
 from tests.contract.log.conftest import Opened

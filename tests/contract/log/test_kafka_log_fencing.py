@@ -16,7 +16,7 @@ from deploy.local.broker import Broker
 from registry.domain.log_format.records import Entry
 from registry.log.contract import Claim, Fenced, Fencing, Log, OutcomeUnknown, Unreachable, UnsafeFence
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.producer_expiration import DEFAULT_S, RENEWALS
+from registry.log.kafka.producer_id import DEFAULT_S, RENEWALS
 from tests.contract.log.conftest import FORGETS_S, OddBroker, Opened
 from tests.kafka_topics import admin, delete_topic, make_topic
 from tests.running import until

@@ -20,7 +20,7 @@ from deploy.local.broker import Broker
 from registry.domain.log_format.records import Entry
 from registry.log.contract import Claim, Fencing, ForeignLog, LogError, OutcomeUnknown, Unreachable
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.producer_expiration import DEFAULT_S
+from registry.log.kafka.producer_id import DEFAULT_S
 from registry.log.kafka.topic import TopicOptions
 from tests.contract.log.conftest import LIMITED_USER, OddBroker, Opened
 from tests.kafka_topics import admin, delete_topic, make_topic

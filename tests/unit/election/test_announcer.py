@@ -6,8 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from election.announcer import Announcer
-from election.contract import Event, Identity, Lost, NoPrimary, PrimaryIs, Won
+from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Won
 
 OTHER = PrimaryIs(Identity("http", "sr2", 8081, eligible=True))
 NOBODY = NoPrimary("nobody is there")

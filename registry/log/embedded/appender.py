@@ -1,0 +1,141 @@
+"""Appends to an embedded log: one synced transaction each, and the meaning of one that failed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import lmdb
+
+from registry.domain.log_format.records import Entry
+from registry.log.contract import LogError, OutcomeUnknown, RecordTooLarge
+
+from . import format as layout
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# Free space required beyond twice the rejected size before the error is cleared, so that it does not recur.
+_SPARE_BYTES = 64 << 10
+# With less free space an I/O error means a full disk: LMDB reports a short write that way.
+_ROOM_BYTES = 16 << 20
+
+
+class Appender:
+    """Appends records to the environment of the log in folder ``path``; the caller serializes the calls.
+
+    ``records`` and ``meta`` are the tables, ``clock`` returns ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        env: lmdb.Environment,
+        records: Any,
+        meta: Any,
+        *,
+        record_bytes_max: int,
+        clock: Callable[[], int],
+    ) -> None:
+        self._path = path
+        self._env = env
+        self._records = records
+        self._meta = meta
+        self._record_bytes_max = record_bytes_max
+        self._clock = clock
+        self._in_doubt = ""
+        # Why appends fail; cleared once there is room for what was rejected.
+        self.last_error = ""
+        self._refused_bytes = 0
+
+    def check_size(self, entries: Sequence[Entry]) -> None:
+        """Raise :class:`.contract.RecordTooLarge` if the log does not take one of the entries."""
+        for entry in entries:
+            if (size := _size([entry])) > self._record_bytes_max:
+                raise RecordTooLarge(
+                    f"a record of {size} bytes is over the log's limit of {self._record_bytes_max}"
+                )
+
+    def append(self, entries: Sequence[Entry], state: layout.State) -> layout.State:
+        """Append entries to a log in ``state``; return its next state.
+
+        Raises :class:`.contract.LogError` if nothing was appended, :class:`.contract.OutcomeUnknown`.
+        """
+        if self._in_doubt:
+            raise OutcomeUnknown(self._in_doubt)
+        if not entries:
+            return state
+        end, count, cleaned = state
+        following = layout.State(end + len(entries), count + len(entries), cleaned)
+        self._commit(entries, following)
+        if self.last_error and _size(entries) >= self._refused_bytes:
+            self.last_error = ""
+        return following
+
+    def _commit(self, entries: Sequence[Entry], state: layout.State) -> None:
+        ts = self._clock()
+        offset = state.end - len(entries)
+        try:
+            with self._env.begin(self._records, write=True) as txn:
+                for entry in entries:
+                    raw_offset = layout.pack_offset(offset)
+                    txn.put(raw_offset, layout.pack(raw_offset, ts, entry), append=True)
+                    offset += 1
+                txn.put(layout.META_STATE, state.pack(), db=self._meta)
+        except lmdb.Error as error:
+            self._failed(error, entries, state)
+
+    def _stored(self) -> layout.State | None:
+        """Return the state in the environment; ``None`` if it cannot be read."""
+        try:
+            with self._env.begin(self._meta) as txn:
+                return layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
+        except (lmdb.Error, ValueError):
+            return None
+
+    def _failed(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
+        """Raise the meaning of a failed commit, which the environment's state decides.
+
+        If the outcome is unknown, the log accepts no more appends: only opening it again shows what is on
+        disk.
+        """
+        found = self._stored()
+        if found is None or found == wanted:
+            self._in_doubt = f"writing the log in {self._path} failed ({error}): start the node again"
+            raise OutcomeUnknown(self._in_doubt) from error
+        if isinstance(error, lmdb.MapFullError):
+            reason = f"the log in {self._path} has reached its map size (setting log_map_bytes)"
+        elif error.code in _FULL or (error.code == errno.EIO and self._free_bytes() < _ROOM_BYTES):
+            reason = f"the disk under the log in {self._path} is full"
+        else:
+            reason = f"the log in {self._path} cannot be written: {error}"
+        self.last_error = reason
+        self._refused_bytes = min(_size(entries), self._record_bytes_max)
+        raise LogError(f"{reason}; nothing was appended") from error
+
+    def check_for_room(self) -> None:
+        """Clear :attr:`last_error` if there is room again for what was rejected, and some more.
+
+        A row of that size is written and deleted, which leaves its pages to the next append.
+        """
+        if not self.last_error or self._in_doubt:
+            return
+        try:
+            # A small row first: LMDB reuses freed pages only after another transaction.
+            for size in (1, 2 * self._refused_bytes + _SPARE_BYTES):
+                with self._env.begin(self._meta, write=True) as txn:
+                    txn.put(layout.META_ROOM, bytes(size))
+            with self._env.begin(self._meta, write=True) as txn:
+                txn.delete(layout.META_ROOM)
+        except lmdb.Error:
+            return
+        self.last_error = ""
+
+    def _free_bytes(self) -> int:
+        room = os.statvfs(self._path)
+        return room.f_bavail * room.f_frsize
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    return sum(len(entry.key) + len(entry.value or b"") for entry in entries)
