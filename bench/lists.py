@@ -29,7 +29,7 @@ from bench.bystander import Bystander
 from bench.fold import entry
 from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
-from registry.domain.rows.layout import VERSION
+from registry.domain.rows.layout import VERSION, after
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.reader import StoreReader
 
@@ -121,7 +121,10 @@ def counted(node: Node) -> bool:
     reader = StoreReader(node.data / "store")
     try:
         with reader.view() as view:
-            return view.block(VERSION) is not None
+            at = VERSION
+            while at < after(VERSION) and (block := view.block(at)) is not None:
+                at = block.end
+            return at == after(VERSION)
     finally:
         reader.close()
 

@@ -84,10 +84,10 @@ def list_versions(call: Call, view: View) -> Sought[None]:
     negative = call.args["deletedAsNegative"]
     shown = {"deleted": deleted, "deleted_only": only, "deleted_as_negative": negative}
 
-    def walk(view: View, mark: tuple[int] | None) -> Iterator[int | None]:
-        return lists.version_numbers(view, call.subject, mark[0] if mark else None, **shown)
+    def walk(view: View, mark: tuple[int] | None, skip: Skip | None = None) -> Iterator[int | None]:
+        return lists.version_numbers(view, call.subject, mark[0] if mark else None, skip, **shown)
 
-    listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,))
+    listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,), leaping=walk)
     return Sought(
         lambda view: by_subject.require(view, call.subject, deleted=deleted or only), lambda _, __: listing
     )

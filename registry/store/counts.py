@@ -1,66 +1,40 @@
 """Counts of blocks of versions, kept with the rows that they count, in one transaction with them.
 
-Each block is a meta row: :data:`PREFIX` and the key at which the block begins, then four numbers; it ends
-where the next one begins. :data:`.layout.META_COUNTED` holds the offset that the counts stand for and the key
-up to which blocks are counted. Stores of older versions and loaded snapshots have none, and a commit that
-touches more than :data:`SUBJECTS_MAX` subjects drops all: while a store catches up, counting once at the end
-costs less. Missing blocks are counted one at a time; commits keep those that are counted up to date.
+Commits keep counted blocks up to date, and the store counts the others one at a time. Stores of older
+releases and loaded snapshots have no counts, and a commit that touches more than :data:`SUBJECTS_MAX`
+subjects drops all: while a store catches up, counting once at the end costs less.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from operator import sub
+from typing import Any
 
 import lmdb
 
-from registry.domain.rows.layout import VERSION, after, together
-from registry.domain.rows.version_row import is_deleted
-from registry.domain.rows.view import Block, Counts
+from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.rows.layout import (
+    CLEAR,
+    VERSION,
+    after,
+    is_version_key,
+    scope_key,
+    together,
+    together_end,
+)
+from registry.domain.rows.version_row import is_deleted, offset_of
+from registry.domain.rows.view import Counts
 
-PREFIX = b"#"
-END = after(VERSION)
-BLOCK = 1024  # versions in a block at first; it is split at twice as many, and merged below half
+from .block_rows import COUNTS, END, PREFIX, UNCOUNTED, Range, range_at
+
+BLOCK = 1024  # rows in a block at first; it is split above twice as many, and merged below half
 SUBJECTS_MAX = 1000
 
-_COUNTS = struct.Struct(">4I")
-_HIGHEST = b"\xff" * 5  # behind every version's number
+_HIGHEST = b"\xff" * 5  # greater than every version's number
+_CLEAR_ALL = scope_key(CLEAR, Subject(DEFAULT_CONTEXT, ""))
 
 Touched = tuple[bytes, bytes | None, bytes | None]  # a version row's key, its value before and after a commit
-
-
-class Counted(NamedTuple):
-    """Progress of counting a store's versions."""
-
-    applied: int = -1  # offset that the counts stand for
-    upto: bytes = b""  # key before which all blocks are counted; empty: there are none
-
-    def pack(self) -> bytes:
-        """Return the row's value."""
-        return (self.applied + 1).to_bytes(8, "big") + self.upto
-
-    @classmethod
-    def unpack(cls, raw: bytes | None) -> Counted:
-        """Read a row's value."""
-        return cls(int.from_bytes(raw[:8], "big") - 1, raw[8:]) if raw else cls()
-
-    def complete(self, applied: int) -> bool:
-        """Return true if all versions are counted as of this offset."""
-        return self.upto == END and self.applied == applied
-
-
-def block_at(cursor: lmdb.Cursor[bytes], key: bytes) -> Block | None:
-    """Return the block that holds the key; ``cursor`` is one over the meta rows."""
-    wanted = PREFIX + key
-    found = cursor.set_range(wanted)
-    if not (found and cursor.key() == wanted) and not (cursor.prev() if found else cursor.last()):
-        return None
-    begin, raw = cursor.item()
-    if not begin.startswith(PREFIX):
-        return None
-    following = cursor.next() and cursor.key().startswith(PREFIX)
-    return Block(begin[1:], cursor.key()[1:] if following else END, Counts(*_COUNTS.unpack(raw)))
 
 
 class Counting:
@@ -72,54 +46,97 @@ class Counting:
         self._block = block
         self._rows: lmdb.Cursor[bytes] = txn.cursor(table)
         self._blocks: lmdb.Cursor[bytes] = txn.cursor(meta)
+        self._at: Range | None = None  # the block that a commit is at
+        self._now = Counts()  # its counts, if it is counted
+        self._clear = (b"", -1)  # a subject, and the offset of its last clear
+        self._grown: list[bytes] = []
+        self._shrunk: list[bytes] = []
 
-    def commit(self, touched: list[Touched], upto: bytes) -> bytes:
-        """Bring the counts up to date with version rows that were changed; return the key they reach to.
+    def begin(self) -> None:
+        """Replace all counts by one block that is not counted."""
+        while self._blocks.set_range(PREFIX) and self._blocks.key().startswith(PREFIX):
+            self._blocks.delete()
+        self._forget(Range(VERSION, END, None))
 
-        ``touched`` is in the order of keys.
+    def commit(self, touched: list[Touched], clears: list[bytes]) -> bool:
+        """Bring the counts up to date with version rows that were changed, in the order of keys.
+
+        ``clears``: keys of changed rows of clears. Returns false if all counts are to be dropped.
         """
         subjects: dict[bytes, list[Touched]] = {}
         for each in touched:
             subjects.setdefault(each[0][:-4], []).append(each)
-        if len(subjects) > SUBJECTS_MAX:
-            return b""
-        before = None
-        grown, shrunk = list[bytes](), list[bytes]()
+        if len(subjects) > SUBJECTS_MAX or _CLEAR_ALL in clears:
+            return False
+        # First: what was counted is not known by the rows of clears as they are now.
+        for key in clears:
+            self._cleared(VERSION + key[1:])
         for prefix, changes in subjects.items():
-            if prefix >= upto:
-                break
-            if before is None or prefix >= before.end:
-                before = self._at(prefix)
-                counts = before.counts
-            change = self._change(prefix, changes)
-            if not any(change):
-                continue
-            counts = counts.plus(change)
-            self._put(before.begin, counts)
-            if counts.versions // self._block > max(1, before.counts.versions // self._block):
-                grown.append(before.begin)
-            elif change.versions < 0 and counts.versions <= self._block // 2:
-                shrunk.append(before.begin)
+            self._subject(prefix, changes)
+        self._leave()
         # Not before: what is counted again has all changes in it.
-        for begin in dict.fromkeys(grown):
-            self._split(begin, upto)
-        for begin in dict.fromkeys(shrunk):
-            self._merge(begin, upto)
-        return upto
+        for begin in self._grown:
+            at = self._block_of(begin)
+            self._count(at.begin, at.end)
+        for begin in self._shrunk:
+            self._merge(begin)
+        return True
 
-    def next_block(self, upto: bytes) -> bytes:
-        """Count one block more; return the key that the counts reach to then."""
-        if not upto:
-            while self._blocks.set_range(PREFIX) and self._blocks.key().startswith(PREFIX):
-                self._blocks.delete()
-        begin, end, counts = next(self._counted(upto or VERSION, END))
-        self._put(begin, counts)
-        return end
+    def next_block(self, start: bytes) -> bytes | None:
+        """Count the first uncounted block from ``start`` on; return its end, or None if there is none."""
+        found = self._blocks.set_range(PREFIX + start)
+        while found and self._blocks.key().startswith(PREFIX):
+            if self._blocks.value() == UNCOUNTED:
+                at = self._block_of(self._blocks.key()[1:])
+                first = next(self._counted(at.begin, at.end))
+                self._put(first)
+                if first.end != at.end:
+                    self._forget(Range(first.end, at.end, None))
+                return first.end
+            found = self._blocks.next()
+        return None
+
+    def _subject(self, prefix: bytes, changes: list[Touched]) -> None:
+        at = self._enter(prefix)
+        if not at.part:
+            if at.counts is not None:
+                self._now = self._now.plus(self._change(prefix, changes))
+            return
+        for key, old, new in changes:
+            if self._enter(key).counts is not None:
+                self._now = self._now.plus(self._row(prefix, new, 1)).plus(self._row(prefix, old, -1))
+
+    def _row(self, prefix: bytes, value: bytes | None, sign: int) -> Counts:
+        """Return what a row of a part of a group counts."""
+        if value is None:
+            return Counts()
+        return Counts(
+            0 if is_deleted(value) else sign, sign if self._is_kept(prefix, value) else 0, rows=sign
+        )
+
+    def _enter(self, key: bytes) -> Range:
+        if self._at is None or key >= self._at.end:
+            self._leave()
+            self._at = self._block_of(key)
+            self._now = self._at.counts or Counts()
+        return self._at
+
+    def _leave(self) -> None:
+        at, now = self._at, self._now
+        if at is None or at.counts is None or now == at.counts:
+            return
+        self._put(Range(at.begin, at.end, now))
+        if now.rows > 2 * self._block:
+            self._grown.append(at.begin)
+        elif now.rows < at.counts.rows and now.rows <= self._block // 2:
+            self._shrunk.append(at.begin)
 
     def _change(self, prefix: bytes, changes: list[Touched]) -> Counts:
         """Return by how much a subject's counts have changed."""
-        was = [old for _, old, _ in changes if old is not None]
-        now = [new for _, _, new in changes if new is not None]
+        was, now = (
+            [value for value in values if value is not None and self._is_kept(prefix, value)]
+            for values in zip(*((old, new) for _, old, new in changes), strict=True)
+        )
         was_live, now_live = (len(values) - sum(map(is_deleted, values)) for values in (was, now))
         there, live = self._others(prefix, {key for key, _, _ in changes})
         return Counts(
@@ -127,6 +144,7 @@ class Counting:
             len(now) - len(was),
             0 if live else (now_live > 0) - (was_live > 0),
             0 if there else bool(now) - bool(was),
+            sum((old is None) - (new is None) for _, old, new in changes),
         )
 
     def _others(self, prefix: bytes, changed: set[bytes]) -> tuple[bool, bool]:
@@ -135,55 +153,114 @@ class Counting:
         found = cursor.prev() if cursor.set_range(prefix + _HIGHEST) else cursor.last()
         while found and (key := cursor.key()).startswith(prefix):
             if key not in changed:
-                there = True
-                if not is_deleted(cursor.value()):
+                value = cursor.value()
+                if not is_deleted(value):
                     return True, True
+                there = there or self._is_kept(prefix, value)
             found = cursor.prev()
         return there, False
 
-    def _at(self, key: bytes) -> Block:
-        block = block_at(self._blocks, key)
-        assert block is not None
-        return block
+    def _is_kept(self, prefix: bytes, value: bytes) -> bool:
+        """Return false for a soft-deleted version of a subject that a clear made the registry forget."""
+        return not is_deleted(value) or self._cleared_at(prefix) <= offset_of(value)
 
-    def _split(self, begin: bytes, upto: bytes) -> None:
-        for each in self._counted(begin, min(self._at(begin).end, upto)):
-            self._put(each.begin, each.counts)
+    def _cleared_at(self, prefix: bytes) -> int:
+        """Return the offset of the last clear that covers a subject; -1 if there is none."""
+        if self._clear[0] != prefix:
+            subject = CLEAR + prefix[1:]
+            context = subject[: subject.index(b"\0") + 1] + b"\0"
+            found = (self._txn.get(key) for key in (subject, context, _CLEAR_ALL))
+            offsets = (int.from_bytes(each, "big") for each in found if each is not None)
+            self._clear = (prefix, max(offsets, default=-1))
+        return self._clear[1]
 
-    def _merge(self, begin: bytes, upto: bytes) -> None:
-        """Unite a block with a neighbour, if both together are small."""
-        block = self._at(begin)  # which another one may have been united with
-        neighbours = [self._at(block.end)] if block.end < upto else []
-        if self._blocks.set_range(PREFIX + block.begin) and self._blocks.prev():
-            neighbours += [self._at(self._blocks.key()[1:])] if self._blocks.key().startswith(PREFIX) else []
+    def _cleared(self, prefix: bytes) -> None:
+        """Drop the counts of blocks with versions of a subject or, if it has no name, of a context."""
+        named = not prefix.endswith(b"\0\0")
+        begin, end = (prefix, after(prefix)) if named else (prefix[:-1], after(prefix[:-1]))
+        at = self._block_of(begin)
+        self._forget(at)
+        while at.end < end:
+            at = self._block_of(at.end)
+            self._forget(at)
+
+    def _block_of(self, key: bytes) -> Range:
+        found = range_at(self._blocks, key)
+        assert found is not None
+        return found
+
+    def _merge(self, begin: bytes) -> None:
+        """Unite a block with a neighbour, if both together are small and may share a block."""
+        at = self._block_of(begin)  # which another one may have been united with
+        neighbours = [self._block_of(at.end)] if at.end < END else []
+        if self._blocks.set_range(PREFIX + at.begin) and self._blocks.prev():
+            key = self._blocks.key()
+            neighbours += [self._block_of(key[1:])] if key.startswith(PREFIX) else []
         for each in neighbours:
-            if each.counts.versions + block.counts.versions <= self._block // 2:
-                first, second = sorted((each, block))
+            first, second = sorted((each, at))
+            if each.counts is None or at.counts is None or each.part != at.part:
+                continue
+            united = each.counts.rows + at.counts.rows <= self._block // 2
+            if united and is_version_key(second.begin) == at.part:
                 self._txn.delete(PREFIX + second.begin, db=self._meta)
-                block = Block(first.begin, second.end, first.counts.plus(second.counts))
-                self._put(block.begin, block.counts)
+                self._count(first.begin, second.end)
+                at = self._block_of(first.begin)
 
-    def _put(self, begin: bytes, counts: Counts) -> None:
-        self._txn.put(PREFIX + begin, _COUNTS.pack(*counts), db=self._meta)
+    def _forget(self, at: Range) -> None:
+        self._txn.put(PREFIX + at.begin, UNCOUNTED, db=self._meta)
 
-    def _counted(self, begin: bytes, end: bytes) -> Iterator[Block]:
+    def _put(self, at: Range) -> None:
+        assert at.counts is not None
+        self._txn.put(PREFIX + at.begin, COUNTS.pack(*at.counts), db=self._meta)
+
+    def _count(self, begin: bytes, end: bytes) -> None:
+        for each in self._counted(begin, end):
+            self._put(each)
+
+    def _counted(self, begin: bytes, end: bytes) -> Iterator[Range]:
         """Count rows from ``begin`` on and before ``end``, in blocks; the last one may be a small one."""
-        found = [0, 0, 0, 0]
-        subject, group, live = END, b"", False
+        part, size = is_version_key(begin) or is_version_key(end), self._block
+        found, before = [0] * 5, [0] * 5  # in the block so far, and of these before the group
+        group, border = begin, b""  # where the group begins and ends
+        if part:
+            border = min(together_end(begin), end) if is_version_key(begin) else end
+        subject, live, kept = END, False, False
         cursor = self._rows
         for key, value in cursor if cursor.set_range(begin) else ():
             if key >= end:
                 break
+            if key >= border:
+                group = together(key)
+                if part or found[4] >= size:
+                    reached = border if part else group
+                    yield _range(begin, reached, found, part)
+                    begin, found, part = reached, [0] * 5, False
+                border, before = min(together_end(key), end), found[:]
+            elif not part and found[4] - before[4] >= size:
+                if begin < group:
+                    yield _range(begin, group, before)
+                    begin, found = group, list(map(sub, found, before))
+                part = True
+            if part and found[4] >= size:
+                yield _range(begin, key, found, part)
+                begin, found = key, [0] * 5
             if not key.startswith(subject):
-                subject, live = key[:-4], False
-                before, group = group, together(key)
-                if found[1] >= self._block and group != before:
-                    yield Block(begin, group, Counts(*found))
-                    begin, found = group, [0, 0, 0, 0]
-                found[3] += 1
-            found[1] += 1
-            if not is_deleted(value):
-                found[0] += 1
-                found[2] += not live
-                live = True
-        yield Block(begin, end, Counts(*found))
+                subject, live, kept = key[:-4], False, False
+            found[4] += 1
+            if self._is_kept(subject, value):
+                found[1] += 1
+                found[3] += not kept
+                kept = True
+                if not is_deleted(value):
+                    found[0] += 1
+                    found[2] += not live
+                    live = True
+        if part and border < end:
+            yield _range(begin, border, found, part)
+            begin, found, part = border, [0] * 5, False
+        yield _range(begin, end, found, part)
+
+
+def _range(begin: bytes, end: bytes, found: list[int], part: bool = False) -> Range:
+    live, kept, live_subjects, subjects, rows = found
+    return Range(begin, end, Counts(live, kept, 0 if part else live_subjects, 0 if part else subjects, rows))

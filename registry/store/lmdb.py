@@ -27,12 +27,13 @@ import lmdb
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows.digest import MODULUS, row_hash, total
-from registry.domain.rows.layout import VERSION
+from registry.domain.rows.layout import CLEAR, VERSION
 from registry.domain.rows.version_row import same_content
 from registry.domain.rows.view import Change
 
 from . import layout
-from .counts import BLOCK, END, Counted, Counting, Touched
+from .block_rows import END, are_valid
+from .counts import BLOCK, Counting, Touched
 from .layout import DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -69,12 +70,11 @@ class Store:
             with self._env.begin(self._meta, write=True) as txn:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
                 self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
-                counted = Counted.unpack(txn.get(layout.META_COUNTED))
+                self._has_counts = are_valid(txn, self._meta)
                 txn.put(layout.META_BOOT, layout.boot_id())
                 txn.put(layout.META_CLEAN, b"0")
                 txn.put(layout.META_REVISION, _new_revision())
-            # A release without counts may have changed the rows since.
-            self._counted = counted.upto if counted.applied == self._state.applied else b""
+            self._counted_to = b""  # before this key all blocks of versions are counted
             # From here on a crash of the machine is detected, whichever pages reached the disk.
             self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
@@ -176,14 +176,16 @@ class Store:
                         raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
                     replace, pop = cursor.replace, cursor.pop
                     disturbed = bool(new)  # new rows come by the thousand; where they go is not checked
-                    upto, touched = b"" if new else self._counted, list[Touched]()
+                    counting, touched, clears = self._has_counts and not new, list[Touched](), list[bytes]()
                     for key, value in changed:
                         old = pop(key) if value is None else replace(key, value)
                         if key.startswith(VERSION):
                             if value is not None and not disturbed:
                                 disturbed = _disturbs(cursor, key, value, old)
-                            if upto:
+                            if counting:
                                 touched.append((key, old, value))
+                        elif counting and key.startswith(CLEAR):
+                            clears.append(key)
                         if old is not None:
                             gone = row_hash(key, old)
                             delta -= gone
@@ -195,13 +197,16 @@ class Store:
                         txn.put(layout.META_REVISION, _new_revision(), db=self._meta)
                     if lineage != NOTHING:
                         txn.put(layout.META_LINEAGE, lineage.pack(), db=self._meta)
-                    if touched:
-                        upto = Counting(txn, self._rows, self._meta, self._block).commit(touched, upto)
-                    if upto or self._counted:
-                        txn.put(layout.META_COUNTED, Counted(applied, upto).pack(), db=self._meta)
+                    if touched or clears:
+                        counting = Counting(txn, self._rows, self._meta, self._block).commit(touched, clears)
+                    if counting:
+                        txn.put(layout.META_COUNTED, state.pack()[:8], db=self._meta)
+                    elif self._has_counts:
+                        txn.delete(layout.META_COUNTED, db=self._meta)
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            self._state, self._counted = state, upto
+            self._state, self._has_counts = state, counting
+            self._counted_to = b"" if clears else self._counted_to
             self._lineage = lineage if lineage != NOTHING else self._lineage
             self._scrub_sum += scrubbed
 
@@ -233,17 +238,20 @@ class Store:
     def count_step(self) -> bool:
         """Count the next block of versions, if any; return True once all are counted."""
         with self._writing:
-            if self._counted == END:
+            if self._has_counts and self._counted_to == END:
                 return True
             try:
                 with self._env.begin(self._rows, write=True) as txn:
-                    upto = Counting(txn, self._rows, self._meta, self._block).next_block(self._counted)
-                    counted = Counted(self._state.applied, upto)
-                    txn.put(layout.META_COUNTED, counted.pack(), db=self._meta)
+                    counting = Counting(txn, self._rows, self._meta, self._block)
+                    if not self._has_counts:
+                        counting.begin()
+                        txn.delete(layout.META_COUNTED_FORMER, db=self._meta)
+                        txn.put(layout.META_COUNTED, self._state.pack()[:8], db=self._meta)
+                    reached = counting.next_block(self._counted_to if self._has_counts else b"")
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            self._counted = upto
-            return upto == END
+            self._has_counts, self._counted_to = True, END if reached is None else reached
+            return reached is None
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; return their number."""

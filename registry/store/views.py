@@ -14,8 +14,8 @@ from registry.domain.log_format.lineage import Lineage
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
 from registry.domain.rows.view import Block, View
 
-from .counts import Counted, block_at
-from .layout import META_COUNTED, META_LINEAGE, META_REVISION, META_STATE, State, applied_of
+from .block_rows import are_valid, block_at
+from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
 # One entry: a transaction's id and the applied offset in it. Saves most reads of the meta table.
 Memo = list[tuple[int, int]]
@@ -46,7 +46,7 @@ class StoreView:
         self._memo = memo
         self._cursor: lmdb.Cursor[bytes] | None = None
         self._blocks: lmdb.Cursor[bytes] | None = None
-        self._counted: Counted | None = None
+        self._counted: bool | None = None
         # The transaction's own method, so that a read by id is a single call into LMDB.
         self.get = self._txn.get
 
@@ -85,8 +85,8 @@ class StoreView:
     def block(self, key: bytes) -> Block | None:
         """Return the block that holds ``key``, see :class:`registry.domain.rows.view.View`."""
         if self._counted is None:
-            self._counted = Counted.unpack(self._txn.get(META_COUNTED, db=self._meta))
-            if self._counted.complete(applied_of(self._txn.get(META_STATE, db=self._meta) or b"")):
+            self._counted = are_valid(self._txn, self._meta)
+            if self._counted:
                 self._blocks = self._txn.cursor(self._meta)
         return None if self._blocks is None else block_at(self._blocks, key)
 

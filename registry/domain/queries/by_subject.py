@@ -99,8 +99,14 @@ def version_numbers(
     ``deleted_as_negative`` does not affect whether the subject counts as existing.
     """
     finished(require(view, subject, deleted=deleted or deleted_only))
-    how = {"deleted": deleted, "deleted_only": deleted_only, "deleted_as_negative": deleted_as_negative}
-    return [each for each in lists.version_numbers(view, subject, **how) if each is not None]
+    found = lists.version_numbers(
+        view,
+        subject,
+        deleted=deleted,
+        deleted_only=deleted_only,
+        deleted_as_negative=deleted_as_negative,
+    )
+    return [each for each in found if each is not None]
 
 
 def require(view: View, subject: Subject, *, deleted: bool = False) -> Search[None]:

@@ -6,17 +6,18 @@ and items that do not change in between are listed exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from registry.domain.model import Subject
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
-from registry.domain.rows.view import Counts, Leaps, Skip, View, scan, scan_back
+from registry.domain.rows.view import Counts, Skip, View, scan
 
 from . import entities, scope, subject_order, versions
 from .associations import Association, Filter
-from .sorting import held_and_sorted, ordered
+from .leaping import Leaps, scan_leaping
+from .sorting import Search, held_and_sorted, ordered
 from .subject_order import Found, Prefix
 from .versions import Registered
 
@@ -41,7 +42,7 @@ def subjects(
         listed = counts.live_subjects if not (deleted or deleted_only) else counts.subjects
         return listed - counts.live_subjects if deleted_only else listed
 
-    leaps = _leaps(view, skip, items, deleted=deleted or deleted_only)
+    leaps = None if skip is None else Leaps(skip, items)
     for found in subject_order.subjects(view, Prefix.parse(prefix), after, leaps):
         if found is None:
             yield None
@@ -51,26 +52,10 @@ def subjects(
         yield found[0] if shown else None
 
 
-def _leaps(view: View, skip: Skip | None, items: Callable[[Counts], int], *, deleted: bool) -> Leaps | None:
-    """Return how to skip blocks; None if their counts do not match what a list shows."""
-    # Blocks also count soft-deleted versions that a clear has made the registry forget.
-    forgotten = deleted and next(scan(view, layout.CLEAR), None) is not None
-    return None if skip is None or forgotten else Leaps(skip, items)
-
-
-def _live(view: View, found: Found) -> Generator[None, None, bool | None]:
-    """Return true if some version of the subject is not soft-deleted; None if all are forgotten."""
+def _live(view: View, found: Found) -> Search[bool | None]:
+    """Search for the result of :func:`.versions.is_live`."""
     subject, first = found
-    if not version_row.is_deleted(first):
-        return True
-    there = None
-    for _, value in scan_back(view, layout.scope_key(layout.VERSION, subject)):
-        if not version_row.is_deleted(value):
-            return True
-        if there is None and not versions.cleared(view, subject, VersionRow.unpack(value)):
-            there = False
-        yield None
-    return there
+    return True if not version_row.is_deleted(first) else (yield from versions.is_live(view, subject))
 
 
 class Listed(NamedTuple):
@@ -102,16 +87,16 @@ class Schemas(NamedTuple):
                     aliases.setdefault(pair[1], []).append(pair[0])
                 yield None
         last = None if after is None else after[0]
-        if after is not None and not self.latest_only:
-            yield from self._of_subject(view, after[0], aliases, after[1])
         filtered = self.rule_type or self.with_aliases or self.wanted.given
-        leaps = None if filtered else _leaps(view, skip, self._items, deleted=self.deleted)
+        leaps = None if skip is None or filtered else Leaps(skip, self._items)
+        if after is not None and not self.latest_only:
+            yield from self._of_subject(view, after[0], aliases, after[1], leaps)
         walk = subject_order.subjects(view, Prefix.parse(self.prefix), last, leaps)
         for subject in _with_targets(walk, aliases, last):
             if subject is None:
                 yield None
             else:
-                yield from self._of_subject(view, subject, aliases, None)
+                yield from self._of_subject(view, subject, aliases, None, leaps)
 
     def _items(self, counts: Counts) -> int:
         if self.latest_only:
@@ -119,11 +104,20 @@ class Schemas(NamedTuple):
         return counts.versions if self.deleted else counts.live_versions
 
     def _of_subject(
-        self, view: View, subject: Subject, aliases: dict[Subject, list[str]], after: int | None
+        self,
+        view: View,
+        subject: Subject,
+        aliases: dict[Subject, list[str]],
+        after: int | None,
+        leaps: Leaps | None,
     ) -> Iterator[Listed | None]:
         names = sorted(aliases.get(subject, ()))
         chosen: list[Association] | None = None
-        for each in _versions(view, subject, after, deleted=self.deleted, latest_only=self.latest_only):
+        for each in (
+            _latest(view, subject, deleted=self.deleted)
+            if self.latest_only
+            else _versions(view, subject, after, leaps, deleted=self.deleted)
+        ):
             if each is None or (self.rule_type and not _has_rule(each, self.rule_type)):
                 yield None
                 continue
@@ -134,25 +128,25 @@ class Schemas(NamedTuple):
             yield Listed(each, names, chosen)
 
 
+def _latest(view: View, subject: Subject, *, deleted: bool) -> Iterator[Registered | None]:
+    for each in versions.walk(view, subject, deleted=deleted, newest_first=True):
+        yield each
+        if each is not None:
+            return
+
+
 def _versions(
-    view: View, subject: Subject, after: int | None, *, deleted: bool, latest_only: bool
+    view: View, subject: Subject, after: int | None, leaps: Leaps | None, *, deleted: bool
 ) -> Iterator[Registered | None]:
     prefix = layout.scope_key(layout.VERSION, subject)
-    if latest_only:
-        found = scan_back(view, prefix)
-    else:
-        found = scan(view, prefix, None if after is None else prefix + layout.number(after) + b"\0")
-    for key, value in found:
-        if version_row.is_deleted(value) and not deleted:
+    start = prefix[:-1] if after is None else prefix + layout.number(after) + b"\0"
+    for found in scan_leaping(view, prefix, start, leaps):
+        if found is None or (version_row.is_deleted(found[1]) and not deleted):
             yield None
             continue
-        row = VersionRow.unpack(value)
-        if versions.cleared(view, subject, row):
-            yield None
-            continue
-        yield Registered(subject, layout.unnumber(key[-4:]), row)
-        if latest_only:
-            return
+        row = VersionRow.unpack(found[1])
+        shown = not versions.cleared(view, subject, row)
+        yield Registered(subject, layout.unnumber(found[0][-4:]), row) if shown else None
 
 
 def _has_rule(registered: Registered, rule_type: str) -> bool:
@@ -206,6 +200,7 @@ def version_numbers(
     view: View,
     subject: Subject,
     after: int | None = None,
+    skip: Skip | None = None,
     *,
     deleted: bool = False,
     deleted_only: bool = False,
@@ -213,10 +208,16 @@ def version_numbers(
 ) -> Iterator[int | None]:
     """Walk a subject's versions, ascending; with ``deleted_as_negative``, soft-deleted ones are negative.
 
-    That option overrides the other two.
+    That option overrides the other two. ``skip``: how many items need not be listed.
     """
     seen = deleted or deleted_only or deleted_as_negative
-    for each in _versions(view, subject, after, deleted=seen, latest_only=False):
+
+    def items(counts: Counts) -> int:
+        listed = counts.versions if seen else counts.live_versions
+        return listed - counts.live_versions if deleted_only and not deleted_as_negative else listed
+
+    leaps = None if skip is None else Leaps(skip, items)
+    for each in _versions(view, subject, after, leaps, deleted=seen):
         if each is None or (deleted_only and not deleted_as_negative and not each.row.deleted):
             yield None
         else:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import layout
-from registry.domain.rows.view import Leaps, View
+from registry.domain.rows.view import View
 
 from . import versions
+from .leaping import Leap, Leaps
 from .sorting import ordered
 
 _DEFAULT = DEFAULT_CONTEXT.encode()
@@ -180,7 +181,7 @@ def _in_span(
             start = layout.after(group)
     context = layout.unpart(span.context)
     row = view.seek(start)
-    leap = None if leaps is None else _Leap(leaps, end)
+    leap = None if leaps is None else Leap(leaps, end)
     while row is not None and row[0] < end:
         key, value = row
         if leap is not None and key >= leap.at:
@@ -203,29 +204,6 @@ def _in_span(
                 yield Subject(context, raw.decode()), value
             start = key[:ended] + b"\x01"
         row = view.seek(start)
-
-
-class _Leap:
-    """A search for blocks to skip, at or after the key ``at``."""
-
-    def __init__(self, leaps: Leaps, end: bytes) -> None:
-        self.at = b""
-        self._leaps = leaps
-        self._end = end
-
-    def over(self, view: View, start: bytes, key: bytes) -> bytes | None:
-        """Return the end of a skipped block; ``None`` if none was skipped.
-
-        Nothing was listed from ``start`` on so far, and the first row there has the key ``key``.
-        """
-        block = view.block(key)
-        if block is None:
-            self.at = self._end
-        elif block.begin < start or block.end > self._end or not self._leaps.over(block):
-            self.at = block.end
-        else:
-            return block.end
-        return None
 
 
 def _has_cut(view: View, group: bytes) -> bool:

@@ -14,7 +14,7 @@ import orjson
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
-from registry.domain.rows.view import View, scan, scan_back
+from registry.domain.rows.view import Counts, View, scan, scan_back
 
 from .sorting import Search, finished, first
 
@@ -77,7 +77,8 @@ def walk(
 ) -> Iterator[Registered | None]:
     """Walk the versions that :func:`versions` yields."""
     prefix = layout.scope_key(layout.VERSION, subject)
-    seen = scan_back(view, prefix) if newest_first else scan(view, prefix)
+    counted = _rows_kept if deleted else _rows_live
+    seen = scan_back(view, prefix, counted) if newest_first else scan(view, prefix)
     cleared_at: int | None = None
     for key, value in seen:
         if version_row.is_deleted(value):
@@ -91,6 +92,21 @@ def walk(
                 continue
         left_out = leave_out is not None and leave_out(value)
         yield None if left_out else Registered(subject, layout.unnumber(key[-4:]), VersionRow.unpack(value))
+
+
+def is_live(view: View, subject: Subject) -> Search[bool | None]:
+    """Search for a version that is not soft-deleted; the result is None if all versions are forgotten."""
+    if (yield from first(walk(view, subject, newest_first=True))) is not None:
+        return True
+    return False if (yield from find_any(view, subject, deleted=True)) else None
+
+
+def _rows_live(counts: Counts) -> int:
+    return counts.live_versions
+
+
+def _rows_kept(counts: Counts) -> int:
+    return counts.versions
 
 
 def latest(view: View, subject: Subject) -> Registered | None:

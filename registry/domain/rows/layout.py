@@ -57,9 +57,25 @@ def after(prefix: bytes) -> bytes:
 
 
 def together(key: bytes) -> bytes:
-    """Return the prefix of a version row's key that is common to all rows which must share a block."""
+    """Return the beginning of a version row's key that its whole group has in common.
+
+    A group is a subject, or the subjects whose keys begin alike as far as they are not cut: lists order those
+    by their full names.
+    """
     name = key.index(b"\0") + 1
     return key[: min(key.index(b"\0", name), name + PART_CUT)]
+
+
+def together_end(key: bytes) -> bytes:
+    """Return the least key greater than those of a version row's group."""
+    name = key.index(b"\0") + 1
+    end = key.index(b"\0", name)
+    return key[:end] + b"\x01" if end - name < PART_CUT else after(key[: name + PART_CUT])
+
+
+def is_version_key(boundary: bytes) -> bool:
+    """Return true for the whole key of a version row, false for a beginning of one."""
+    return boundary.find(b"\0", boundary.find(b"\0") + 1) > 0
 
 
 def part(text: str) -> bytes:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count, islice
 
-from .layout import VERSION
+from .layout import CLEAR, VERSION, after
 from .version_row import disturbs
 from .view import Block, Change, View
 
@@ -158,8 +158,17 @@ class OverlayView:
         base = self.base.revision()
         return (base, self._disturbed) if base is not None and self._disturbed else base
 
-    def block(self, key: bytes) -> None:
-        """Return nothing: changes here are not counted."""
+    def block(self, key: bytes) -> Block | None:
+        """Return the block of the view below, unless changes here affect its counts."""
+        block = self.base.block(key)
+        if block is None or self._changed(CLEAR, after(CLEAR)) or self._changed(block.begin, block.end):
+            return None
+        return block
+
+    def _changed(self, begin: bytes, end: bytes) -> bool:
+        keys = self._keys.get()
+        at = bisect_left(keys, begin)
+        return at < len(keys) and keys[at] < end
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``."""

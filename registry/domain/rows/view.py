@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from operator import add
 from typing import NamedTuple, Protocol
 
-from .layout import after
+from .layout import after, is_version_key
 
 # A put (key, value) or, with ``None``, a delete of one row.
 Change = tuple[bytes, bytes | None]
@@ -14,32 +15,36 @@ Change = tuple[bytes, bytes | None]
 class Counts(NamedTuple):
     """Number of versions and subjects in a block; live ones are not soft-deleted.
 
-    A subject is live if one of its versions is.
+    A subject is live if one of its versions is. Versions that a clear made the registry forget count only as
+    rows. The part of a group has no counts of subjects.
     """
 
     live_versions: int = 0
     versions: int = 0
     live_subjects: int = 0
     subjects: int = 0
+    rows: int = 0
 
     def plus(self, other: Counts) -> Counts:
         """Return the sums of both."""
-        a, b, c, d = self
-        e, f, g, h = other
-        return Counts(a + e, b + f, c + g, d + h)
+        return Counts(*map(add, self, other))
 
 
 class Block(NamedTuple):
     """The version rows from key ``begin`` up to, but not including, ``end``, and their counts.
 
-    A block holds whole subjects, and never separates subjects whose keys begin alike as far as they are not
-    cut (:func:`.layout.together`), because lists order those by their full names. Counts are derived from
-    rows; they are not part of digests or snapshots.
+    A block holds whole groups (:func:`.layout.together`), or a part of one large group. Counts are derived
+    from rows; they are not part of digests or snapshots.
     """
 
     begin: bytes
     end: bytes
     counts: Counts
+
+    @property
+    def whole(self) -> bool:
+        """True unless the block is a part of a group."""
+        return not (is_version_key(self.begin) or is_version_key(self.end))
 
 
 class Skip:
@@ -49,21 +54,6 @@ class Skip:
 
     def __init__(self, left: int = 0) -> None:
         self.left = left
-
-
-class Leaps(NamedTuple):
-    """Permission for a walk to skip whole blocks; ``count`` returns the number of the list's items in one."""
-
-    skip: Skip
-    count: Callable[[Counts], int]
-
-    def over(self, block: Block) -> bool:
-        """Skip the block if all of its items are to be skipped; return true if so."""
-        items = self.count(block.counts)
-        if items > self.skip.left:
-            return False
-        self.skip.left -= items
-        return True
 
 
 class View(Protocol):
@@ -103,9 +93,21 @@ def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tupl
         row = view.seek(row[0] + b"\0")
 
 
-def scan_back(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the rows whose key begins with ``prefix``, descending."""
-    row = view.seek_back(after(prefix))
+def scan_back(
+    view: View, prefix: bytes, count: Callable[[Counts], int] | None = None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the rows whose key begins with ``prefix``, descending.
+
+    ``count``: after the first row of a block of which this is zero, skip its other rows.
+    """
+    at = after(prefix)
+    row = view.seek_back(at)
     while row is not None and row[0].startswith(prefix):
+        key = row[0]
         yield row
-        row = view.seek_back(row[0])
+        if count is not None and key < at:  # the first row in its block
+            block = view.block(key)
+            at = key if block is None else block.begin
+            if block is not None and not count(block.counts):
+                key = at
+        row = view.seek_back(key)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record, clear_subject_key, schema_key
-from registry.domain.log_format.values import schema_value
+from registry.domain.log_format.values import clear_subject_value, schema_value
 from registry.domain.model import Subject
-from registry.domain.queries import lists
-from registry.domain.rows import digest, version_row
+from registry.domain.queries import lists, versions
+from registry.domain.rows import digest
 from registry.domain.rows import layout as rows
 from registry.domain.rows.memory_views import MovingView, OverlayView
 from registry.domain.rows.view import Block, Counts, Skip, View, scan
-from registry.store import counts, layout
+from registry.store import block_rows, counts, layout
 from registry.store.create import NewStore, Origin
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
@@ -27,13 +27,15 @@ from tests.unit.queries.test_lists import PREFIXES, STEM, SUBJECTS
 
 MAP = 64 << 20
 BLOCK = 2
-END = counts.END
+END = block_rows.END
 GONE, DELETED, LIVE = range(3)
 
-Step = list[tuple[Subject, int, int]] | int
-"""Versions to commit together, or blocks to count."""
+# Versions to commit together, a subject or context to clear, or the number of blocks to count.
+Step = list[tuple[Subject, int, int]] | Subject | int
 steps = st.lists(
     st.integers(1, 4)
+    | SUBJECTS
+    | SUBJECTS.map(lambda subject: Subject(subject.context, ""))
     | st.lists(
         st.tuples(SUBJECTS, st.integers(1, 4), st.sampled_from([GONE, DELETED, LIVE, LIVE])), max_size=9
     ),
@@ -63,6 +65,10 @@ def commit(store: Store, said: list[tuple[Subject, int, int]]) -> None:
     append(store, [record(store.applied + number, *each) for number, each in enumerate(said)])
 
 
+def clear(store: Store, scope: Subject) -> None:
+    append(store, [Record(store.applied, 0, clear_subject_key(scope), clear_subject_value(scope))])
+
+
 def append(store: Store, records: list[Record]) -> None:
     changes: dict[bytes, bytes | None] = {}
     with store.view() as view:
@@ -89,12 +95,15 @@ def blocks(view: View) -> list[Block]:
 
 def counted_again(view: View, block: Block) -> Counts:
     held = [
-        (key[:-4], version_row.is_deleted(value))
-        for key, value in scan(view, rows.VERSION)
+        (key[:-4], versions.at(view, key))
+        for key, _ in scan(view, rows.VERSION)
         if block.begin <= key < block.end
     ]
-    live = [subject for subject, deleted in held if not deleted]
-    return Counts(len(live), len(held), len(set(live)), len({subject for subject, _ in held}))
+    kept = [subject for subject, found in held if found is not None]
+    live = [subject for subject, found in held if found is not None and not found.row.deleted]
+    if not block.whole:
+        return Counts(len(live), len(kept), rows=len(held))
+    return Counts(len(live), len(kept), len(set(live)), len(set(kept)), len(held))
 
 
 def behind(walk: Iterator[Any], skip: Skip) -> list[Any]:
@@ -117,8 +126,10 @@ WALKS: list[Callable[[View, str, Skip], Iterator[Any]]] = [
     lambda view, prefix, skip: lists.Schemas(prefix, latest_only=True).walk(view, None, skip),
     lambda view, prefix, skip: lists.Schemas(prefix, deleted=True, latest_only=True).walk(view, None, skip),
 ]
+HOW: list[dict[str, Any]] = [{}, {"deleted": True}, {"deleted_only": True}, {"deleted_as_negative": True}]
 LONG = [(Subject(".", STEM + tail * 80), 1, LIVE) for tail in "abcdef"]
 MANY = [(Subject(".", f"s{number}"), version, LIVE) for number in range(9) for version in range(1, 5)]
+ONE = [(Subject(".", "a"), version, LIVE) for version in range(1, 8)]
 FEWER = [(subject, version, GONE if version > 1 else DELETED) for subject, version, _ in MANY[:-8]]
 
 _KEPT: dict[str, Store] = {}
@@ -142,6 +153,9 @@ def emptied(factory: pytest.TempPathFactory) -> Store:
 @example(steps=[LONG, 9, [(Subject(".", "a"), 1, LIVE)]], prefix=":*:")
 @example(steps=[MANY, 99, FEWER, MANY], prefix="")
 @example(steps=[MANY, 99, FEWER], prefix=":*:")
+@example(steps=[MANY, 99, [(each, 1, DELETED) for each, *_ in MANY], Subject(".", "")], prefix=":*:")
+@example(steps=[ONE, 2, ONE[:4], 9, [(*each[:2], DELETED) for each in ONE], Subject(".", "a")], prefix="")
+@example(steps=[99, ONE, [(*each[:2], GONE) for each in ONE[1:]], [(Subject(".", "aa"), 1, LIVE)]], prefix="")
 def test_counts_are_those_of_the_rows_and_no_list_differs_by_them(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step], prefix: str
 ) -> None:
@@ -149,6 +163,8 @@ def test_counts_are_those_of_the_rows_and_no_list_differs_by_them(
     for step in steps:
         if isinstance(step, list):
             commit(store, step)
+        elif isinstance(step, Subject):
+            clear(store, step)
         else:
             any(store.count_step() for _ in range(step))
     count(store)
@@ -159,12 +175,20 @@ def test_counts_are_those_of_the_rows_and_no_list_differs_by_them(
         for each in found:
             assert each.counts == counted_again(view, each)
             row = view.seek(each.begin)
-            assert row is None or row[0] >= END or rows.together(row[0]) >= each.begin
+            assert row is None or row[0] >= END or not each.whole or rows.together(row[0]) >= each.begin
         for walk in WALKS:
             whole = behind(walk(view, prefix, Skip()), Skip())
             for number in range(len(whole) + 2):
                 skip = Skip(number)
                 assert behind(walk(view, prefix, skip), skip) == whole[number:]
+        for subject in {each[0] for step in steps if isinstance(step, list) for each in step}:
+            assert versions.latest(view, subject) == versions.latest(OverlayView(view, {b"V": b""}), subject)
+            for how in HOW:
+                whole = behind(lists.version_numbers(view, subject, **how), Skip())
+                for number in range(len(whole) + 1):
+                    skip = Skip(number)
+                    found = behind(lists.version_numbers(view, subject, None, skip, **how), skip)
+                    assert found == whole[number:]
 
 
 def test_blocks_are_split_and_merged_as_they_grow_and_shrink(store: Store) -> None:
@@ -172,11 +196,36 @@ def test_blocks_are_split_and_merged_as_they_grow_and_shrink(store: Store) -> No
     commit(store, MANY)
     with store.view() as view:
         grown = len(blocks(view))
-        assert max(each.counts.versions for each in blocks(view)) == 4
-    assert grown == 9
+        assert max(each.counts.rows for each in blocks(view)) <= 2 * BLOCK
+        assert grown >= len(MANY) // (2 * BLOCK)
     commit(store, [(subject, version, GONE) for subject, version, _ in MANY])
     with store.view() as view:
         assert len(blocks(view)) < grown // 2
+
+
+def test_the_versions_of_one_subject_are_counted_block_by_block(store: Store) -> None:
+    commit(store, ONE)
+    count_steps = 1
+    while not store.count_step():
+        count_steps += 1
+    assert count_steps > len(ONE) // BLOCK
+    with store.view() as view:
+        assert max(each.counts.rows for each in blocks(view)) <= BLOCK
+
+
+def test_a_clear_of_a_context_leaves_the_counts_of_others(store: Store) -> None:
+    commit(store, [*MANY, (Subject(".c", "a"), 1, DELETED)])
+    count(store)
+    clear(store, Subject(".c", ""))
+    with store.view() as view:
+        assert view.block(rows.version_key(Subject(".", "s1"), 1)) is not None
+        assert view.block(rows.version_key(Subject(".c", "a"), 1)) is None
+    assert not store.count_step()
+    count(store)
+    with store.view() as view:
+        found = view.block(rows.version_key(Subject(".c", "a"), 1))
+        assert found is not None
+        assert found.counts == counted_again(view, found)
 
 
 class Watched(MovingView):
@@ -188,13 +237,16 @@ class Watched(MovingView):
         super().__init__()
         self.show(view)
         self.sought = 0
-        seek = self.seek
+        self.seek, self.seek_back = self.counting(self.seek), self.counting(self.seek_back)
 
-        def counting(key: bytes) -> tuple[bytes, bytes] | None:
+    def counting(self, seek: Callable[[bytes], tuple[bytes, bytes] | None]) -> Callable[[bytes], Any]:
+        """The same function, which is counted."""
+
+        def counted(key: bytes) -> tuple[bytes, bytes] | None:
             self.sought += 1
             return seek(key)
 
-        self.seek = counting
+        return counted
 
 
 @pytest.mark.parametrize("walk", WALKS)
@@ -214,12 +266,47 @@ def test_what_is_left_out_costs_a_step_a_block(
     store.close()
 
 
+@pytest.fixture
+def long_subject(tmp_path: Path) -> Iterator[View]:
+    """One subject of a thousand versions, of which the first and the last 500 are live."""
+    made(tmp_path / "store-1")
+    store = Store(tmp_path / "store-1", MAP, block=50)
+    number = range(1, 1001)
+    commit(store, [(Subject(".", "a"), each, LIVE if each == 1 else DELETED) for each in number])
+    commit(store, [(Subject(".", "b"), each, LIVE) for each in number])
+    count(store)
+    with store.view() as view:
+        yield view
+    store.close()
+
+
+def test_an_offset_into_the_versions_of_a_subject_costs_a_step_a_block(long_subject: View) -> None:
+    watched, skip = Watched(long_subject), Skip(995)
+    walk = lists.version_numbers(watched, Subject(".", "b"), None, skip)
+    assert behind(walk, skip) == [996, 997, 998, 999, 1000]
+    assert watched.sought < 200
+    watched, skip = Watched(long_subject), Skip(995)
+    schemas = lists.Schemas("").walk(watched, None, skip)
+    assert [each.found.version for each in behind(schemas, skip)] == [995, 996, 997, 998, 999, 1000]
+    assert watched.sought < 400
+
+
+def test_the_latest_of_many_soft_deleted_versions_costs_a_step_a_block(long_subject: View) -> None:
+    watched = Watched(long_subject)
+    found = versions.latest(watched, Subject(".", "a"))
+    assert found is not None
+    assert found.version == 1
+    assert watched.sought < 200
+    over = OverlayView(Watched(long_subject), {rows.version_key(Subject(".", "b"), 1001): b""})
+    assert versions.latest(over, Subject(".", "a")) == found
+    assert over.base.sought < 300  # type: ignore[attr-defined]
+
+
 def test_versions_that_a_clear_made_forgotten_are_no_part_of_an_offset(store: Store) -> None:
     commit(
         store, [(subject, version, DELETED if version == 1 else state) for subject, version, state in MANY]
     )
-    key = clear_subject_key(Subject(".", "s3"))
-    append(store, [Record(store.applied, 0, key, b'{"subject":"s3"}')])
+    clear(store, Subject(".", "s3"))
     count(store)
     with store.view() as view:
         for walk in WALKS:
@@ -235,9 +322,9 @@ def test_a_store_is_counted_again_after_a_version_that_knows_no_counts_wrote_to_
     store = Store(folder, MAP)
     commit(store, MANY)
     count(store)
-    stale = counts.Counted(store.applied - 1, END)
     with store._env.begin(store._meta, write=True) as txn:
-        txn.put(layout.META_COUNTED, stale.pack())
+        txn.put(layout.META_COUNTED, (store.applied - 1).to_bytes(8, "big"))
+        txn.put(layout.META_COUNTED_FORMER, b"of an older release")
     with store.view() as view:
         assert view.block(rows.VERSION) is None
     store.close()
@@ -247,6 +334,7 @@ def test_a_store_is_counted_again_after_a_version_that_knows_no_counts_wrote_to_
     count(store)
     with store.view() as view:
         assert blocks(view)[0].counts.versions == len(MANY)
+    assert not store.meta(layout.META_COUNTED_FORMER)
     store.close()
 
 
@@ -288,4 +376,4 @@ def test_rows_that_come_by_the_thousand_are_counted_later(store: Store) -> None:
         assert view.block(rows.VERSION) is None
     count(store)
     with store.view() as view:
-        assert [each.counts for each in blocks(view)] == [Counts(1, 1, 1, 1)]
+        assert [each.counts for each in blocks(view)] == [Counts(1, 1, 1, 1, 1)]
