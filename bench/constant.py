@@ -47,7 +47,7 @@ def bare(body: bytes) -> App:
 
 async def main(port: int, body: bytes, way: str) -> None:
     answer = Answer(200, HEADERS, body, "/") if way == "quick" else None
-    server = Server(bare(body), fast_path=lambda _: answer, observe=Observed(access_log=False))
+    server = Server(bare(body), fast_path=lambda *_: answer, observe=Observed(access_log=False))
     await server.start(listen("127.0.0.1", port, shared=True))
     await asyncio.Event().wait()
 

@@ -22,7 +22,7 @@ def public_server(
     *,
     applied: Callable[[], int],
     observed: Observed,
-    fast_path: FastPath = lambda _: None,
+    fast_path: FastPath = lambda *_: None,
 ) -> Server:
     """Return the server of ``app``; must be called on its event loop.
 

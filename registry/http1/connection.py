@@ -25,8 +25,8 @@ from .inflow import Inflow
 from .output import Output
 from .parsing import BROKEN, Stage
 from .reading import RequestReader
-from .request import Request
-from .service import Service
+from .request import Client, Request
+from .service import Endpoint, Service
 
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -42,10 +42,12 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         service: Service,
+        endpoint: Endpoint,
         on_open: Callable[[Connection], bool],
         on_close: Callable[[Connection], None],
     ) -> None:
         self._service = service
+        self.endpoint = endpoint
         self._on_open = on_open
         self._on_close = on_close
         self._limits = service.limits
@@ -57,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._body_mark = 0  # body bytes received when the deadline was set
         self._lingering = False
         self.deadline = math.inf
-        self.client: tuple[str, int] | None = None
+        self.client = Client()
         self.closed = False
         self.gone: asyncio.Future[None] | None = None
 
@@ -69,8 +71,7 @@ class Connection(asyncio.Protocol):
         service, reader = self._service, self._reader
         self._inflow = Inflow(self._transport, reader, service.intake, service.turns, self._go_on)
         self.output = Output(self._transport, service.unread, reader)
-        peer = transport.get_extra_info("peername")
-        self.client = (peer[0], peer[1]) if isinstance(peer, tuple) else None
+        self.client = _client(transport, self.endpoint)
         self.deadline = service.now + self._limits.header_timeout_s
         if not self._on_open(self):
             self._refuse_rest(UNAVAILABLE("There are too many connections"))
@@ -117,7 +118,9 @@ class Connection(asyncio.Protocol):
         if self._reader.parser.stage is not Stage.IDLE:
             self._refuse_rest(BAD_REQUEST(BROKEN))
         self._reader.closed = True
-        return bool(self._reader.requests) or self._serving is not None
+        # A TLS connection cannot be half closed: its end is the end of both directions.
+        half_closed = self._transport.can_write_eof()
+        return half_closed and (bool(self._reader.requests) or self._serving is not None)
 
     def pause_writing(self) -> None:
         """Handle a client that reads more slowly than we write."""
@@ -159,7 +162,7 @@ class Connection(asyncio.Protocol):
             self._serve_next()
 
     def _serve(self, request: Request, began: float) -> None:
-        answer = self._service.fast_path(request)
+        answer = self._service.fast_path(request, self.client)
         if answer is None:
             self._exchange(request, began)
         elif isinstance(answer, Answer):
@@ -292,3 +295,12 @@ class Connection(asyncio.Protocol):
         """Close if idle; otherwise the last answer closes the connection."""
         if self._reader.idle and not (self._serving or self._lingering):
             self._transport.close()
+
+
+def _client(transport: asyncio.BaseTransport, endpoint: Endpoint) -> Client:
+    peer, certificate = transport.get_extra_info("peername"), None
+    if endpoint.principal is not None:
+        certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    name = endpoint.principal(certificate) if endpoint.principal is not None and certificate else ""
+    host, port = peer[:2] if isinstance(peer, tuple) else ("", 0)
+    return Client(host, port, name)

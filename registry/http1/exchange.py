@@ -32,8 +32,8 @@ from .answers import (
     status_line,
 )
 from .output import Output
-from .request import Header, Request
-from .service import Message, Service
+from .request import Client, Header, Request
+from .service import Endpoint, Message, Service
 
 _BODILESS_STATUS = {204, 304}
 _log = logging.getLogger(__name__)
@@ -43,11 +43,12 @@ class ClientGone(ConnectionResetError):
     """The client has disconnected; nobody will read the rest of the answer."""
 
 
-class Client(Protocol):
+class Link(Protocol):
     """The connection on which a request has come."""
 
     output: Output
-    client: tuple[str, int] | None
+    client: Client
+    endpoint: Endpoint
     closed: bool
     gone: asyncio.Future[None] | None
 
@@ -63,7 +64,7 @@ class Client(Protocol):
 class Exchange:
     """Runs the application for one request and writes its answer."""
 
-    def __init__(self, service: Service, connection: Client, request: Request, began: float) -> None:
+    def __init__(self, service: Service, connection: Link, request: Request, began: float) -> None:
         self._service = service
         self._connection = connection
         self._output = connection.output
@@ -110,20 +111,22 @@ class Exchange:
 
     def _scope(self) -> dict[str, Any]:
         request = self._request
+        client, endpoint = self._connection.client, self._connection.endpoint
         path = unquote_to_bytes(request.path) if b"%" in request.path else request.path
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": request.version,
             "method": request.method.decode("ascii"),
-            "scheme": "http",
+            "scheme": endpoint.scheme,
             "path": path.decode(errors="replace"),
             "raw_path": request.path,
             "query_string": request.query,
             "root_path": "",
             "headers": request.headers,
-            "client": self._connection.client,
-            "server": self._service.address,
+            "client": (client.host, client.port) if client.host else None,
+            "server": endpoint.address,
+            "extensions": {"tls": {"principal": client.certificate}} if endpoint.principal else {},
         }
 
     async def _receive(self) -> Message:

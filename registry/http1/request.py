@@ -1,4 +1,4 @@
-"""HTTP requests, and the limits on them and on connections."""
+"""HTTP requests and their clients, and the limits on them and on connections."""
 
 from __future__ import annotations
 
@@ -39,6 +39,14 @@ class Limits:
     idle_timeout_s: float = 75.0
     # How long input from a refused client is discarded, so that the client can read the refusal.
     linger_timeout_s: float = 2.0
+
+
+class Client(NamedTuple):
+    """The client at the other end of a connection."""
+
+    host: str = ""  # its address; empty if it has none
+    port: int = 0
+    certificate: str = ""  # the principal's name from its verified certificate
 
 
 class Request(NamedTuple):

@@ -6,13 +6,26 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from .connection import Connection
+from .handshakes import Handshakes, Tls
 from .request import Limits
-from .service import App, CommonHeaders, FastPath, Observe, Service
+from .service import App, CommonHeaders, Endpoint, FastPath, Observe, Service
 
 _TICK_S = 0.25
+_BACKLOG = 1024
+
+
+class _Listener(NamedTuple):
+    endpoint: Endpoint
+    tls: Tls | None
+    connection: Callable[[], Connection]
+    # A duplicate of the listening socket, for connections that the kernel has accepted and this process
+    # has not.
+    backlog: socket.socket
+    server: asyncio.Server | None
 
 
 class Server:
@@ -26,7 +39,7 @@ class Server:
         app: App,
         *,
         limits: Limits | None = None,
-        fast_path: FastPath = lambda _: None,
+        fast_path: FastPath = lambda *_: None,
         observe: Observe = lambda *_: None,
         route_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
         common_headers: CommonHeaders = lambda _: (),
@@ -34,69 +47,90 @@ class Server:
         self.service = Service(app, limits or Limits(), fast_path, observe, route_of, common_headers)
         self._loop = self.service.loop
         self._connections: set[Connection] = set()
-        self._listener: asyncio.Server | None = None
-        # A duplicate of the listening socket, for connections that the kernel has accepted and this process
-        # has not.
-        self._backlog: socket.socket | None = None
+        self._listeners: list[_Listener] = []
+        self._handshakes = Handshakes(
+            timeout_s=self.service.limits.header_timeout_s, has_room=self._has_room, on_end=self._ended
+        )
         self._empty = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
 
     @property
     def connections(self) -> int:
-        """The number of open connections."""
-        return len(self._connections)
+        """The number of open connections and of TLS handshakes in progress."""
+        return len(self._connections) + len(self._handshakes)
 
-    async def start(self, listener: socket.socket) -> None:
-        """Serve what connects to ``listener``, a bound socket."""
+    @property
+    def addresses(self) -> list[tuple[str, int] | None]:
+        """The addresses on which the server listens; ``None`` for one that is no IP address."""
+        return [each.endpoint.address for each in self._listeners]
+
+    async def start(self, listener: socket.socket, tls: Tls | None = None) -> None:
+        """Serve what connects to ``listener``, a bound socket; may be called for several of them."""
         name = listener.getsockname()
-        self.service.address = (name[0], name[1]) if isinstance(name, tuple) else None
-        self._clock = self._loop.create_task(self._watch())
-        self._backlog = listener.dup()
-        self._listener = await self._loop.create_server(self._connection, sock=listener, backlog=1024)
+        address = (name[0], name[1]) if isinstance(name, tuple) else None
+        endpoint = Endpoint(address, None if tls is None else tls.principal)
+        connection = partial(Connection, self.service, endpoint, self._on_open, self._on_close)
+        self._clock = self._clock or self._loop.create_task(self._watch())
+        backlog, server = listener.dup(), None
+        if tls is None:
+            server = await self._loop.create_server(connection, sock=listener, backlog=_BACKLOG)
+        else:
+            listener.listen(_BACKLOG)
+            self._handshakes.listen(listener, tls, connection)
+        self._listeners.append(_Listener(endpoint, tls, connection, backlog, server))
 
     async def stop(self, grace_s: float) -> None:
         """Accept no more connections, finish requests in flight for up to ``grace_s``, then drop the rest."""
         self.service.stopping = True
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            if listener.server is not None:
+                listener.server.close()
+        self._handshakes.close()
         for connection in list(self._connections):
             connection.stop()
-        await self._accept_backlog()
-        if self._connections:
+        for listener in self._listeners:
+            await self._accept_backlog(listener)
+        if self.connections:
             self._empty.clear()
             try:
                 async with asyncio.timeout(grace_s):
                     await self._empty.wait()
             except TimeoutError:
+                await self._handshakes.abort()
                 for connection in list(self._connections):
                     connection.output.abort()
         if self._clock is not None:
             self._clock.cancel()
 
-    def _connection(self) -> Connection:
-        return Connection(self.service, self._on_open, self._on_close)
-
-    async def _accept_backlog(self) -> None:
+    async def _accept_backlog(self, listener: _Listener) -> None:
         """Serve clients that have connected already: closing the socket would reset them."""
-        if self._backlog is None:
-            return
         waiting = []
-        with self._backlog as backlog, suppress(OSError):
+        with listener.backlog as backlog, suppress(OSError):
             backlog.setblocking(False)
             while True:
                 waiting.append(backlog.accept()[0])
         for each in waiting:
             each.setblocking(False)
-            await self._loop.connect_accepted_socket(self._connection, each)
+            if listener.tls is None:
+                await self._loop.connect_accepted_socket(listener.connection, each)
+            else:
+                self._handshakes.begin(each, listener.tls, listener.connection())
+
+    def _has_room(self) -> bool:
+        return self.connections < self.service.limits.connections_max
 
     def _on_open(self, connection: Connection) -> bool:
         """Count a new connection; return false if it is one too many."""
+        self._handshakes.opened(connection)
         self._connections.add(connection)
-        return len(self._connections) <= self.service.limits.connections_max
+        return self.connections <= self.service.limits.connections_max
 
     def _on_close(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        if not self._connections:
+        self._ended()
+
+    def _ended(self) -> None:
+        if not self.connections:
             self._empty.set()
 
     async def _watch(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .answers import Answer, LargeAnswers, Later, date_line
 from .fairness import Intake, Turns
 from .output import Unread
-from .request import Header, Limits, Request
+from .request import Client, Header, Limits, Request
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -18,11 +18,24 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 # Answers a request at once or later, or returns ``None`` to leave it to the application.
-FastPath = Callable[[Request], Answer | Later | None]
+FastPath = Callable[[Request, Client], Answer | Later | None]
 # Called with every answer: request (``None`` if it was malformed), status, seconds, body bytes, route.
 Observe = Callable[[Request | None, int, float, int, str], None]
 # Maps a request's headers to the headers of every answer to it.
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
+
+
+class Endpoint(NamedTuple):
+    """A listener, as the connections that it accepts see it."""
+
+    address: tuple[str, int] | None
+    # Returns the principal's name for a client certificate; ``None`` without TLS.
+    principal: Callable[[bytes], str] | None = None
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its URL."""
+        return "http" if self.principal is None else "https"
 
 
 @dataclass
@@ -36,7 +49,6 @@ class Service:
     route_of: Callable[[Mapping[str, Any]], str]
     common_headers: CommonHeaders
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    address: tuple[str, int] | None = None
     stopping: bool = False
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from registry.api.response_headers import ResponseHeaders
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
-from registry.http1.request import Header, Request
+from registry.http1.request import Client, Header, Request
 from registry.reader.read_barrier import ReadBarrier
 from registry.store.views import AppliedView
 
@@ -90,7 +90,7 @@ class FastPaths:
         self._identity = str(uuid.uuid4())[:-12].encode()
         self._numbers = itertools.count()
 
-    def __call__(self, request: Request) -> Answer | Later | None:
+    def __call__(self, request: Request, client: Client) -> Answer | Later | None:
         """Answer a request if it is a plain one."""
         if not self._extra.constant:
             return None

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from registry.http1.answers import Answer, Answered, Later
-from registry.http1.request import Request
+from registry.http1.request import Client, Request
 from registry.http1.server import Server
 from registry.processes.sockets import listen
 from tests.running import until_async
@@ -30,7 +30,7 @@ class Waiting:
     def __init__(self) -> None:
         self.answers: list[Answered] = []
 
-    def fast_path(self, request: Request) -> Answer | Later | None:
+    def fast_path(self, request: Request, client: Client) -> Answer | Later | None:
         if int(request.target[1:]) % 2:
             return Answer(200, b"", b"at once" + request.target)
         return self.answers.append

@@ -23,7 +23,7 @@ BUFFER = 64 * 1024
 
 @asynccontextmanager
 async def serving(
-    app: App, limits: Limits | None = None, fast_path: FastPath = lambda _: None
+    app: App, limits: Limits | None = None, fast_path: FastPath = lambda *_: None
 ) -> AsyncIterator[Server]:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
@@ -43,7 +43,7 @@ async def asking(
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     client.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(client, server.service.address)
+    await asyncio.get_running_loop().sock_connect(client, server.addresses[0])
     reader, writer = await asyncio.open_connection(sock=client, limit=BUFFER)
     writer.write(request)
     try:

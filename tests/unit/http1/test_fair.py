@@ -11,7 +11,7 @@ import pytest
 
 from registry.http1.answers import Answer
 from registry.http1.fairness import Turns
-from registry.http1.request import Limits, Request
+from registry.http1.request import Client, Limits, Request
 from tests.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 
@@ -177,7 +177,7 @@ def test_large_answers_are_made_one_after_another(run: Run) -> None:
     async def main() -> None:
         iterations, made = Iterations(), list[int]()
 
-        def fast_path(request: Request) -> Answer:
+        def fast_path(request: Request, client: Client) -> Answer:
             made.append(iterations.now)
             return Answer(200, b"", bytes(2_000_000))
 

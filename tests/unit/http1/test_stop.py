@@ -25,7 +25,7 @@ async def stop_while_somebody_connects() -> bytes:
     listener.setblocking(False)
     server = Server(app)
     await server.start(listener)
-    address = server.service.address
+    address = server.addresses[0]
     with socket.create_connection(address) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         # The loop has not run since, so that nobody has accepted this connection.

@@ -1,0 +1,128 @@
+"""TLS handshakes, which run before a connection's protocol begins."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from .connection import Connection
+
+# Out of file descriptors or memory: accepting again at once would fail again.
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_PAUSE_S = 1.0
+# Accepted in one turn, so that a burst of connections does not keep the event loop to itself.
+_AT_ONCE = 16
+# Time for a client to confirm the end of a TLS connection; most close it without.
+_SHUTDOWN_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+class Tls(Protocol):
+    """The certificate of a listener, and what it requires of clients."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context for new connections; replaced by another one when files change."""
+        ...
+
+    def principal(self, certificate: bytes) -> str:
+        """Return the principal's name for a verified client certificate in DER; empty if it names none."""
+        ...
+
+
+class Handshakes:
+    """Accepts connections on TLS listeners; their protocols begin after the handshake.
+
+    The servers of asyncio and uvloop neither count handshakes in progress nor take another context.
+    """
+
+    def __init__(self, *, timeout_s: float, has_room: Callable[[], bool], on_end: Callable[[], None]) -> None:
+        """``has_room``: false if a further connection is one too many; ``on_end`` follows each handshake."""
+        self._timeout_s = timeout_s
+        self._has_room = has_room
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections: set[Connection] = set()
+
+    def __len__(self) -> int:
+        """Return the number of handshakes in progress."""
+        return len(self._connections)
+
+    def listen(self, listener: socket.socket, tls: Tls, connection: Callable[[], Connection]) -> None:
+        """Serve what connects to ``listener`` by the protocols that ``connection`` returns."""
+        self._listeners.append(listener)
+        self._loop.add_reader(listener, self._accept, listener, tls, connection)
+
+    def _accept(self, listener: socket.socket, tls: Tls, connection: Callable[[], Connection]) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                client, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    _log.error("cannot accept a connection: %s", error.strerror)
+                    self._loop.remove_reader(listener)
+                    self._loop.call_later(_PAUSE_S, self._resume, listener, tls, connection)
+                    return
+            else:
+                self.begin(client, tls, connection())
+
+    def _resume(self, listener: socket.socket, tls: Tls, connection: Callable[[], Connection]) -> None:
+        if listener in self._listeners:
+            self._loop.add_reader(listener, self._accept, listener, tls, connection)
+
+    def begin(self, client: socket.socket, tls: Tls, connection: Connection) -> None:
+        """Begin the handshake with a client, unless there are too many connections."""
+        if not self._has_room():
+            client.close()
+            return
+        self._connections.add(connection)
+        task = self._loop.create_task(self._handshake(client, tls, connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _handshake(self, client: socket.socket, tls: Tls, connection: Connection) -> None:
+        client.setblocking(False)
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: connection,
+                client,
+                ssl=tls.context,
+                ssl_handshake_timeout=self._timeout_s,
+                ssl_shutdown_timeout=_SHUTDOWN_S,
+            )
+        except OSError as error:
+            # Not worth more than this: anyone can go away, or send something else than TLS.
+            _log.debug("a TLS handshake failed: %s", error)
+        finally:
+            self._connections.discard(connection)
+            self._on_end()
+
+    def opened(self, connection: Connection) -> None:
+        """Note that a connection has begun; it is no longer counted as a handshake."""
+        self._connections.discard(connection)
+
+    def close(self) -> None:
+        """Accept no more connections; handshakes in progress continue."""
+        for each in self._listeners:
+            self._loop.remove_reader(each)
+            each.close()
+        self._listeners.clear()
+
+    async def abort(self) -> None:
+        """End the handshakes in progress."""
+        tasks = list(self._tasks)
+        for each in tasks:
+            each.cancel()
+        for each in tasks:
+            with suppress(asyncio.CancelledError):
+                await each

@@ -1,0 +1,250 @@
+"""The server's TLS listeners: handshakes, their bounds, and the client's certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.http1.answers import Answer
+from registry.http1.request import Client, Limits, Request
+from registry.http1.server import Server
+from registry.http1.service import Message, Receive, Send
+from tests.certificates import Authority
+from tests.running import until_async
+
+from .clients import Run, loops
+
+GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+class Keys:
+    """The files of a server and of its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority()
+        self.ca = self.authority.write(folder, "ca")
+        self.server = self.authority.issue().write(folder, "server")
+        self.alice = self.authority.issue("CN=alice").write(folder, "alice")
+
+    def client(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.ca))
+
+
+class ServerTls:
+    """A listener's TLS with optional client certificates."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(*keys.server)
+        self.context.load_verify_locations(keys.ca)
+        self.context.verify_mode = ssl.CERT_OPTIONAL
+
+    def principal(self, certificate: bytes) -> str:
+        return f"{len(certificate) > 100}"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    return Keys(tmp_path)
+
+
+@contextlib.asynccontextmanager
+async def served(keys: Keys, limits: Limits | None = None, **given: Any) -> AsyncIterator[Server]:
+    server = Server(described, limits=limits, **given)
+    for tls in (ServerTls(keys), None):
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        await server.start(listener, tls)
+    try:
+        yield server
+    finally:
+        await server.stop(0.0)
+
+
+async def described(scope: Any, receive: Receive, send: Send) -> None:
+    """Answer with what the scope says about the connection."""
+    body = f"{scope['scheme']} {scope['server'][1]} {scope['extensions']} {len(scope['client'])}".encode()
+    start: Message = {"type": "http.response.start", "status": 200, "headers": []}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})
+
+
+def port(server: Server, number: int = 0) -> int:
+    address = server.addresses[number]
+    assert address is not None
+    return address[1]
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Return the body of the answer to a request, and close the connection."""
+    writer.write(GET)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    body = await reader.readexactly(length)
+    writer.transport.abort()
+    return body
+
+
+@loops
+def test_http_and_https_are_served_side_by_side(run: Run, keys: Keys) -> None:
+    async def main() -> None:
+        async with served(keys) as server:
+            https, http = port(server, 0), port(server, 1)
+            plain = await answer(*await asyncio.open_connection("127.0.0.1", http))
+            assert plain == f"http {http} {{}} 2".encode()
+            streams = await asyncio.open_connection("127.0.0.1", https, ssl=keys.client())
+            assert await answer(*streams) == f"https {https} {{'tls': {{'principal': ''}}}} 2".encode()
+
+    run(main())
+
+
+@loops
+def test_a_client_certificate_names_the_principal_of_every_request(run: Run, keys: Keys) -> None:
+    seen: list[Client] = []
+
+    def fast_path(request: Request, client: Client) -> Answer | None:
+        seen.append(client)
+        return None
+
+    async def main() -> None:
+        context = keys.client()
+        context.load_cert_chain(*keys.alice)
+        async with served(keys, fast_path=fast_path) as server:
+            streams = await asyncio.open_connection("127.0.0.1", port(server), ssl=context)
+            own = streams[1].get_extra_info("sockname")
+            assert b"{'tls': {'principal': 'True'}}" in await answer(*streams)
+            assert seen == [Client(*own, "True")]
+
+    run(main())
+
+
+@loops
+def test_unfinished_handshakes_are_counted_and_bounded_in_time(run: Run, keys: Keys) -> None:
+    async def main() -> None:
+        limits = Limits(connections_max=3, header_timeout_s=0.3)
+        async with served(keys, limits) as server, contextlib.AsyncExitStack() as stack:
+            for _ in range(3):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port(server))))
+            await until_async(lambda: server.connections == 3, "three handshakes")
+            reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+            assert await reader.read() == b"", "one connection more is closed"
+            writer.close()
+            await until_async(lambda: server.connections == 0, "the handshakes to time out")
+            streams = await asyncio.open_connection("127.0.0.1", port(server), ssl=keys.client())
+            assert await answer(*streams)
+
+    run(main())
+
+
+HOSTILE = {
+    "http": GET,
+    "nothing": b"",
+    "random": bytes(range(256)) * 300,
+    "old": b"\x80\x2e\x01\x00\x02" + bytes(100),
+    "record": b"\x16\x03\x01\xff\xff" + bytes(70_000),
+    "alert": b"\x15\x03\x03\x00\x02\x02\x28",
+    "hello": b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03",
+    "empty records": b"\x16\x03\x03\x00\x00" * 2000,
+}
+
+
+@loops
+@pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_bytes_end_only_their_connection(
+    run: Run, keys: Keys, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with served(keys) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port(server))
+            writer.write(sent)
+            writer.write_eof()
+            with contextlib.suppress(ConnectionResetError):  # if it was closed with bytes unread
+                await reader.read()
+            writer.transport.abort()
+            await until_async(lambda: server.connections == 0, "the connection to be closed")
+            streams = await asyncio.open_connection("127.0.0.1", port(server), ssl=keys.client())
+            assert await answer(*streams)
+
+    with caplog.at_level(logging.INFO):
+        run(main())
+    assert not caplog.records
+
+
+@loops
+def test_tls_on_the_plain_port_is_refused_cleanly(
+    run: Run, keys: Keys, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with served(keys) as server:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await asyncio.open_connection("127.0.0.1", port(server, 1), ssl=keys.client())
+            await until_async(lambda: server.connections == 0, "the connection to be closed")
+
+    with caplog.at_level(logging.INFO):
+        run(main())
+    assert not caplog.records
+
+
+@loops
+def test_a_connection_that_closes_in_the_midst_of_a_request_leaves_nothing(
+    run: Run, keys: Keys, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with served(keys) as server:
+            for last in (b"GET / HT", GET):
+                _, writer = await asyncio.open_connection("127.0.0.1", port(server), ssl=keys.client())
+                writer.write(last)
+                await writer.drain()
+                await until_async(lambda: server.connections == 1, "the connection")
+                writer.close()
+                await until_async(lambda: server.connections == 0, "the connection to be closed")
+
+    with caplog.at_level(logging.INFO):
+        run(main())
+    assert not caplog.records
+
+
+@loops
+def test_clients_that_wait_to_be_accepted_are_served_when_the_server_stops(run: Run, keys: Keys) -> None:
+    async def main() -> None:
+        async with served(keys) as server:
+            loop = asyncio.get_running_loop()
+            clients = [socket.create_connection(("127.0.0.1", port(server))) for _ in range(5)]
+            stopping = loop.create_task(server.stop(10.0))
+            connecting = [
+                loop.create_task(
+                    asyncio.open_connection(sock=each, ssl=keys.client(), server_hostname="localhost")
+                )
+                for each in clients
+            ]
+            for each in connecting:
+                assert await answer(*await each)
+            await stopping
+
+    run(main())
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@loops
+def test_files_of_connections_are_closed(run: Run, keys: Keys) -> None:
+    async def main() -> None:
+        async with served(keys) as server:
+            before = open_files()
+            for sent in (GET, HOSTILE["random"], b""):
+                with socket.create_connection(("127.0.0.1", port(server))) as client:
+                    client.sendall(sent)
+                await until_async(lambda: server.connections == 0, "the connection to be closed")
+            await until_async(lambda: open_files() == before, "files to be closed")
+
+    run(main())
