@@ -104,8 +104,8 @@ class Gateway:
 
     async def _admission(self, scope: Scope) -> Admission:
         authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        client = scope.get("client")
-        credentials = Credentials(authorization=authorization, address=client[0] if client else "")
+        client, tls = scope.get("client"), scope.get("extensions", {}).get("tls", {})
+        credentials = Credentials(authorization, tls.get("principal", ""), client[0] if client else "")
         return self._gate.known(credentials) or await self._gate.admit(credentials)
 
 
