@@ -12,6 +12,7 @@ from registry.api.app import Gateway
 from registry.api.browsers import Cors, PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.http1.server import Server
+from registry.security.gate import OPEN_GATE
 from tests.running import until_async
 from tests.unit.http1.clients import BUFFER, Run, asking, behind, head, loops, serving
 
@@ -177,7 +178,8 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 
     async def main() -> None:
         producer = Producer(1_000_000, b"little")
-        app: Any = Gateway(producer, Applied(), Cors(()), PageGuard(), ResponseHeaders())  # type: ignore[arg-type]
+        parts = Applied(), Cors(()), PageGuard(), ResponseHeaders(), OPEN_GATE
+        app: Any = Gateway(producer, *parts)  # type: ignore[arg-type]
         async with serving(app) as server:
             async with asking(server, get()) as (reader, _):
                 await head(reader)
