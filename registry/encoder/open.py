@@ -11,21 +11,20 @@ from .keyset_storage import KeysetFile, Place
 
 if TYPE_CHECKING:
     from registry.domain.queries.sensitive_metadata import Cipher
-    from registry.log.kafka.log import KafkaLog
 
     from .ciphers import NodeCipher
-
-_APPEND_S = 5.0
-_START_S = 5.0
 
 
 def keyset_place(settings: Settings) -> Place:
     """Return the storage of the keyset, without any I/O."""
     if not settings.kafka:
         return KeysetFile(settings.data)
-    from .keyset_topic import KeysetTopic  # noqa: PLC0415 (its client is not for a standalone node)
+    from registry.log.kafka.open_topic import open_unfenced_topic  # noqa: PLC0415 (not for a standalone node)
 
-    return KeysetTopic(settings.metadata_encoder_topic, lambda make: _open_topic(settings, make=make))
+    from .keyset_topic import KeysetTopic  # noqa: PLC0415 (as above)
+
+    topic = settings.metadata_encoder_topic
+    return KeysetTopic(topic, lambda make: open_unfenced_topic(settings, topic, make=make))
 
 
 def reader_cipher(settings: Settings) -> Cipher | None:
@@ -46,20 +45,3 @@ def node_cipher(settings: Settings, has_encoded: Callable[[], bool]) -> NodeCiph
 
     secrets = Secrets(settings.metadata_encoder_secret, settings.metadata_encoder_old_secret)
     return NodeCipher(secrets, keyset_place(settings), KeysetFile(settings.data), has_encoded=has_encoded)
-
-
-def _open_topic(settings: Settings, *, make: bool) -> KafkaLog:
-    from registry.log.kafka.connection import Security  # noqa: PLC0415 (as above)
-    from registry.log.kafka.log import KafkaLog  # noqa: PLC0415
-    from registry.log.kafka.topic import TopicOptions  # noqa: PLC0415
-
-    return KafkaLog(
-        Security(**settings.security),
-        settings.kafka,
-        settings.metadata_encoder_topic,
-        transactional_id="",
-        append_timeout_s=_APPEND_S,
-        fencing=False,
-        options=TopicOptions(settings.replication_factor, create=make),
-        start_timeout_s=_START_S,
-    )

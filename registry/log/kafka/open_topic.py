@@ -1,4 +1,4 @@
-"""Open the topic that the settings name."""
+"""Opening of topics, by the settings: the log's, and the small ones that need no fence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from registry.log.kafka.topic import TopicMissing, TopicOptions
 from .producer_id import LEAST_S
 
 _COMMAND_START_TIMEOUT_S = 30.0
+_UNFENCED_TIMEOUT_S = 5.0
 
 
 def open_topic(
@@ -30,6 +31,20 @@ def open_topic(
         fence_least_s=max(LEAST_S, 4 * settings.session_timeout_s),
         options=TopicOptions(settings.replication_factor, settings.allow_delete_policy, create=make),
         start_timeout_s=start_timeout_s,
+    )
+
+
+def open_unfenced_topic(settings: Settings, topic: str, *, make: bool) -> KafkaLog:
+    """Open a topic that several nodes may write at the same time; raises as :func:`open_topic`."""
+    return KafkaLog(
+        Security(**settings.security),
+        settings.kafka,
+        topic,
+        transactional_id="",
+        append_timeout_s=_UNFENCED_TIMEOUT_S,
+        fencing=False,
+        options=TopicOptions(settings.replication_factor, create=make),
+        start_timeout_s=_UNFENCED_TIMEOUT_S,
     )
 
 
