@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import Command, Done, Forgotten, Later, NotPrimary, Refused, Unknown
+from registry.domain.commands import Command, Deferred, Done, Forgotten, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
     INCOMPATIBLE,
@@ -237,7 +237,7 @@ class Resource:
                 raise RegistryError(code, message)
             case Unknown(message):
                 raise OUTCOME_UNKNOWN(message)
-            case NotPrimary() | Forgotten() | Later():
+            case NotPrimary() | Forgotten() | Deferred():
                 raise NO_PRIMARY()
 
     async def _await_offset(self, headers: Headers) -> None:

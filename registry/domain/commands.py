@@ -278,14 +278,14 @@ class Forgotten(msgspec.Struct, frozen=True, tag="Forgotten"):
     """
 
 
-class Later(msgspec.Struct, frozen=True, tag="Later"):
+class Deferred(msgspec.Struct, frozen=True, tag="Later"):
     """Deferred: too slow to decide inline. Returned only to callers that opted in.
 
     Never sent to a client: the command is sent again on its own, so that no other command waits for it.
     """
 
 
-Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Later
+Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Deferred
 
 
 def refused(error: RegistryError) -> Refused:

@@ -48,8 +48,8 @@ class PendingCommand:
     forwarded: bool = False
     # It was sent before under its idempotency key, and may have been done.
     in_doubt: bool = False
-    # The sender accepts :class:`Later` as a reply, if deciding takes long.
-    may_defer: bool = False
+    # The sender accepts :class:`Deferred` as a reply.
+    deferrable: bool = False
     # The node that it was handed to last does it only once, however often it is sent under its key.
     repeats: bool = False
     # Answers to queries about schemas for which the writer postponed it, and the seconds of work they took.
@@ -67,10 +67,10 @@ class PendingCommand:
         """The command itself."""
         return self.request.command
 
-    def attempt(self, *, may_defer: bool = False, in_doubt: bool = False) -> PendingCommand:
+    def attempt(self, *, deferrable: bool = False, in_doubt: bool = False) -> PendingCommand:
         """Return the same command for one try by one node, with a reply of its own."""
         return PendingCommand(
-            self.request, self.deadline, in_doubt=in_doubt, may_defer=may_defer, size=self.size
+            self.request, self.deadline, in_doubt=in_doubt, deferrable=deferrable, size=self.size
         )
 
 

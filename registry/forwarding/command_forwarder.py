@@ -20,10 +20,10 @@ from registry.domain.admission import Room
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
     Command,
+    Deferred,
     Done,
     Forgotten,
     IdempotencyKey,
-    Later,
     NotPrimary,
     Outcome,
     Refused,
@@ -210,7 +210,7 @@ class Forwarding:
         client = self._client
         if client is None or pending.forwarded:
             return Reply(NotPrimary(), repeats=False)
-        attempt = pending.attempt(may_defer=True, in_doubt=doubt.any)
+        attempt = pending.attempt(deferrable=True, in_doubt=doubt.any)
         outcome = await client.ask(attempt)
         if isinstance(outcome, Done):
             # It is done even if this node does not see the record in time; reads here wait for it themselves.
@@ -256,7 +256,7 @@ class Doubt:
                 return outcome if self._blind and not repeatable(command) else None
             case Forgotten():
                 return self.unknown
-            case NotPrimary() | Later():
+            case NotPrimary() | Deferred():
                 return None
 
 

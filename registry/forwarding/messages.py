@@ -40,8 +40,8 @@ class Batch(msgspec.Struct, frozen=True):
 
     requests: list[CommandRequest] = msgspec.field(name="wanted")
     node: str = ""
-    # True if slow commands may be answered with Later; the sender then repeats each in a batch of its own.
-    later: bool = False
+    # True if slow commands may be answered with Deferred; the sender then repeats each in a batch of its own.
+    deferrable: bool = msgspec.field(default=False, name="later")
 
 
 class Outcomes(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ import msgspec
 
 from election.contract import Identity
 from registry.domain.admission import is_large
-from registry.domain.commands import Later, NotPrimary, Outcome, Unknown, refused, repeatable
+from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, refused, repeatable
 from registry.domain.errors import FORWARD_FAILED, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
@@ -115,9 +115,9 @@ class PrimaryClient:
         what holds for the connection that the command was sent over.
         """
         outcome = await self._ask_once(pending)
-        if isinstance(outcome, Later):
+        if isinstance(outcome, Deferred):
             # It takes so long that no other command should share its batch.
-            pending.may_defer = False
+            pending.deferrable = False
             outcome = await self._ask_once(pending)
         return outcome
 
@@ -140,7 +140,7 @@ class PrimaryClient:
             return Unknown(outcome_unknown("The primary did not answer in time"), repeats=pending.repeats)
 
     def _lane_of(self, pending: PendingCommand) -> _Lane:
-        if not pending.may_defer:
+        if not pending.deferrable:
             return self._long
         return self._large if is_large(pending.size) else self._small
 
@@ -184,7 +184,7 @@ class PrimaryClient:
             msgspec.structs.replace(each.request, remaining_s=_less(each.deadline - now)) for each in commands
         ]
         try:
-            batch = encode(Batch(requests, self._node, later=commands[0].may_defer))
+            batch = encode(Batch(requests, self._node, deferrable=commands[0].deferrable))
             answer = await peer.commands(batch, large=is_large(commands[0].size))
             reply = outcomes_of(answer, len(commands))
             outcomes = reply.outcomes

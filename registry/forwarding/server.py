@@ -242,7 +242,7 @@ class PeerServer:
             self._log_request(batch.node, request)
             deadline = loop.time() + request.remaining_s
             self._node_port.submit(
-                PendingCommand(request, deadline, partial(decided, place), may_defer=batch.later)
+                PendingCommand(request, deadline, partial(decided, place), deferrable=batch.deferrable)
             )
         if not batch.requests:
             end()

@@ -24,8 +24,8 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.domain.commands import (
+    Deferred,
     Done,
-    Later,
     NotPrimary,
     Outcome,
     Refused,
@@ -256,11 +256,11 @@ class Writer:
         decided: list[PendingCommand] = []
         replies: list[Outcome] = []
         for each, outcome in zip(commands, outcomes, strict=True):
-            if isinstance(outcome, Postponed) and not each.may_defer:
+            if isinstance(outcome, Postponed) and not each.deferrable:
                 self._postpone(each, outcome.lacking)
             else:
                 decided.append(each)
-                replies.append(Later() if isinstance(outcome, Postponed) else outcome)
+                replies.append(Deferred() if isinstance(outcome, Postponed) else outcome)
         self._commands += len(decided)
         self._queue.reply(decided, replies)
 

@@ -10,10 +10,10 @@ from election.contract import Identity
 from registry.domain.admission import Room
 from registry.domain.commands import (
     Command,
+    Deferred,
     Done,
     Forgotten,
     IdempotencyKey,
-    Later,
     NotPrimary,
     Outcome,
     Refused,
@@ -72,8 +72,8 @@ class Member:
         if self.full:
             pending.reply(refused(TOO_MANY_WRITES()))
         elif getattr(command, "subject", None) in self.long:
-            if pending.may_defer:
-                asyncio.get_running_loop().call_soon(pending.reply, Later())
+            if pending.deferrable:
+                asyncio.get_running_loop().call_soon(pending.reply, Deferred())
             else:
                 self.unanswered.append(pending.reply)
         elif not self.answers or getattr(command, "subject", None) in self.held:

@@ -324,7 +324,7 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
         client = client_of(secondary)
         await until_met(secondary)
         client._peer.standing = msgspec.structs.replace(client._peer.standing, repeats=False)
-        deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, may_defer=False)
+        deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, deferrable=False)
         assert isinstance(await client.ask(deletion), Unknown)
         assert not primary.unanswered
 

@@ -6,6 +6,7 @@ from registry.domain.commands import (
     Associate,
     AssociationRequest,
     ChangeAssociations,
+    Deferred,
     DeleteConfig,
     DeleteContext,
     DeleteMode,
@@ -16,7 +17,6 @@ from registry.domain.commands import (
     Failure,
     Forgotten,
     IdempotencyKey,
-    Later,
     NotPrimary,
     PutConfig,
     PutMode,
@@ -61,12 +61,14 @@ COMMANDS = (
     ChangeAssociations([RESOURCE], ".c", dry_run=True),
 )
 OUTCOMES = (
-    Done(b"{}", 7), Refused(42201, "no"), Unknown("?", repeats=True), NotPrimary(), Forgotten(), Later()
+    Done(b"{}", 7), Refused(42201, "no"), Unknown("?", repeats=True), NotPrimary(), Forgotten(), Deferred()
 )  # fmt: skip
 MESSAGES = {
     **{f"command {place} {type(each).__name__}": each for place, each in enumerate(COMMANDS)},
     **{f"outcome {type(each).__name__}": each for each in OUTCOMES},
-    "batch": Batch([CommandRequest(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", later=True),
+    "batch": Batch(
+        [CommandRequest(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", deferrable=True
+    ),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "standing": Standing("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
 }
