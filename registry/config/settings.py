@@ -192,12 +192,6 @@ class Settings:
         "cluster",
         "Have the brokers reject writes of a former primary; turn off only if they deny InitProducerId",
     )
-    fence_renew_s: float = _setting(
-        3600.0,
-        seconds(1, 30 * _DAY),
-        "cluster",
-        "Time without writes after which the primary renews its fence; less if the brokers expire it sooner",
-    )
     reads: str = _setting(
         "confirmed",
         choice("confirmed", "local"),
@@ -209,9 +203,6 @@ class Settings:
         seconds(0.01, 60),
         "cluster",
         "Longest wait to confirm a read; after it, hits are served with a Warning header and misses get 503",
-    )
-    topic_check_every_s: float = _setting(
-        300.0, seconds(1, 30 * _DAY), "cluster", "Interval between checks of the topic's configuration"
     )
     end_age_margin_s: float = _setting(
         3600.0,
@@ -306,9 +297,6 @@ class Settings:
         choice("8.3", "next"),
         "rules",
         "Rules for associations: 8.3 for Confluent 8.2.2 to 8.3.1, next for the stricter ones to come",
-    )
-    id_batch: int = _setting(
-        20, whole(1, 100_000), "rules", "Number of ids reserved at a time; a restart may skip that many"
     )
 
     metadata_encoder_secret: str = _setting(

@@ -27,6 +27,7 @@ _VERIFY_RECORDS = 200
 _COUNT_RECORDS = 500
 _COUNT_AT_ONCE_ROWS_MAX = 20_000
 _COUNT_EVERY_S = 30.0
+_TOPIC_EVERY_S = 60.0
 _UNSAFE_EVERY_S = 5.0
 _log = logging.getLogger(__name__)
 
@@ -52,7 +53,6 @@ class Maintenance:
         # The log, if this node is responsible for compacting and verifying it.
         self._own = log if isinstance(log, EmbeddedLog) else None
         self._topic = log if isinstance(log, Topic) else None
-        self._topic_every_s = settings.topic_check_every_s
         self._warned: list[str] = []
         self._store = store
         self._following = following
@@ -137,7 +137,7 @@ class Maintenance:
     def _topic_look_s(self) -> float:
         """Return the seconds until the next check; few while the settings prevent writing."""
         unsafe = self._topic is not None and self._topic.fencing.unsafe
-        return min(_UNSAFE_EVERY_S, self._topic_every_s) if unsafe else self._topic_every_s
+        return _UNSAFE_EVERY_S if unsafe else _TOPIC_EVERY_S
 
     def _verify(self) -> bool:
         """Check the checksums of some records and the hashes of some rows; return true after the last."""

@@ -46,7 +46,7 @@ from .replication.read_barrier import ReadBarrier
 from .replication.staleness import Staleness
 from .snapshots.coordinator import SnapshotCoordinator
 from .startup.progress import StartProgress
-from .write.loop import WriteLoop
+from .write.loop import RENEW_S, WriteLoop
 from .write.writer import Writer, Writing
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Node:
             self.log,
             self.store,
             Writing(
-                defaults(settings), settings.id_batch, settings.queue_max, settings.queue_bytes_max,
+                defaults(settings), settings.queue_max, settings.queue_bytes_max,
                 timeout_s=max(0.5, settings.request_timeout_s - 1.0),
             ),
             follow=self.following.reach,
@@ -150,7 +150,7 @@ class Node:
             self.writer, self.role_holder,
             started=self._ready_to_claim, confirm=self._election_thread.confirm,
             claim=self._claim, fencing=lambda: self.log.fencing,
-            renew_s=None if self.standalone else settings.fence_renew_s, refused=refused,
+            renew_s=None if self.standalone else RENEW_S, refused=refused,
             wrote=self._id_counter.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings)

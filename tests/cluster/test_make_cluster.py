@@ -16,7 +16,7 @@ from tests.running import ROOT, until
 
 def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.local.cluster", "--nodes", "2", "--election", "zookeeper"]
-    settings = ["--id-batch", "7", "--confirm-timeout-s", "10"]
+    settings = ["--queue-max", "700", "--confirm-timeout-s", "10"]
     told = tmp_path / "told.txt"
     with told.open("wb") as output:
         running = subprocess.Popen(

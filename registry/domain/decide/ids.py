@@ -17,6 +17,9 @@ from registry.domain.queries import versions
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
+# Number of ids in the first reservation of a context; a restart may skip that many.
+ID_BATCH = 20
+
 
 def reserved_upto(view: View, context: str) -> int:
     """Return the highest reserved id of a context; 0 if none was reserved."""
@@ -45,7 +48,7 @@ class Grant(NamedTuple):
 class Ids:
     """The ids that one primary may assign. Its spans end with it, which only leaves gaps."""
 
-    def __init__(self, batch: int = 20, batch_max: int = 1000) -> None:
+    def __init__(self, batch: int = ID_BATCH, batch_max: int = 1000) -> None:
         """``batch``: ids in a context's first reservation; each later one doubles it, up to ``batch_max``."""
         self._batch = batch
         self._batch_max = max(batch, batch_max)

@@ -14,6 +14,8 @@ from registry.store.layout import DamagedStore, StoreError
 
 from .writer import Writer
 
+# Without an append for this long the fence is renewed; sooner if the brokers expire producers sooner.
+RENEW_S = 3600.0
 _RETRY_S = 0.5
 # Pause after another node's claim has fenced this one's: one of the two is about to lose the election.
 _AGAIN_S = 0.05

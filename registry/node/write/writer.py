@@ -32,6 +32,7 @@ from registry.domain.commands import (
     Unknown,
     refused,
 )
+from registry.domain.decide.ids import ID_BATCH
 from registry.domain.errors import (
     SCHEMA_TOO_LARGE,
     STORE_FAILED,
@@ -105,11 +106,12 @@ class Writing(NamedTuple):
     """Settings of the writer."""
 
     defaults: Defaults
-    id_batch: int
     queue_max: int
     queue_bytes_max: int = 256 << 20
     # Seconds that a command may wait for an unreachable log.
     timeout_s: float = 30.0
+    # Number of ids in the first reservation of a context.
+    id_batch: int = ID_BATCH
 
 
 class WriterStat(NamedTuple):

@@ -39,18 +39,18 @@ def test_defaults_hold_where_nobody_says_anything() -> None:
 
 
 def test_later_sources_win(file: Path) -> None:
-    file.write_text('listen = "127.0.0.1:1"\nreaders = 1\nid_batch = 1\n')
+    file.write_text('listen = "127.0.0.1:1"\nreaders = 1\nqueue_max = 1\n')
     loaded = load(
         {"listen": "127.0.0.1:3"}, {"REGISTRAR_LISTEN": "127.0.0.1:2", "REGISTRAR_READERS": "2"}, file
     )
-    assert (loaded.settings.listen, loaded.settings.readers, loaded.settings.id_batch) == (
+    assert (loaded.settings.listen, loaded.settings.readers, loaded.settings.queue_max) == (
         "127.0.0.1:3",
         2,
         1,
     )
     assert loaded.origins["listen"] == "flag --listen"
     assert loaded.origins["readers"] == "environment REGISTRAR_READERS"
-    assert loaded.origins["id_batch"] == f"file {file}"
+    assert loaded.origins["queue_max"] == f"file {file}"
     assert loaded.origins["data"] == "default"
 
 
