@@ -124,6 +124,8 @@ IMPURE = {
 PURE = {"urllib.parse"}  # of what is impure otherwise
 # Where a requirement has another name than its module.
 REQUIREMENTS = {
+    "argon2": "argon2-cffi",
+    "jwt": "pyjwt",
     "re2": "google-re2",
     "google.protobuf": "protobuf",
     "google.type": "googleapis-common-protos",

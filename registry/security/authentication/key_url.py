@@ -1,0 +1,132 @@
+"""Signing keys from an issuer's URL, cached and refreshed in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, build_opener
+
+from registry.security.watched_file import FileError
+
+from .signing_keys import JWKS_BYTES_MAX, SigningKeys, parse_keys
+
+REFRESH_S = 300.0
+RETRY_S = 10.0  # after a failure; also how often unknown key ids may cause a refresh
+_ANSWER_TIMEOUT_S = 5.0
+_FETCH_TIMEOUT_S = 10.0  # with names resolved and a proxy
+_PIECE_BYTES = 64 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class KeyUrl:
+    """The keys that an issuer publishes at a URL."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``changed`` is called after each new set of keys; ``clock`` is monotonic, in seconds."""
+        self._url = url
+        self._changed = changed
+        self._clock = clock
+        self._content = b""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="signing-keys")
+        self._fetching: asyncio.Task[None] | None = None
+        self._fetched_at = -RETRY_S  # when the last fetch began
+        self.value = SigningKeys({})
+        self.error = ""
+
+    @property
+    def is_loaded(self) -> bool:
+        """True once a set of keys was fetched."""
+        return bool(self._content)
+
+    async def watch(self) -> None:
+        """Fetch the keys now and again until cancelled."""
+        while True:
+            await self._fetch()
+            await asyncio.sleep(RETRY_S if self.error else REFRESH_S)
+
+    async def refresh(self) -> None:
+        """Fetch the keys for a key id that is not among them, unless that was done a short time ago."""
+        if self._fetching is not None or self._clock() - self._fetched_at >= RETRY_S:
+            await self._fetch()
+
+    def close(self) -> None:
+        """End the thread; a fetch in progress ends with its time limit."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _fetch(self) -> None:
+        """Fetch the keys; all who ask meanwhile wait for the same answer."""
+        if self._fetching is None:
+            self._fetched_at = self._clock()
+            self._fetching = asyncio.get_running_loop().create_task(self._fetch_once())
+        await asyncio.shield(self._fetching)
+
+    async def _fetch_once(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+            async with asyncio.timeout(_FETCH_TIMEOUT_S):
+                content, keys = await loop.run_in_executor(self._thread, _fetched, self._url)
+        except (OSError, HTTPException, ValueError) as error:  # TimeoutError and FileError are among them
+            self._keep(str(error) or "timed out")
+        except Exception:
+            _log.exception("unexpected error while fetching signing keys from %s", self._url)
+            self._keep("unexpected error")
+        else:
+            self._take(content, keys)
+        finally:
+            self._fetching = None
+
+    def _take(self, content: bytes, keys: SigningKeys) -> None:
+        if self.error:
+            _log.info("signing keys were fetched from %s again", self._url)
+        self.error = ""
+        if content != self._content:
+            self._content, self.value = content, keys
+            _log.info("signing keys from %s have changed", self._url)
+            self._changed()
+
+    def _keep(self, error: str) -> None:
+        if error != self.error:
+            kept = "keeping the previous ones" if self._content else "tokens cannot be verified"
+            _log.error("cannot fetch signing keys from %s: %s; %s, retrying", self._url, error, kept)
+        self.error = error
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Refuses redirects, which could lead to another host or away from TLS."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return no further request."""
+
+
+def _fetched(url: str) -> tuple[bytes, SigningKeys]:
+    """Return the document at ``url`` and its keys, within limits of bytes and time."""
+    deadline = time.monotonic() + _ANSWER_TIMEOUT_S
+    content = b""
+    try:
+        with build_opener(_NoRedirects).open(url, timeout=_ANSWER_TIMEOUT_S) as answer:
+            while piece := answer.read1(_PIECE_BYTES):
+                content += piece
+                if len(content) > JWKS_BYTES_MAX:
+                    raise FileError(f"the answer has more than {JWKS_BYTES_MAX} bytes")
+                if time.monotonic() > deadline:
+                    raise FileError("the answer did not arrive in time")
+    except HTTPError as error:
+        with error:
+            raise FileError(f"the answer is HTTP {error.code}") from None
+    try:
+        return content, parse_keys(content)
+    except FileError as error:
+        raise FileError(f"the answer {error.reason}") from None

@@ -1,0 +1,144 @@
+"""Jetty's property files of users, as Confluent's ``PropertyFileLoginModule`` reads them.
+
+A line is ``NAME: PASSWORD[,ROLE…]``, in the syntax of Java's properties. A password is clear text,
+``OBF:`` (obfuscated clear text) or ``MD5:``. ``CRYPT:`` is refused: it is DES over eight characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from registry.security.watched_file import FileError
+
+from .passwords import PASSWORD_BYTES_MAX, Md5, Password, Plain
+
+_LINE_CHARACTERS_MAX = 4096
+_SPACE = " \t\f"
+_KEY_END = _SPACE + "=:"
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_OBFUSCATED = re.compile(r"(?:U[0-9a-z]{4}|[0-9a-z]{4})*")
+_OBFUSCATED_BYTE = re.compile(r"U([0-9a-z]{4})|([0-9a-z]{4})")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Entry(NamedTuple):
+    """One user."""
+
+    name: bytes
+    password: Password
+    roles: tuple[bytes, ...]
+
+
+def parse(content: bytes) -> Iterator[Entry]:
+    """Yield the users; the last of several with one name counts. Raises :class:`FileError`."""
+    # As by Java, which reads the file as Latin-1, and Jetty, which takes a client's bytes for the same.
+    for number, line in _logical_lines(content.decode("latin-1")):
+        try:
+            key, value = _pair(line)
+            entry = _entry(key.strip(), value.strip())
+        except ValueError as error:
+            raise FileError(str(error), number) from None
+        if entry is not None:
+            yield entry
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines with their continuations, without comments, and the number of their first line."""
+    begun, first = "", 0
+    for number, natural in enumerate(_LINE_END.split(text), 1):
+        line = natural.lstrip(_SPACE)
+        if not begun:
+            if not line or line[0] in "#!":
+                continue
+            first = number
+        if len(begun) + len(line) > _LINE_CHARACTERS_MAX:
+            raise FileError(f"the line has more than {_LINE_CHARACTERS_MAX} characters", first)
+        slashes = len(line) - len(line.rstrip("\\"))
+        if slashes % 2:
+            begun += line[:-1]
+            continue
+        yield first, begun + line
+        begun = ""
+    if begun:
+        yield first, begun
+
+
+def _pair(line: str) -> tuple[str, str]:
+    """Split a logical line into its key and value, without escapes."""
+    end = 0
+    while end < len(line) and line[end] not in _KEY_END:
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(_SPACE)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_SPACE)
+    return _unescaped(line[:end]), _unescaped(rest)
+
+
+def _unescaped(text: str) -> str:
+    out, characters = [], iter(text)
+    for character in characters:
+        if character != "\\":
+            out.append(character)
+            continue
+        escaped = next(characters, "")
+        if escaped == "u":
+            digits = "".join(next(characters, "") for _ in range(4))
+            if not re.fullmatch("[0-9a-fA-F]{4}", digits):
+                raise ValueError("\\u is not followed by four hexadecimal digits")
+            out.append(chr(int(digits, 16)))
+        else:
+            out.append(_CONTROL.get(escaped, escaped))
+    return "".join(out)
+
+
+def _entry(name: str, value: str) -> Entry | None:
+    password, _, listed = value.partition(",")
+    password = password.strip()
+    if not name or not password:
+        return None  # as Jetty does
+    roles = tuple(_bytes(role.strip()) for role in listed.split(",") if role.strip())
+    try:
+        return Entry(_bytes(name), _password(password), roles)
+    except ValueError as error:
+        raise ValueError(f"the password of {name[:255]!r} {error}") from None
+
+
+def _password(text: str) -> Password:
+    if text.startswith("OBF:"):
+        return Plain(_deobfuscated(text[4:]))
+    if text.startswith("MD5:"):
+        if not re.fullmatch("[0-9a-fA-F]{32}", text[4:]):
+            raise ValueError("is no MD5 hash of 32 hexadecimal digits")
+        return Md5(bytes.fromhex(text[4:]))
+    if text.startswith("CRYPT:"):
+        raise ValueError("is in the form CRYPT:, which is not supported; use another form")
+    if text.startswith("$argon2"):
+        raise ValueError("is an argon2 hash; such a file must begin with a line NAME:HASH")
+    password = _bytes(text)
+    if len(password) > PASSWORD_BYTES_MAX:
+        raise ValueError(f"has more than {PASSWORD_BYTES_MAX} bytes")
+    return Plain(password)
+
+
+def _deobfuscated(text: str) -> bytes:
+    """Undo Jetty's obfuscation: each byte is four digits to the base 36, five with a ``U``."""
+    if not text or not _OBFUSCATED.fullmatch(text):
+        raise ValueError("is not obfuscated as Jetty does it")
+    out = []
+    for wide, pair in _OBFUSCATED_BYTE.findall(text):
+        number = int(wide or pair, 36)
+        byte = number >> 8 if wide else (number // 256 + number % 256 - 254) // 2
+        if not 0 <= byte <= 255:
+            raise ValueError("is not obfuscated as Jetty does it")
+        out.append(byte)
+    return bytes(out)
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes that a client sends for ``text``; those beyond Latin-1 come from escapes."""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode(errors="replace")
