@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
+from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 from snapshots.catalogue.catalogue import Entry
@@ -22,11 +23,8 @@ class Backend(Protocol):
         """Return the rows at one moment; hold the view briefly, and never across an ``await``."""
         ...
 
-    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
-        """Have the primary decide ``command``; return once its effect is visible here.
-
-        ``request_id`` is passed on. ``forwarded``: another node took this one for the primary.
-        """
+    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
+        """Have the primary decide ``command``; return once its effect is visible here."""
         ...
 
     async def confirm(self) -> bool:

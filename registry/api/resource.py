@@ -29,6 +29,7 @@ from registry.domain.errors import (
 )
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Unanswered
+from registry.domain.pending_command import Origin
 from registry.domain.queries import scope as scopes
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
@@ -137,8 +138,7 @@ class Resource:
             path = scope.get("raw_path") or scope["path"].encode()
             return await self._lists.answer(result, path.partition(b"?")[0], scope.get("query_string", b""))
         if not isinstance(result, Answer):
-            forwarded = headers.get(FORWARD, "").lower() == "true"
-            answer = await self._submit(result, operation.status, scope[STATE]["request_id"], forwarded)
+            answer = await self._submit(result, operation.status, _origin(scope, headers))
             answer = _placed(answer, operation.place) if operation.place else answer
             return self._with_more(operation, call, answer)
         etag = next((value for name, value in result.headers if name == b"etag"), None)
@@ -224,10 +224,10 @@ class Resource:
             return answer
         return answer._replace(headers=(*answer.headers, *more))
 
-    async def _submit(self, command: Command, status: int, request_id: str, forwarded: bool) -> Answer:
+    async def _submit(self, command: Command, status: int, origin: Origin) -> Answer:
         try:
             async with asyncio.timeout(self._settings.request_timeout_s):
-                outcome = await self._backend.submit(command, request_id=request_id, forwarded=forwarded)
+                outcome = await self._backend.submit(command, origin)
         except TimeoutError:
             raise OUTCOME_UNKNOWN(outcome_unknown("The write was not confirmed in time")) from None
         match outcome:
@@ -266,6 +266,12 @@ def _no_rows() -> AbstractContextManager[View]:
 
 def _answered(answer: Callable[[View, Any], Computed], found: Any, view: View) -> Computed:
     return answer(view, found)
+
+
+def _origin(scope: Scope, headers: Headers) -> Origin:
+    state = scope[STATE]
+    forwarded = headers.get(FORWARD, "").lower() == "true"
+    return Origin(state["request_id"], state["admission"].principal, forwarded)
 
 
 async def _read(receive: Receive) -> bytes:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from .model import Subject
+from .principal import Principal
 from .schemas.lint import RULES
 from .subject_pattern import SubjectPattern
 
@@ -23,7 +24,7 @@ _GROUP: Final = "group:"
 
 
 class Policy(NamedTuple):
-    """What one requester may register under one subject."""
+    """What one principal may register under one subject."""
 
     may_create: bool = True
     may_register: bool = True
@@ -37,20 +38,6 @@ class Policy(NamedTuple):
 _ANYTHING: Final = Policy()
 
 
-class Requester(NamedTuple):
-    """Who sends a command; the name is empty without authentication."""
-
-    name: str = ""
-    groups: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the name as messages print it."""
-        return f"'{self.name}'" if self.name else "clients without a name"
-
-
-UNKNOWN_REQUESTER: Final = Requester()
-
-
 class PolicyError(ValueError):
     """Raised for a file that is not understood; says which table and key, and what is allowed."""
 
@@ -61,11 +48,11 @@ class Principals:
 
     names: frozenset[str]
 
-    def include(self, requester: Requester) -> bool:
-        """Return true if the requester, or one of its groups, is among them."""
-        if "*" in self.names or (requester.name and requester.name in self.names):
+    def include(self, principal: Principal) -> bool:
+        """Return true if the principal, or one of its groups, is among them."""
+        if "*" in self.names or (principal.name and principal.name in self.names):
             return True
-        return any(_GROUP + group in self.names for group in requester.groups)
+        return any(_GROUP + group in self.names for group in principal.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +74,14 @@ class PolicyTable:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """All tables of a file, and how much a requester may write."""
+    """All tables of a file, and how much a principal may write."""
 
     tables: tuple[PolicyTable, ...] = ()
-    # Of one requester, over all subjects; 0: no limit.
+    # Of one principal, over all subjects; 0: no limit.
     writes_per_minute: int = 0
 
-    def policy(self, subject: Subject, requester: Requester) -> Policy:
-        """Return what the requester may register under ``subject``."""
+    def policy(self, subject: Subject, principal: Principal) -> Policy:
+        """Return what the principal may register under ``subject``."""
         if not self.tables:
             return _ANYTHING
         covering = [(pattern, each) for each in self.tables if (pattern := each.match(subject)) is not None]
@@ -105,8 +92,8 @@ class Governance:
         create = _first(each.create for each in tables)
         register = _first(each.register for each in tables)
         return Policy(
-            may_create=create is None or create.include(requester),
-            may_register=register is None or register.include(requester),
+            may_create=create is None or create.include(principal),
+            may_register=register is None or register.include(principal),
             versions_max=_first(each.versions_max for each in tables) or 0,
             lint_errors=_first(each.lint_errors for each in tables) or (),
             lint_warnings=_first(each.lint_warnings for each in tables) or (),

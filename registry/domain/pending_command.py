@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
 from .admission import size_of
 from .commands import Command, IdempotencyKey, Outcome
 from .parsing.schema_queries import Facts
+from .principal import ANONYMOUS, Principal
 
 
-class CommandRequest(msgspec.Struct, frozen=True):
+class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """A command as it travels, from a reader to its node and from a secondary to the primary.
 
     Nodes of other versions read it: members keep their names on the wire, and new ones need defaults
@@ -26,7 +28,21 @@ class CommandRequest(msgspec.Struct, frozen=True):
     request_id: str = ""
     # The same in every try. A node that ignores it decides each try as a new command.
     idempotency_key: IdempotencyKey | None = msgspec.field(default=None, name="ticket")
+    # Who sent the request, as the node or reader that answers it found; for policies and the audit log.
+    principal: Principal = ANONYMOUS
 
+
+class Origin(NamedTuple):
+    """Where a command comes from: the request that asked for it, and who sent that."""
+
+    # ``X-Request-ID`` of the client's request.
+    request_id: str = ""
+    principal: Principal = ANONYMOUS
+    # Another node sent it because it takes this one for the primary, so it must not be forwarded again.
+    forwarded: bool = False
+
+
+NO_ORIGIN = Origin()
 
 OnReply = Callable[[Outcome], None]
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
-from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
+from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin, PendingCommand, Submit
 from registry.forwarding.node_port import outcome_of
 from registry.store.views import AppliedView, decrypted
 from snapshots.catalogue.catalogue import Entry
@@ -43,11 +43,11 @@ class NodeBackend:
             raise NOT_STARTED()
         return decrypted(self._node.store.view(), self._node.cipher)
 
-    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Submit a command and return its outcome."""
-        request = CommandRequest(command, self._timeout_s, request_id)
+        request = CommandRequest(command, self._timeout_s, origin.request_id, principal=origin.principal)
         deadline = self._loop.time() + self._timeout_s
-        return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=forwarded))
+        return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=origin.forwarded))
 
     async def confirm(self) -> bool:
         """Wait until the rows are as new as the log was at the call; return false on a timeout."""

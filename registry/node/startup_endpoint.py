@@ -16,6 +16,7 @@ from registry.config.loading import Settings
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED
+from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.ipc.messages import (
     AskSnapshots,
     AskStatus,
@@ -153,7 +154,7 @@ class StartupBackend:
         """Raise ``NOT_STARTED``, because there are no rows yet."""
         raise NOT_STARTED()
 
-    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Wait for the node and submit the command to it.
 
         Raises ``NOT_STARTED`` after :data:`HOLD_S`, or if :data:`HELD_MAX` commands are waiting already.
@@ -167,7 +168,7 @@ class StartupBackend:
             raise NOT_STARTED() from None
         finally:
             self._waiting -= 1
-        return await backend.submit(command, request_id=request_id, forwarded=forwarded)
+        return await backend.submit(command, origin)
 
     async def confirm(self) -> bool:
         """Return false."""

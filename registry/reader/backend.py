@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from registry.api.status import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
+from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries.sensitive_metadata import Cipher
 from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
@@ -73,9 +74,9 @@ class ReaderBackend:
         except StoreMissing as error:
             raise UNAVAILABLE("The store is being reopened; try again soon") from error
 
-    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Have the primary decide; the rows show the effect afterwards, because the node shares its store."""
-        return await self.node.submit(command, request_id=request_id, forwarded=forwarded)
+        return await self.node.submit(command, origin)
 
     async def confirm(self) -> bool:
         """Return true if the rows are as new as the log.

@@ -37,7 +37,7 @@ from registry.domain.errors import (
     RegistryError,
     outcome_unknown,
 )
-from registry.domain.pending_command import CommandRequest
+from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin
 from registry.ipc.messages import (
     AskSnapshots,
     AskStatus,
@@ -155,7 +155,7 @@ class NodeClient:
         if self._keeper is not None:  # otherwise this side has closed it
             _log.warning("the connection to the node is broken")
 
-    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Return the node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
         size = size_of(command)
@@ -163,8 +163,10 @@ class NodeClient:
         lost: NodeLost | None = None
 
         def message(number: int) -> Submit:
-            request = CommandRequest(command, self._left(deadline), request_id, idempotency_key)
-            return Submit(number, request, forwarded, in_doubt=lost is not None)
+            request = CommandRequest(
+                command, self._left(deadline), origin.request_id, idempotency_key, origin.principal
+            )
+            return Submit(number, request, origin.forwarded, in_doubt=lost is not None)
 
         while True:
             repeats = self._repeats

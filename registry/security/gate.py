@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from registry.domain.principal import ANONYMOUS, Principal
+
 from .access import FULL_ACCESS, Access
-from .principal import ANONYMOUS, Principal
 
 
 class Credentials(NamedTuple):

@@ -21,6 +21,7 @@ from registry.domain.errors import SNAPSHOT_NOT_FOUND, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
+from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
@@ -59,9 +60,9 @@ class ListBackend:
     def view(self) -> Iterator[View]:
         yield plain_view(self.rows, self.cipher)
 
-    async def submit(self, command: Command, *, request_id: str = "", forwarded: bool = False) -> Outcome:
+    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         self.submitted.append(command)
-        self.forwarded.append((request_id, forwarded))
+        self.forwarded.append((origin.request_id, origin.forwarded))
         self.follow()
         try:
             seen = plain_view(self.rows, self.cipher)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from registry.domain.errors import RegistryError
+from registry.domain.principal import Principal
 from registry.security.access import FULL_ACCESS
 from registry.security.gate import Admission, Credentials
-from registry.security.principal import Principal
 from tests.api.driver import Api
 
 

@@ -178,7 +178,7 @@ def test_who_sent_a_write_travels_with_it(api: Api) -> None:
 
 
 class _Uncertain(ListBackend):
-    async def submit(self, command, **_):
+    async def submit(self, command, _origin):
         return Unknown("nobody knows")
 
 

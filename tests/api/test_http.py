@@ -192,7 +192,7 @@ def test_a_node_that_cannot_answer_is_503_with_retry_after() -> None:
 
 
 class _Slow(ListBackend):
-    async def submit(self, command, **_):
+    async def submit(self, command, _origin):
         await asyncio.Event().wait()
 
 

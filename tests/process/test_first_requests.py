@@ -119,7 +119,7 @@ def test_writes_wait_for_a_node_alone_that_reads_its_log() -> None:
 
 def test_writes_wait_for_a_node_without_readers_that_opens_its_store() -> None:
     class Backend:
-        async def submit(self, command: Command, **given: Any) -> Outcome:
+        async def submit(self, command: Command, origin: Any) -> Outcome:
             return DONE
 
     async def try_it() -> None:

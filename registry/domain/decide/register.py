@@ -245,12 +245,12 @@ class _Registration:
         """Refuse what the subject's policy forbids (40380, 40381, 42280, 42281); imports have none."""
         if self.takes_ids:
             return
-        text, requester = self.subject.qualified, self.defaults.requester
-        policy = self.defaults.governance.policy(self.subject, requester)
+        text, principal = self.subject.qualified, self.defaults.principal
+        policy = self.defaults.governance.policy(self.subject, principal)
         if not policy.may_register:
-            raise errors.REGISTRATION_DENIED(text, requester)
+            raise errors.REGISTRATION_DENIED(text, principal)
         if not policy.may_create and self.newest is None:
-            raise errors.CREATION_DENIED(text, requester)
+            raise errors.CREATION_DENIED(text, principal)
         if policy.versions_max and self._has_versions(policy.versions_max):
             raise errors.VERSIONS_LIMIT(text, policy.versions_max)
         if policy.lint_errors:

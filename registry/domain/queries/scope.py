@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from registry.domain.governance import NO_GOVERNANCE, UNKNOWN_REQUESTER, Governance, Requester
+from registry.domain.governance import NO_GOVERNANCE, Governance
 from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
+from registry.domain.principal import ANONYMOUS, Principal
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
@@ -34,7 +35,7 @@ class Defaults:
     association_rules: AssociationRules = RELEASED
     governance: Governance = NO_GOVERNANCE
     # For the policies of ``governance``: who sends the command.
-    requester: Requester = UNKNOWN_REQUESTER
+    principal: Principal = ANONYMOUS
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from registry.domain.model import Subject
+from registry.domain.principal import Principal
 from registry.security.access import Permission
-from registry.security.principal import Principal
 
 from .rules import Rules
 

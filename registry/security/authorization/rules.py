@@ -24,8 +24,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from registry.domain.model import Subject
+from registry.domain.principal import Principal
 from registry.security.access import Access, Permission
-from registry.security.principal import Principal
 from registry.security.watched_file import FileError
 
 from .patterns import Pattern, parse_pattern

@@ -7,24 +7,25 @@ from dataclasses import replace
 import pytest
 
 from registry.domain.commands import PutMode, Register
-from registry.domain.governance import Governance, PolicyError, Requester, parse
+from registry.domain.governance import Governance, PolicyError, parse
 from registry.domain.model import Subject
+from registry.domain.principal import ANONYMOUS, Principal
 from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, record
 
 
 def governed(policies: str, name: str = "", *groups: str) -> SmallRegistry:
-    return SmallRegistry(Defaults(governance=parse(policies), requester=Requester(name, groups)))
+    return SmallRegistry(Defaults(governance=parse(policies), principal=Principal(name, frozenset(groups))))
 
 
-def as_requester(small: SmallRegistry, name: str, *groups: str) -> None:
-    small.defaults = replace(small.defaults, requester=Requester(name, groups))
+def as_principal(small: SmallRegistry, name: str, *groups: str) -> None:
+    small.defaults = replace(small.defaults, principal=Principal(name, frozenset(groups)))
 
 
 def test_who_is_not_named_cannot_create_a_subject_but_adds_versions() -> None:
     small = governed('[[policy]]\nsubjects = ["orders-*"]\ncreate = ["alice"]', "alice")
     small.register("orders-value", record("R", "a?"))
-    as_requester(small, "bob")
+    as_principal(small, "bob")
     assert small.register("orders-value", record("R", "a?", "b?"))["version"] == 2
     code, message = small.refusal(Register("orders-key", STRING))
     assert (code, message) == (40380, "The policy for subject 'orders-key' does not let 'bob' create it")
@@ -34,7 +35,7 @@ def test_who_is_not_named_cannot_create_a_subject_but_adds_versions() -> None:
 def test_a_group_may_be_named() -> None:
     small = governed('[[policy]]\nsubjects = ["*"]\ncreate = ["group:team"]', "carol", "team")
     small.register("s")
-    as_requester(small, "team")
+    as_principal(small, "team")
     assert small.refusal(Register("t", STRING))[0] == 40380
 
 
@@ -108,7 +109,7 @@ def test_the_most_specific_pattern_that_sets_a_limit_counts() -> None:
     )
 
     def limits(subject: str) -> tuple[int, bool]:
-        found = policies.policy(Subject.parse(subject), Requester("bob"))
+        found = policies.policy(Subject.parse(subject), Principal("bob"))
         return found.versions_max, found.may_register
 
     assert limits("orders-value") == (5, True)
@@ -119,9 +120,9 @@ def test_the_most_specific_pattern_that_sets_a_limit_counts() -> None:
 
 def test_without_a_covering_table_everything_is_permitted() -> None:
     policies = parse('[[policy]]\nsubjects = ["orders"]\nregister = []')
-    assert policies.policy(Subject.parse("orders-2"), Requester()).may_register
-    assert policies.policy(Subject.parse(":.eu:orders"), Requester()).may_register
-    assert Governance().policy(Subject.parse("orders"), Requester()).may_register
+    assert policies.policy(Subject.parse("orders-2"), ANONYMOUS).may_register
+    assert policies.policy(Subject.parse(":.eu:orders"), ANONYMOUS).may_register
+    assert Governance().policy(Subject.parse("orders"), ANONYMOUS).may_register
 
 
 @pytest.mark.parametrize(

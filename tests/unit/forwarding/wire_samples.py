@@ -30,6 +30,7 @@ from registry.domain.commands import (
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
+from registry.domain.principal import Principal
 from registry.forwarding.messages import Batch, Outcomes, Standing
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
@@ -68,6 +69,9 @@ MESSAGES = {
     **{f"outcome {type(each).__name__}": each for each in OUTCOMES},
     "batch": Batch(
         [CommandRequest(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", deferrable=True
+    ),
+    "batch of a principal": Batch(
+        [CommandRequest(COMMANDS[1], 1.5, principal=Principal("alice", frozenset({"team"})))], "n"
     ),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "standing": Standing("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),

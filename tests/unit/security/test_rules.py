@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.model import TOP, Subject
+from registry.domain.principal import ANONYMOUS, Principal
 from registry.security.access import Permission, SubjectRange
 from registry.security.authorization import rules as rules_module
 from registry.security.authorization.explain import explain
@@ -18,7 +19,6 @@ from registry.security.authorization.patterns import parse_pattern, union
 from registry.security.authorization.roles import ROLES
 from registry.security.authorization.rules import Rules, parse_rules
 from registry.security.authorization.rules_file import parse
-from registry.security.principal import ANONYMOUS, Principal
 from registry.security.watched_file import FileError
 
 READ, WRITE = Permission.READ, Permission.WRITE

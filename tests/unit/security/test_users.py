@@ -9,10 +9,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from registry.security.principal import Principal
 
 from registry.security.authentication.passwords import Argon2, hash_password
 from registry.security.authentication.users import Users, parse_users
-from registry.security.principal import Principal
 from registry.security.watched_file import FileError
 
 # Of the password "secret", with parameters that make it fast.

@@ -7,11 +7,11 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
+from registry.security.principal import Principal
 
 from registry.domain.errors import RegistryError
 from registry.security.authentication.users import User, Users
 from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_MAX, Verifier
-from registry.security.principal import Principal
 from tests.running import until_async
 
 
