@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jwt
 
-from registry.security.principal import Principal
+from registry.domain.principal import Principal
 
 from .signing_keys import ALGORITHMS, SigningKeys
 

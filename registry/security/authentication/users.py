@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from registry.security.principal import Principal
+from registry.domain.principal import Principal
 from registry.security.watched_file import FileError
 
 from . import karapace_file, property_file

@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
-from registry.security.principal import Principal
 
+from registry.domain.principal import Principal
 from registry.security.authentication.signing_keys import SigningKeys, parse_keys
 from registry.security.authentication.tokens import Claims, TokenError, TokenVerifier, UnknownKey
 from registry.security.watched_file import FileError

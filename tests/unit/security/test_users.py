@@ -9,8 +9,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from registry.security.principal import Principal
 
+from registry.domain.principal import Principal
 from registry.security.authentication.passwords import Argon2, hash_password
 from registry.security.authentication.users import Users, parse_users
 from registry.security.watched_file import FileError

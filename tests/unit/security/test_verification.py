@@ -7,9 +7,9 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
-from registry.security.principal import Principal
 
 from registry.domain.errors import RegistryError
+from registry.domain.principal import Principal
 from registry.security.authentication.users import User, Users
 from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_MAX, Verifier
 from tests.running import until_async
