@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(loaded: Loaded, options: dict[str, Any]) -> int:
-    # Imported late: other commands need no server.
+    # Imported here because other commands need no server.
     from .supervisor import serve  # noqa: PLC0415
 
     return serve(loaded.settings)

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings) -> int:
-    """Run until a signal; return the exit code. Reasons against starting are printed on standard error."""
+    """Run until a signal; return the exit code. Why it cannot start is printed on standard error."""
     start_logging(settings.log_level, settings.log_format, "parent")
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -38,7 +38,8 @@ def create_app(
 ) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
-    ``pool`` does what would keep the event loop; one of its own by default. ``gate`` admits requests.
+    ``pool`` runs what would block the event loop; by default it is a pool of its own. ``gate`` admits
+    requests.
     """
     settings = settings or ApiSettings()
     worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))

@@ -44,7 +44,7 @@ class Backend(Protocol):
         ...
 
     async def delete_snapshot(self, id: str) -> Entry | None:
-        """Delete a snapshot; return what is left of it if its files cannot be reached."""
+        """Delete a snapshot; return the remaining entry if its files cannot be reached."""
         ...
 
 

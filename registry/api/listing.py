@@ -115,7 +115,7 @@ class Places:
             self._bytes -= places.bytes + _PLACE_BYTES + _size(oldest.mark or ())
 
     def end_of(self, counted: Cursor) -> Mark | None:
-        """Return the mark of the last item that a cursor leaves out, if it was met here."""
+        """Return the mark of the last item that a cursor skips, if it is remembered here."""
         return self._ends.get(counted)
 
     def learn_end(self, counted: Cursor, mark: Mark) -> None:

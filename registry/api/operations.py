@@ -43,7 +43,7 @@ class Call:
 
 
 class Fresh(Enum):
-    """When the rows must be as new as the log."""
+    """Requirement on how recent the rows are."""
 
     ALWAYS = "the data can change"
     DECIDED = "the primary decides; only answers from rows instead must be confirmed"

@@ -199,10 +199,10 @@ def _request(call: Call, **options: Any) -> Register:
 
 
 def _parsed(request: Register) -> Querying[Register]:
-    """The request with its canonical text, so that the primary need not parse it again.
+    """Return the request with its canonical text, so that the primary need not parse it again.
 
-    Left as it is where other schemas are needed for that, or where it is no valid new schema: then what to
-    answer is the primary's to say.
+    It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then
+    decides what to answer.
     """
     schema_type = "AVRO" if request.schema_type is None else request.schema_type
     if request.references or not request.schema.strip() or schema_type not in FORMATS:

@@ -1,9 +1,9 @@
-"""Handlers that ask what schemas say, answered on the event loop if that is quick, else by worker processes.
+"""Handlers that query schemas, answered on the event loop if that is quick, otherwise by worker processes.
 
-Parsing a schema of five megabytes takes seconds, and so do some comparisons. Nobody knows beforehand what a
-request will have parsed, because much of it may be remembered, so a handler is attempted on the loop within
-bounds. What it lacks a worker process finds out, and the next attempt reads the rows of its own moment: no
-view stays open while a worker is busy. Handlers change nothing.
+Parsing a schema of five megabytes takes seconds, and so do some comparisons. It is not known in advance how
+much a request has to parse, because much of it may be cached, so a handler is first attempted on the loop,
+within limits. A worker process answers the queries that exceed them, and the next attempt reads the rows as
+they are then: no view stays open while a worker is busy. Handlers change nothing.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class WorkerQueries:
         *,
         large: bool = False,
     ) -> _T:
-        """Return what ``work`` makes of the rows, or raise what it raises, within ``timeout_s``.
+        """Return the result of ``work`` on the rows, or raise its error, within ``timeout_s``.
 
-        ``large`` work keeps the loop for long even where it parses nothing: it is done one at a time, and
-        others get as much of the loop. 422 where comparing takes longer than the budget; 503 when too much
-        waits, or the machine is too busy.
+        ``large`` work blocks the loop for long even if it parses nothing: it is done one at a time, and other
+        requests get as much of the loop. 422 if comparing takes longer than the budget; 503 if too many
+        queries wait or the machine is too busy.
         """
         spent_s, known = 0.0, dict[Key, SchemaAnswer]()
         until = time.monotonic() + timeout_s - min(SPARE_S, timeout_s / 10)
@@ -73,7 +73,7 @@ class WorkerQueries:
             raise UNAVAILABLE(SLOW) from None
 
     def attempt(self, steps: Querying[_T], known: Facts = NOTHING) -> _T | Unanswered:
-        """Return the result of a computation if what is quick to find out, or ``known``, suffices."""
+        """Return the result of a computation if quick queries and the answers in ``known`` suffice."""
         return self._parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
 
     async def _in_turn(self, attempt: Callable[[], _T]) -> _T:
@@ -82,7 +82,7 @@ class WorkerQueries:
             try:
                 return attempt()
             finally:
-                # What came meanwhile takes several turns of the loop until it is answered.
+                # Requests that arrived meanwhile take several iterations of the loop to be answered.
                 await asyncio.sleep(time.perf_counter() - began)
 
     async def _asked(self, lacking: Unanswered, spent_s: float, until: float) -> Answered:

@@ -105,7 +105,7 @@ def load(
         if setting.kind.secret and values.get(setting.name + SECRET_FILE):
             _read_secret(setting, values, origins, problems)
     loaded = Loaded(Settings(**values), origins)
-    # Whether settings go together is only checked if each of them is valid by itself.
+    # Conflicts between settings are only checked if each of them is valid by itself.
     problems = problems or disagreements(loaded)
     if problems:
         raise SettingsError(problems)

@@ -274,7 +274,7 @@ class Settings:
         40901,
         one_of_numbers(40901, 409),
         "rules",
-        "error_code for an incompatible registration; 409 for clients that know only that older code",
+        "error_code for an incompatible registration; 409 for clients that only know that older code",
     )
     keep_rule_sets: bool = _setting(
         True,
@@ -345,7 +345,7 @@ class Settings:
         5.0,
         seconds(0.1, 3600),
         "limits",
-        "Processor time that one request may spend on comparing schemas; more gets 422",
+        "CPU time that one request may spend on comparing schemas; more gets 422",
     )
     header_timeout_s: float = _setting(
         15.0, seconds(0.1, 3600), "limits", "Time limit for receiving a request's headers"

@@ -1,4 +1,4 @@
-"""Checking that settings go together."""
+"""Checks for settings that conflict with each other."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Register(_Command, frozen=True, tag="Register"):
     # Applied to the schema that was sent, before anything else.
     tags_to_add: list[TagsOf] | None = None
     tags_to_remove: list[TagsOf] | None = None
-    # True if what is unchanged since the latest version keeps the tags it has there.
+    # True if parts that are unchanged since the latest version keep their tags.
     propagate_tags: bool = False
     # True if ``schema`` was parsed as a new one, without references, and is canonical: no need to parse it
     # again.

@@ -124,5 +124,5 @@ TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")
 
 
 def outcome_unknown(cause: str) -> str:
-    """Return the message of a write that may or may not have been done; ``cause`` has no full stop."""
+    """Return the message of a write that may or may not have been executed; ``cause`` has no full stop."""
     return f"{cause}; the outcome of the write is unknown, and it is safe to repeat it"

@@ -1,4 +1,4 @@
-"""Commands under way: as processes send them to one another, and as a process holds them until the reply."""
+"""Commands in progress: as processes send them to each other, and as a process holds them until the reply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     remaining_s: float
     # ``X-Request-ID`` of the client's request.
     request_id: str = ""
-    # The same in every try. A node that ignores it decides each try as a new command.
+    # The same in every attempt. A node that ignores it decides each attempt as a new command.
     idempotency_key: IdempotencyKey | None = msgspec.field(default=None, name="ticket")
     # Who sent the request, as the node or reader that answers it found; for policies and the audit log.
     principal: Principal = ANONYMOUS
@@ -62,13 +62,13 @@ class PendingCommand:
     reply: OnReply = _ignore
     # Another node sent it because it takes this one for the primary, so it must not be forwarded again.
     forwarded: bool = False
-    # It was sent before under its idempotency key, and may have been done.
+    # It was sent before under its idempotency key, and may have been executed.
     in_doubt: bool = False
     # The sender accepts :class:`Deferred` as a reply.
     deferrable: bool = False
-    # The node that it was handed to last does it only once, however often it is sent under its key.
+    # The node that got it last executes it only once, however often it is sent under its key.
     repeats: bool = False
-    # Answers to queries about schemas for which the writer postponed it, and the seconds of work they took.
+    # Answers to the schema queries for which the writer postponed it, and the seconds of work they took.
     facts: Facts = field(default_factory=dict)
     spent_s: float = 0.0
     # Bytes of memory.
@@ -84,7 +84,7 @@ class PendingCommand:
         return self.request.command
 
     def attempt(self, *, deferrable: bool = False, in_doubt: bool = False) -> PendingCommand:
-        """Return the same command for one try by one node, with a reply of its own."""
+        """Return the same command for one attempt at one node, with a reply of its own."""
         return PendingCommand(
             self.request, self.deadline, in_doubt=in_doubt, deferrable=deferrable, size=self.size
         )

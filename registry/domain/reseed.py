@@ -82,7 +82,7 @@ def left_out(view: View) -> dict[str, int]:
         for key, _ in scan(view, table)
     )
     quarantined = sum(1 for _ in scan(view, layout.QUARANTINE))
-    counted = {"quarantined records": quarantined, "rows whose long names are lost": nameless}
+    counted = {"quarantined records": quarantined, "rows whose long names are unknown": nameless}
     return {words: count for words, count in counted.items() if count}
 
 

@@ -46,7 +46,7 @@ class Secrets(NamedTuple):
             ) from error
         also = ", nor does metadata_encoder_old_secret" if self.old else ""
         raise LogError(
-            f"metadata_encoder_secret does not open the keyset in {place}{also}: give the secret that it was "
+            f"metadata_encoder_secret does not open the keyset in {place}{also}: set the secret that it was "
             "written with; nothing was overwritten"
         )
 
@@ -120,7 +120,7 @@ class NodeCipher:
                 self._place.make()
                 self._refresh()
             except Unreachable as error:
-                _log.warning("the keyset of encrypted metadata is read later: %s", error)
+                _log.warning("cannot read the keyset of encrypted metadata yet: %s", error)
                 data = self._copy.read()
                 if data is not None:
                     self._keyset, self._stale = self._secrets.opened(data, self._copy.name)
@@ -141,7 +141,7 @@ class NodeCipher:
             if self._keyset is not None and self._stale:
                 self._write(self._keyset.rotated())
                 _log.info(
-                    "the keyset in %s has a new key, and was written with the new secret", self._place.name
+                    "the keyset in %s got a new key and was rewritten with the new secret", self._place.name
                 )
 
     def seen(self, records: Iterable[Record]) -> None:
@@ -182,12 +182,12 @@ class NodeCipher:
         if self._has_encoded():
             raise LogError(self._lost())
         self._write(Keyset.new())
-        _log.info("a keyset for sensitive metadata was written to %s", self._place.name)
+        _log.info("wrote a keyset for sensitive metadata to %s", self._place.name)
 
     def _lost(self) -> str:
         return (
-            f"the log has encrypted metadata, but {self._place.name} holds no keyset: restore it, or name "
-            "the right place"
+            f"the log has encrypted metadata, but {self._place.name} holds no keyset: restore it, or set the "
+            "right location"
         )
 
     def _knows(self, ids: set[int]) -> bool:

@@ -73,7 +73,7 @@ class Step(NamedTuple):
 
 
 class LogFold:
-    """Keeps ``store`` the fold of ``log``. One thread at a time makes steps.
+    """Keeps ``store`` equal to the fold of ``log``. One thread at a time makes steps.
 
     ``far_behind``: the number of records from which a second process is used; ``None`` for never.
     ``on_read`` is called with the offset and the result of every read, before its rows are visible.

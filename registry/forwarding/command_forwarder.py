@@ -1,9 +1,9 @@
 """Forwarding of commands: to the local writer while this node is primary, else to the primary.
 
-A command is tried, each time at the node that is primary then, until one has decided it or its deadline has
-passed. It carries the same idempotency key in every try, by which a primary finds what it or an earlier
-primary has done. So a command that may have been done is tried again too. If a primary without idempotency
-keys was asked (an older node or Confluent's), that holds for idempotent commands only.
+A command is sent to the node that is then primary, again and again, until one has decided it or its deadline
+has passed. It carries the same idempotency key in every attempt, by which a primary detects that it or an
+earlier primary has executed it. So even a command that may have been executed is retried. If it was sent to a
+primary without idempotency keys (an older node or Confluent's), that holds for idempotent commands only.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from .node_port import NodePort, outcome_of
 from .primary_client import PrimaryClient
 from .signing import Signing
 
-# How long a former primary may take to answer commands that were sent to it.
+# Seconds that a former primary may take to answer commands that were sent to it.
 RETIRE_S = 0.3
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
-# With less time left nothing is sent, because the outcome would most likely be unknown.
+# With less time remaining nothing is sent, because the outcome would most likely be unknown.
 _TRY_S = 0.05
 _IN_DOUBT = outcome_unknown("No primary has confirmed the write")
-_NOT_THERE = "The primary cannot be reached; nothing was written"
+_NOT_THERE = "Cannot reach the primary; nothing was written"
 
 
 class Forwarding:
@@ -109,7 +109,7 @@ class Forwarding:
         return self._under_way
 
     async def stop(self) -> None:
-        """Close the connection and give up what is in flight."""
+        """Close the connection and give up the commands in flight."""
         self._stopped = True
         if self._client is not None:
             await self._client.retire(0)
@@ -138,7 +138,7 @@ class Forwarding:
         client.start()
         return client
 
-    # --- one command
+    # --- executing one command
 
     def _begin(self, pending: PendingCommand, first: Reply | None = None) -> None:
         self._room.add(pending.size)
@@ -157,7 +157,7 @@ class Forwarding:
             self._room.remove(pending.size)
 
     async def _decided(self, pending: PendingCommand, reply: Reply | None) -> Outcome:
-        """Try until it is decided; ``reply`` is that of a first try, if there was one."""
+        """Retry until the command is decided; ``reply`` is that of a first attempt, if there was one."""
         doubt = Doubt(pending.in_doubt)
         tries = 0
         while True:
@@ -171,7 +171,7 @@ class Forwarding:
             if pending.forwarded and self._other_is_primary():
                 return doubt.unknown or refused(NO_PRIMARY())
             left = pending.deadline - self._loop.time()
-            # Where nobody is known there is nobody to ask again before that changes.
+            # While no primary is known, wait until one is.
             known = self._client is not None or self._node_port.role == "primary"
             pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)] if known else left
             tries += 1
@@ -181,9 +181,9 @@ class Forwarding:
             reply = None
 
     def _renew_key(self, pending: PendingCommand, doubt: Doubt) -> None:
-        """Let the key begin at the newest known end of the log, while the command surely was not done.
+        """Let the key begin at the newest known end of the log, if the command certainly was not executed.
 
-        So no primary is asked with a key that is older than its memory.
+        So no primary gets a key that is older than its cache.
         """
         key = pending.request.idempotency_key
         if key is not None and not doubt.any:
@@ -213,41 +213,42 @@ class Forwarding:
         attempt = pending.attempt(deferrable=True, in_doubt=doubt.any)
         outcome = await client.ask(attempt)
         if isinstance(outcome, Done):
-            # It is done even if this node does not see the record in time; reads here wait for it themselves.
+            # It is done even if this node does not apply the record in time; reads here wait for it
+            # themselves.
             await self._node_port.reach_async(outcome.offset, pending.deadline - self._loop.time())
         return Reply(outcome, attempt.repeats)
 
 
 class Reply(NamedTuple):
-    """An outcome, and what the node that it came from does with a command that is sent again."""
+    """An outcome, and whether the node that sent it executes a resent command only once."""
 
     outcome: Outcome
-    # True if that node does a command only once, however often it is sent with its idempotency key.
+    # True if that node executes a command only once, however often it is sent with its idempotency key.
     repeats: bool
 
 
 class Doubt:
-    """The knowledge if a command may have been done by earlier tries, which its next outcome is read by."""
+    """Tracks if earlier attempts may have executed a command, and interprets later outcomes by that."""
 
     def __init__(self, before: bool) -> None:
-        """``before``: it was sent earlier, to primaries that honour idempotency keys."""
+        """``before``: the command was sent earlier, to primaries that honour idempotency keys."""
         # The answer if no primary can tell the outcome.
         self.unknown: Unknown | None = Unknown(_IN_DOUBT, repeats=True) if before else None
         self._blind = False
 
     @property
     def any(self) -> bool:
-        """True if an earlier try may have been done."""
+        """True if an earlier attempt may have executed the command."""
         return self.unknown is not None
 
     def weigh(self, command: Command, reply: Reply) -> Outcome | None:
-        """Return what to answer; ``None``: try again."""
+        """Return the outcome to reply with; ``None``: retry."""
         outcome = reply.outcome
         match outcome:
             case Done():
                 return outcome
             case Refused(code):
-                # A primary that honours idempotency keys has checked earlier tries, unless it failed.
+                # A primary that honours idempotency keys has checked earlier attempts, unless it failed.
                 looked = reply.repeats and not self._blind and not str(code).startswith("5")
                 return outcome if looked else self.unknown or outcome
             case Unknown():

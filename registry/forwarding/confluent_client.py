@@ -53,7 +53,7 @@ CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
 _DONE = (200, 204, 207)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
-_NO_SNAPSHOTS = "The primary is no node of this project; run registrar snapshot build, which needs none"
+_NO_SNAPSHOTS = "The primary is not a Registrar node; use registrar snapshot build, which needs no node"
 
 
 class _Unreachable(ConnectionError):
@@ -80,13 +80,13 @@ class ConfluentClient:
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
 
     async def ask(self, pending: PendingCommand) -> Outcome:
-        """As :meth:`.primary_client.PrimaryClient.ask`; returns once the effect is in the own store, too.
+        """As :meth:`.primary_client.PrimaryClient.ask`; returns once the effect is in this node's store, too.
 
-        Confluent's nodes know of no idempotency keys, so ``pending.repeats`` stays false.
+        Confluent's nodes do not know idempotency keys, so ``pending.repeats`` stays false.
         """
         command = pending.command
         if pending.in_doubt and not repeatable(command):
-            return Unknown(outcome_unknown("The primary knows of no earlier try"))
+            return Unknown(outcome_unknown("The primary cannot tell if an earlier attempt was executed"))
         if isinstance(command, RequestSnapshot):
             return refused(UNAVAILABLE(_NO_SNAPSHOTS))
         loop = asyncio.get_running_loop()
@@ -187,7 +187,7 @@ def outcome_of(status: int, body: bytes) -> Outcome:
         code, message = int(answer["error_code"]), _CODE_TAIL.sub("", str(answer["message"]))
     except (ValueError, TypeError, KeyError):
         return Refused(
-            FORWARD_FAILED.code, f"The primary answered with status {status}, and not as a registry"
+            FORWARD_FAILED.code, f"The primary answered with status {status}, but not as a registry does"
         )
     if code in (FORWARD_FAILED.code, NO_PRIMARY.code):
         return NotPrimary()

@@ -62,12 +62,12 @@ class Accepting:
         self._connections.add(task)
         try:
             await self._serve(reader, writer)
-        except asyncio.CancelledError:  # by end alone; asyncio's streams would log it as an error
+        except asyncio.CancelledError:  # Only by end(); asyncio's streams would log it as an error.
             return
         except Exception as error:
             # A fault or loss of the peer; the application logs its own failures.
             cause = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            _log.warning("a peer's connection was given up: %r", cause)
+            _log.warning("dropped a peer's connection: %r", cause)
         finally:
             self._connections.discard(task)
             writer.transport.abort()

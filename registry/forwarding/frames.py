@@ -87,7 +87,7 @@ class Receiver:
         sealed = whole[:-SEAL_BYTES]
         seal = _seal(self._key, self._direction, self._count, sealed)
         if not hmac.compare_digest(seal, whole[-SEAL_BYTES:]):
-            raise BadFrame("a frame without the seal of the other node")
+            raise BadFrame("a frame without a valid seal of the other node")
         return sealed[_HEAD.size :]
 
 

@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
 def _fail(answer: asyncio.Future[Response], error: Exception) -> None:
     if not answer.done():
         answer.set_exception(error)
-        answer.exception()  # seen, even if nobody waits any more
+        answer.exception()  # Mark the exception as retrieved, even if nobody waits any more.
 
 
 async def connect(address: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> Connection:

@@ -24,7 +24,7 @@ CONNECT_S = 2.0
 
 
 class NotAPeer(ConnectionError):
-    """The node that answers is not the expected one, or does not know the secret."""
+    """The answering node is not the expected one, or does not know the secret."""
 
 
 class Doubtful(NotAPeer):
@@ -86,7 +86,7 @@ class Peer:
             return await self.ask(COMMANDS, batch)
         outcomes = await self._stream.ask(batch)
         if not outcomes:
-            raise NotAPeer("the node does not take a batch of commands")
+            raise NotAPeer("the node does not accept batches of commands")
         return outcomes
 
     async def ask(self, path: str, body: bytes) -> bytes:
@@ -121,9 +121,9 @@ async def _ask(
     headers, nonce = signing.request(method, path, body, time_ms)
     answer = await connection.request(method, path, headers, body)
     if answer.status == _STRANGER:
-        raise NotAPeer("it does not accept this node as a peer: their secrets differ")
+        raise NotAPeer("it does not accept this node as a peer: the secrets differ")
     if not signing.answers(nonce, answer.status, answer.headers, answer.body):
-        raise Doubtful("the node that answers does not know the peers' secret")
+        raise Doubtful("the answering node does not know the peers' secret")
     if answer.status != _OK:
         kind = NotAPeer if answer.status in _UNREAD else Doubtful
         raise kind(f"the node answered with status {answer.status}")

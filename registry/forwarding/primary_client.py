@@ -37,7 +37,7 @@ BATCH_BYTES_MAX = 8 << 20
 LIFE_EVERY_S = 3.0
 MARGIN_S = 0.25
 _RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
-_TOO_NEW = "Nothing was written: the primary is of an older version, which does not know of this"
+_TOO_NEW = "Nothing was written: the primary runs an older version, which does not support this"
 _log = logging.getLogger(__name__)
 
 
@@ -190,14 +190,14 @@ class PrimaryClient:
             outcomes = reply.outcomes
             self.end = max(self.end, reply.end)
         except NotSent:
-            peer.abort()  # it takes no more: without another connection it would be tried for ever
+            peer.abort()  # It accepts no more: without another connection it would be retried for ever.
             self._take_back(commands)
             return
         except NotAPeer as error:
             _log.warning("the primary at %s rejected a batch: %s", self.identity.peer, error)
             peer.abort()
             lost = Unknown(
-                outcome_unknown("The primary gave no answer that can be trusted"),
+                outcome_unknown("The primary's answer cannot be trusted"),
                 repeats=peer.standing.repeats,
             )
             outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(commands)
@@ -253,7 +253,7 @@ class PrimaryClient:
             return False
 
     def _failed(self, reason: str) -> None:
-        error = f"the primary cannot be reached at {self.identity.peer}: {reason}"
+        error = f"cannot reach the primary at {self.identity.peer}: {reason}"
         if error != self.last_error:
             _log.warning("%s", error)
         self.last_error = error
@@ -285,7 +285,9 @@ def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
         if not peer.standing.can(pending.command):
             pending.reply(refused(FORWARD_FAILED(_TOO_NEW)))
         elif pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
-            pending.reply(Unknown(outcome_unknown("The primary knows of no earlier try")))
+            pending.reply(
+                Unknown(outcome_unknown("The primary cannot tell if an earlier attempt was executed"))
+            )
         else:
             suited.append(pending)
     return suited

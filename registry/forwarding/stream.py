@@ -59,7 +59,7 @@ class Stream(asyncio.Protocol):
         for each in waiting:
             if not each.done():
                 each.set_exception(Broken("the connection was lost"))
-                each.exception()  # seen, even if nobody waits any more
+                each.exception()  # Mark the exception as retrieved, even if nobody waits any more.
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -78,7 +78,7 @@ class Stream(asyncio.Protocol):
 
     def _meet(self, body: bytes) -> None:
         if not self._signing.answers(self._nonce, OK, decode_greeting(body), b""):
-            raise BadFrame("an answer to the greeting by somebody who does not know the secret")
+            raise BadFrame("an answer to the greeting from a node that does not know the secret")
         key = self._signing.stream_key(self._nonce)
         self._sender.seal(key)
         self._receiver.seal(key, OUTCOMES_BYTES_MAX)

@@ -68,7 +68,7 @@ class StreamCall(asyncio.Protocol):
     def _meet(self, body: bytes) -> None:
         greeting = decode_greeting(body)
         if not self._signing.accepts(METHOD, PATH, greeting):
-            raise BadFrame("a greeting by somebody who does not know the secret")
+            raise BadFrame("a greeting from a node that does not know the secret")
         self._met = True
         self._known()
         self._write(0, encode_greeting(self._signing.answer(greeting, OK, b"")))

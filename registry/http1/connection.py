@@ -263,7 +263,7 @@ class Connection(asyncio.Protocol):
             self.deadline = now + limits.idle_timeout_s
 
     def overdue(self) -> None:
-        """Give a client more time that has used what it had, and end the connection of any other."""
+        """Give a client that kept up the minimum rate more time, and end the connection of any other."""
         stage = self._reader.parser.stage
         if self._inflow.waits_for_room:
             self._refuse_rest(UNAVAILABLE("Too many large requests at once"))

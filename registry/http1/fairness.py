@@ -60,7 +60,7 @@ class Intake:
     def release(self, sender: Sender) -> None:
         """Release the room of ``sender``'s body, if it has one, and admit waiting bodies that fit now."""
         if not self._admitted:
-            return  # and none can be waiting
+            return  # No body can be waiting, either.
         size = self._admitted.pop(sender, None)
         if size is not None:
             self._room.remove(size)

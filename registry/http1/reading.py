@@ -94,7 +94,7 @@ class RequestReader:
     def __init__(self, limits: Limits) -> None:
         self.requests: deque[Request | RegistryError] = deque()
         self.parser = RequestParser(limits, self.requests)
-        self.closed = False  # parse no more: error, end of input, or last answer sent
+        self.closed = False  # Nothing more is parsed: error, end of input, or last answer sent.
         self.admitted = False
         self._header_cache: Any = HeaderCache()
         self._rest: memoryview | None = None

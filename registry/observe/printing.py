@@ -40,7 +40,7 @@ def _of_requests(total: Tally) -> Iterator[Metric]:
     add_up(merged, (msgspec.structs.replace(each, status=0) for each in total.requests))
     times = HistogramMetricFamily(
         "registrar_http_request_seconds",
-        "From a request's last byte to its answer",
+        "Seconds from a request's last byte to its answer",
         labels=("method", "route"),
     )
     for each in merged.values():

@@ -1,4 +1,4 @@
-"""Measuring pauses of what should run all the time: event loops and heartbeats."""
+"""Measurement of pauses in event loops and heartbeats, which should run all the time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-# How long a pause is reported, at least; twice as long at most.
+# Seconds for which a pause is reported, at least; twice as long at most.
 REMEMBERED_S = 60.0
 # Interval between two beats of an event loop.
 BEAT_S = 0.1

@@ -72,7 +72,7 @@ def report(look: Callable[[Path], Iterator[str]]) -> None:
     try:
         for finding in look(Path(sys.argv[1])):
             os.write(1, b"F %s\n" % finding.replace("\n", " ").encode())
-    except OSError as error:  # not readable, or a disk error: this says nothing about the content
+    except OSError as error:  # Not readable, or a disk error: this says nothing about the content.
         sys.exit(f"{error.strerror or error}: {error.filename}")
     os.write(1, b"E\n")
 
@@ -92,7 +92,7 @@ def file_findings(path: Path) -> Iterator[str]:
     except verify.VerifyError as error:
         yield f"{file.name}: {error}"
         return
-    lost = (finding for finding in findings[:10] if "leak" not in finding)  # a leaked page is only wasted
+    lost = (finding for finding in findings[:10] if "leak" not in finding)  # A leaked page is only wasted.
     yield from (f"{file.name}: {finding}" for finding in lost)
 
 

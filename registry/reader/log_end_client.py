@@ -20,9 +20,9 @@ from registry.log.kafka.partition import Partition
 from registry.log.kafka.topic import read_min_in_sync
 from registry.store.layout import StoreError
 
-TIMEOUT_S = 0.2  # after which the node is asked instead
-CHECK_EVERY_S = 5.0  # between checks that the topic's name still means the same topic
-PAUSE_S = 1.0  # after a failed query; the node is asked meanwhile
+TIMEOUT_S = 0.2  # Seconds after which the node is asked instead.
+CHECK_EVERY_S = 5.0  # Seconds between checks that the topic's name still means the same topic.
+PAUSE_S = 1.0  # Seconds after a failed query; the node is asked meanwhile.
 
 
 class LogEndClient:

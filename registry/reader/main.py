@@ -26,8 +26,8 @@ from .fast_path.dispatch import FastPaths
 from .node_client import NodeClient
 
 STOP_SERVING_S = 2.5
-NODE_WAIT_S = 10.0  # how long a call waits for a node that is down: a little longer than a restart takes
-NODE_FIRST_WAIT_S = 2.0  # how long a starting reader waits for its node before it serves without it
+NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
+NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it serves without it.
 REPORT_EVERY_S = 1.0
 
 
@@ -88,7 +88,7 @@ async def _run(parent: Parent) -> int:
     )
     backend.node.start()
     try:
-        # Until this reader knows the node's state it would refuse clients that other readers could serve.
+        # Until this reader knows the node's state, it would refuse clients that other readers could serve.
         await asyncio.wait_for(backend.node_known.wait(), NODE_FIRST_WAIT_S)
     except TimeoutError:
         backend.without_node()

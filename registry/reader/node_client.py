@@ -60,8 +60,8 @@ from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
 
 RETRY_S = 0.05
-STATUS_TIMEOUT_S = 2.0  # for queries of the node's state, which can be repeated
-CATALOGUE_TIMEOUT_S = 15.0  # for queries that the node has to pass on, and for deletions
+STATUS_TIMEOUT_S = 2.0  # Seconds for queries of the node's state, which can be repeated.
+CATALOGUE_TIMEOUT_S = 15.0  # Seconds for queries that the node has to pass on, and for deletions.
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
@@ -275,7 +275,7 @@ class NodeClient:
                     await self._joined.wait()
                 return self._connection
         except TimeoutError:
-            raise FORWARD_FAILED("The node cannot be reached; nothing was written") from None
+            raise FORWARD_FAILED("Cannot reach the node; nothing was written") from None
 
 
 class _Connection(Framed):

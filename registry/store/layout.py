@@ -125,8 +125,7 @@ def hold(path: Path) -> int:
         return file_lock.hold(path / "lock")
     except file_lock.LockHeld as held:
         raise StoreError(
-            f"the store in {path} is open for writing by process {held}: "
-            "give each node a folder of its own (data)"
+            f"the store in {path} is open for writing by process {held}: give each node its own folder (data)"
         ) from held
     except OSError as error:
         raise StoreError(f"cannot lock the store in {path}: {error}") from error

@@ -39,7 +39,7 @@ class _LateError(BaseException):
 
 def main() -> None:
     """Answer queries until the input ends; the argument is the nice value to add."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent decides when to end.
     _let_others_go_before(int(sys.argv[1]))
     queries, answers = sys.stdin.buffer, sys.stdout.buffer
     send(answers, READY)
@@ -48,7 +48,7 @@ def main() -> None:
         asked: WorkRequest = pickle.loads(message)  # noqa: S301 (from our own parent)
         told = answered(asked, parser)
         if told.known is None or told.partial:
-            parser = Parser(_PARSER_BYTES)  # its state may be inconsistent
+            parser = Parser(_PARSER_BYTES)  # Its state may be inconsistent.
         send(answers, pickle.dumps(told))
 
 

@@ -26,7 +26,7 @@ WAITING_MAX = 1000
 WAITING_CHARACTERS_MAX = 64 * 1024 * 1024
 BUSY = "Too many large schemas are being parsed or compared"
 SLOW = "The machine is too busy to parse or compare such schemas in time"
-_BROKEN = "A process that was to read schemas has ended twice"
+_BROKEN = "A worker process ended twice while it read the schemas"
 _log = logging.getLogger(__name__)
 
 
@@ -125,7 +125,7 @@ class WorkQueue:
     def _staff(self, waiting: int) -> bool:
         """Start a thread if the jobs need one and the limit allows it; return true if there is any."""
         if self._idle < waiting and len(self._threads) < self._processes_max:
-            thread = _start_thread("aside", self._serve, "for queries about schemas")
+            thread = _start_thread("workers", self._serve, "for schema queries")
             if thread is not None:
                 self._threads.add(thread)
         return bool(self._threads)
@@ -150,7 +150,7 @@ class WorkQueue:
                 if job.wanted():
                     process = self._answer(process, job)
         except Exception:
-            _log.exception("a thread for queries about schemas has failed")
+            _log.exception("a thread for schema queries failed")
         finally:
             self._leave()
             self._end(process)
@@ -200,7 +200,7 @@ class WorkQueue:
                 given_up = last or isinstance(error, Late)
                 what = "given up" if given_up else "asked again"
                 unexpected = not isinstance(error, Late | Ended | OSError)
-                _log.warning("a query about schemas was %s: %s", what, error, exc_info=unexpected)
+                _log.warning("a schema query was %s: %s", what, error, exc_info=unexpected)
                 if given_up:
                     _tell(job, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
                     return None
@@ -211,7 +211,7 @@ class WorkQueue:
 
     def _done(self, job: Job, told: WorkResult) -> None:
         for failure in told.failures():
-            _log.error("a query about a schema failed, and its request gets 500: %s", failure)
+            _log.error("a schema query failed, and its request gets 500: %s", failure)
         too_long = told.known is None or told.partial
         if told.late:
             _tell(job, UNAVAILABLE(SLOW))
@@ -244,7 +244,7 @@ def _tell(job: Job, outcome: Answered | RegistryError) -> None:
     try:
         job.done(outcome)
     except Exception:
-        _log.exception("an answer about schemas could not be told")
+        _log.exception("cannot deliver the answer to a schema query")
 
 
 def _start_thread(name: str, run: Callable[[], object], purpose: str) -> threading.Thread | None:

@@ -55,7 +55,7 @@ def test_a_folder_of_a_cluster_without_its_brokers_is_told(sound: Registry) -> N
 
 
 def test_a_second_node_in_a_folder_is_told(sound: Registry, flags: tuple[str, ...]) -> None:
-    assert "give each node a folder of its own (data)" in refusal(Registry(sound.data, *flags))
+    assert "give each node its own folder (data)" in refusal(Registry(sound.data, *flags))
 
 
 def test_a_peer_port_that_is_taken_is_told(flags: tuple[str, ...], tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ from .results import READERS, Reader, Told, Verdict
 
 _T = TypeVar("_T")
 _TEXT_SHOWN_MAX = 10_240
-_TOO_LONG = "The comparison with version %d of subject '%s' takes too long; the schemas combine too much"
+_TOO_LONG = (
+    "The comparison with version %d of subject '%s' takes too long; the schemas combine too many types"
+)
 
 
 def check(

@@ -22,7 +22,7 @@ from registry.domain.schemas import Change, Exhausted, InvalidSchema
 from . import results
 from .results import READERS, Reader, Told
 
-_TOO_LONG: Final = "The comparison of the two schemas takes too long; they combine too much"
+_TOO_LONG: Final = "The comparison of the two schemas takes too long; they combine too many types"
 _WAYS: Final[tuple[Reader, ...]] = ("old", "new")
 
 

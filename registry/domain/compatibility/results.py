@@ -66,13 +66,13 @@ def _refusal(kind: str, path: str, message: str, fix: str, old: str = "", new: s
 
 def other_type(old: str, new: str) -> Change:
     """Return the change for a schema whose type differs from the previous version's."""
-    fix = f"register a schema of type {old}, or another subject"
+    fix = f"register a schema of type {old}, or use another subject"
     return _refusal("SCHEMA_TYPE_CHANGED", "", OTHER_TYPE, fix, old, new)
 
 
 def unexpected(message: str) -> Change:
     """Return the change for a comparison that ended without a result."""
-    fix = "mend the schema that makes no sense, or set the level to NONE for this one registration"
+    fix = "correct the invalid schema, or set the level to NONE for this registration"
     return _refusal("UNEXPECTED_EXCEPTION", "", message, fix)
 
 
@@ -82,21 +82,19 @@ def no_longer_reserved(name: str) -> Change:
         f"The new schema has reserved field {name} removed from its metadata which is present in the old "
         "schema's metadata."
     )
-    fix = f"keep `{name}` among the reserved names of the metadata"
+    fix = f"keep `{name}` among the reserved names in the metadata"
     return _refusal("RESERVED_FIELD_REMOVED", "", message, fix, old=name)
 
 
 def reserved_field(name: str) -> Change:
     """Return the change for a field with a reserved name."""
     message = f"The new schema has field that conflicts with the reserved field {name}."
-    return _refusal(
-        "FIELD_CONFLICTS_WITH_RESERVED_FIELD", "", message, f"call `{name}` by another name", new=name
-    )
+    return _refusal("FIELD_CONFLICTS_WITH_RESERVED_FIELD", "", message, f"rename `{name}`", new=name)
 
 
 def of_invalid(message: str) -> Verdict:
     """Return the result for a text that is not a valid schema."""
-    change = _refusal("INVALID_SCHEMA", "", message, "mend the schema as its parser says")
+    change = _refusal("INVALID_SCHEMA", "", message, "correct the schema as the message says")
     return Verdict([message], "", [Told(change, "", "", None)])
 
 
@@ -145,7 +143,7 @@ def change_lines(told: Sequence[Told]) -> Iterator[str]:
         yield f"   fix: {each.change.fix}" if each.change.fix else f"   {each.change.message}"
     if harmless:
         yield ""
-        yield "Changed without harm:"
+        yield "Compatible changes:"
     for each in harmless:
         yield f" - {_headline(each)}"
         yield from _parts(each)

@@ -47,7 +47,7 @@ def check_types(associations: Iterable[AssociationRequest]) -> None:
 
 
 def default_subject(request: ResourceRequest, kind: str | None) -> str:
-    """Return the default subject for a resource's keys or values, whatever the request's context."""
+    """Return the default subject for a resource's keys or values, regardless of the request's context."""
     return Subject.parse(f":.{request.namespace}:{request.name}-{kind}").qualified
 
 

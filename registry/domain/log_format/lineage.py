@@ -136,7 +136,7 @@ class Lineage(NamedTuple):
                 for offset, key, content in _TRACE.iter_unpack(body[_HEAD.size :])
             )
         except struct.error as error:
-            raise ValueError("the lineage makes no sense") from error
+            raise ValueError("the lineage is inconsistent") from error
         return cls(traces, epoch, epoch_end)
 
 
@@ -159,7 +159,7 @@ def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: i
         return ""
     away_ms = now_ms - at_end_ms
     if away_ms < -margin_ms:
-        return "it was last at the log's end at a time that is yet to come, so the clock was set back"
+        return "it was last at the log's end at a time in the future, so the clock was set back"
     if away_ms <= max(0, retention_ms - margin_ms):
         return ""
     away_s, kept_s = away_ms // 1000, retention_ms // 1000

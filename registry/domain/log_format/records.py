@@ -155,7 +155,7 @@ def _text(fields: dict[str, Any], name: str) -> str | None:
     value = fields.get(name)
     if value is None or type(value) is str:
         return value or None
-    raise UnreadableKey(f"the key's {name} is not a text")
+    raise UnreadableKey(f"the key's {name} is not a string")
 
 
 def _subject(fields: dict[str, Any]) -> Subject:
@@ -177,7 +177,7 @@ def _read_context(fields: dict[str, Any]) -> Key:
 def _context_name(fields: dict[str, Any]) -> str:
     context = _text(fields, "context")
     if context is None or not context.startswith(".") or ":" in context:
-        raise UnreadableKey("the key's context is not the name of a context")
+        raise UnreadableKey("the key's context is not a context's name")
     return context
 
 

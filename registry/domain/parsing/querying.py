@@ -58,7 +58,7 @@ class Unanswered(NamedTuple):
     """
 
     query: SchemaQuery
-    refusal: str = "The schema takes too long to read"
+    refusal: str = "The schema takes too long to parse"
 
 
 def together(steps: Iterable[Querying[T]], refusal: str = "") -> Querying[list[T]]:

@@ -1,4 +1,4 @@
-"""Reads by subject: versions, or the error that reports their absence.
+"""Reads by subject: versions, or the error if there are none.
 
 Subjects come as the text of the path or query, because an unqualified one is also looked up in other
 contexts.

@@ -1,4 +1,4 @@
-"""Config and mode: what is stored for a scope, and what applies to a subject.
+"""Config and mode, as stored for a scope and as applied to a subject.
 
 A scope is a subject, a context (``Subject(".ctx", "")``), the default context, which is also the top level
 (``TOP``), or the default of all contexts (``EVERYWHERE``).
@@ -92,7 +92,7 @@ def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
 
     A subject's own config applies as a whole, but six absent members fall back to those of the top level,
     whatever the subject's context; a missing level falls back to the server's default, not to the top
-    level's. Without an own config, that of the context applies as a whole, else that of all contexts, else
+    level's. Without its own config, that of the context applies as a whole, else that of all contexts, else
     the server's default. The top level stands only for the default context.
     """
     own = stored_config(view, subject)

@@ -1,4 +1,4 @@
-"""Comparison of two schemas, as far as all formats have it in common."""
+"""The parts of comparing two schemas that all formats have in common."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidS
 
 S = TypeVar("S", bound=Schema)
 
-# Tells which of the two schemas is being registered.
+# Which of the two schemas is being registered.
 Side = Literal["new", "old"]
 
 

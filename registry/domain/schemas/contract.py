@@ -20,7 +20,7 @@ LENIENT: Final = "LENIENT"
 
 
 class InvalidSchema(ValueError):
-    """Raised for a text that is no schema of its format; ``str(error)`` is fit for clients."""
+    """Raised for a text that is not a schema of its format; ``str(error)`` can be shown to clients."""
 
 
 class Unreadable(InvalidSchema):

@@ -39,7 +39,7 @@ def cut(text: str, most: int = CHARACTERS_MAX) -> str:
 
 
 def excerpt(value: Json) -> str:
-    """Return the value as compact JSON, cut; no more of a long value is printed than needed."""
+    """Return the value as compact JSON, cut; a long value is only printed as far as needed."""
     parts: list[str] = []
     size = 0
     for piece in _pieces(value):
@@ -101,7 +101,7 @@ class Lines:
         shown = self.lines[line - 1].strip() if line else ""
         text = excerpt(spot.value)
         if shown.endswith(("{", "[")):
-            shown = shown[:-1] + text  # a line that holds something
+            shown = shown[:-1] + text  # A line that is not empty.
         return Part(text, line, cut(shown, LINE_MAX))
 
     def _print(self, value: Json) -> bool:

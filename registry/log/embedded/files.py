@@ -29,16 +29,14 @@ def lock(path: Path) -> int:
         return file_lock.hold(path.with_name(path.name + ".lock"))
     except file_lock.LockHeld as held:
         raise LogError(
-            f"the log in {path} is open for writing by process {held}: "
-            "give each node a folder of its own (data)"
+            f"the log in {path} is open for writing by process {held}: give each node its own folder (data)"
         ) from held
 
 
 def create(path: Path, map_bytes: int) -> None:
     """Create an empty log with a new identity.
 
-    The folder gets its name when it is complete, so a log without meta rows is damage, never a log half
-    created.
+    The folder gets its name when it is complete, so a log without meta rows is damaged, never half created.
     """
     new = path.with_name(path.name + ".new")
     shutil.rmtree(new, ignore_errors=True)

@@ -71,7 +71,7 @@ class Appender:
         self._clock = clock
         self._writing = asyncio.Lock()
         self._claim: Claim | None = None
-        self._void_reason = "the log was not claimed"
+        self._void_reason = "the log has not been claimed"
         self._sequence = 0
         # No batch of this claim can have a lower offset.
         self._offset_min = 0

@@ -21,10 +21,10 @@ from .retry import TRY_S, Backoff
 
 FETCH_BYTES = 2 << 20
 LONG_POLL_S = 0.5
-# For this long nothing is fetched unless a reader waits: after an own append, because the next record is most
-# likely another one, and at the log's end, so that one fetch returns several records.
+# For this long nothing is fetched unless a reader waits: after this node's own append, because the next
+# record is most likely another one, and at the log's end, so that one fetch returns several records.
 _REST_S = 0.5
-# Own appends are fetched this often, because only fetched batches show their leader epoch.
+# This node's own appends are fetched this often, because only fetched batches show their leader epoch.
 _LEARN_EPOCH_EVERY_S = 60.0
 # The topic's id is checked this often: brokers that fetch by name would not notice another topic.
 _REFRESH_EVERY_S = 5.0
@@ -116,7 +116,7 @@ class Fetcher:
         return self._before.extended(records, *self._last_epoch)
 
     def put(self, offset: int, data: bytes) -> None:
-        """Take an own append that the log holds at ``offset``; if it comes next it need not be fetched."""
+        """Take this node's append at ``offset``; if it comes next it need not be fetched."""
         learn = time.monotonic() - self._fetched_at > _LEARN_EPOCH_EVERY_S
         if self.buffer.follows(offset) and not learn:
             # Set first: a reader that wakes up may wait again at once, and must then rouse the loop.

@@ -57,7 +57,7 @@ async def query_offset(partition: Partition, at: int, timeout_s: float) -> int:
         except NoAnswer as error:
             problem = str(error)
         if time.monotonic() + 2 * BACKOFF_MIN_S >= deadline:
-            raise Unreachable(f"cannot ask Kafka where topic {partition.topic} ends: {problem}")
+            raise Unreachable(f"cannot query Kafka for the end of topic {partition.topic}: {problem}")
         await backoff()
         await partition.recover()
 
@@ -97,11 +97,11 @@ async def _confirm_leader(partition: Partition, metadata: PartitionMetadata, tim
 async def _check_replica(
     partition: Partition, broker: Broker, metadata: PartitionMetadata, timeout_s: float
 ) -> None:
-    """Return if the broker's own replica leads or follows in the epoch of ``metadata``.
+    """Check that the broker's own replica leads or follows in the epoch of ``metadata``.
 
     With ZooKeeper a replica may be in a newer epoch before its broker names that epoch in metadata
     (:mod:`.leader_check`). Brokers compare the epoch of ListOffsets before they check if they lead, so
-    NOT_LEADING confirms the epoch. Raises :class:`.connection.NoAnswer`.
+    NOT_LEADING confirms the epoch. Raises :class:`.connection.NoAnswer` if it does not.
     """
     request = requests.ListOffsets(partition.topic, requests.LATEST, metadata.epoch)
     code, _ = requests.listed_offset(await partition.send_to(broker.host, broker.port, request, timeout_s))

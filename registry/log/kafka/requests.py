@@ -35,7 +35,7 @@ _ALL_REPLICAS = -1
 
 
 class Code(IntEnum):
-    """The error codes that this client tells apart."""
+    """The error codes that this client distinguishes."""
 
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1

@@ -175,7 +175,7 @@ def _warnings(partition: Partition, cluster: Cluster, settings: Mapping[str, str
         (
             "delete.retention.ms",
             TOMBSTONES_MS,
-            "a node that was away for longer reads the whole log again",
+            "a node that was offline for longer reads the whole log again",
         ),
         ("min.compaction.lag.ms", LAG_MS, "compaction may remove records that a snapshot needs"),
         ("max.message.bytes", int(_DEFAULTS["max.message.bytes"]), "large schemas are refused"),

@@ -86,7 +86,7 @@ def test_a_second_process_is_refused_and_told_who_has_the_log(tmp_path: Path) ->
     )
     assert second.stdout == (
         f"LogError the log in {tmp_path / 'log'} is open for writing by process {os.getpid()}: "
-        "give each node a folder of its own (data)\n"
+        "give each node its own folder (data)\n"
     )
     with pytest.raises(LogError, match="open for writing by process"):
         opened(tmp_path)

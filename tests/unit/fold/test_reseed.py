@@ -146,7 +146,7 @@ def test_what_is_not_carried_is_counted() -> None:
         Entry(b"?", b"1"),
     ]
     old = fold(log_of(entries))
-    assert reseed.left_out(old) == {"quarantined records": 2, "rows whose long names are lost": 1}
+    assert reseed.left_out(old) == {"quarantined records": 2, "rows whose long names are unknown": 1}
     assert list(reseed.entries(old)) == []
 
 

@@ -130,8 +130,8 @@ def test_a_command_is_the_request_that_a_client_would_make(
         (500, b'{"error_code":50002,"message":"timed out"}', Unknown("timed out")),
         (500, b'{"error_code":50003,"message":"forwarding"}', NotPrimary()),
         (500, b'{"error_code":50004,"message":"Leader not known."}', NotPrimary()),
-        (502, b"<html>", Refused(50003, "The primary answered with status 502, and not as a registry")),
-        (500, b"[]", Refused(50003, "The primary answered with status 500, and not as a registry")),
+        (502, b"<html>", Refused(50003, "The primary answered with status 502, but not as a registry does")),
+        (500, b"[]", Refused(50003, "The primary answered with status 500, but not as a registry does")),
     ],
 )  # fmt: skip
 def test_what_its_answer_means(status: int, body: bytes, outcome: Outcome) -> None:

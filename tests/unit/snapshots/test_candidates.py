@@ -47,7 +47,7 @@ def test_one_that_fits_is_used() -> None:
         ({"offset": 1001}, "it needs the log up to offset 1001, but the log ends at 1000"),
         ({"comparable_from": 1001}, "it needs the log up to offset 1001, but the log ends at 1000"),
         ({"at_end_ms": NOW - 7 * DAY_MS}, "and the log keeps deletions for 604800 s"),
-        ({"at_end_ms": NOW + DAY_MS}, "a time that is yet to come"),
+        ({"at_end_ms": NOW + DAY_MS}, "a time in the future"),
     ],
 )
 def test_one_that_does_not_fit_is_refused_with_the_reason(given: dict[str, Any], why: str) -> None:

@@ -34,31 +34,31 @@ _HOLDERS: Final = {
 _INSTEAD: Final = {"additionalItems": ("items",), "minContains": ("contains",)}
 _BOTH_SCHEMAS: Final = LocatedChange("TYPE_CHANGED", "#/", False, ())
 _ADDED: Final = Fix(
-    "leave `{name}` out, as the old schema does", "keep `{name}` as the old schema has it: {old}"
+    "remove `{name}`, which the old schema lacks", "keep `{name}` as in the old schema: {old}"
 )
 _MINIMUM: Final = Fix("keep `{name}` at {old} or less", "keep `{name}` at {old} or more")
 _MAXIMUM: Final = Fix("keep `{name}` at {old} or more", "keep `{name}` at {old} or less")
 _MULTIPLE: Final = Fix(
-    "keep `{name}` at {old}, or at a number that divides it",
-    "keep `{name}` at {old}, or at a multiple of it",
+    "keep `{name}` at {old}, or use a divisor of it",
+    "keep `{name}` at {old}, or use a multiple of it",
 )
 _FORBIDDEN: Final = Fix(
-    "go on permitting what `{name}` permitted", "go on forbidding what `{name}` forbids: {old}"
+    "continue to permit what `{name}` permitted", "continue to forbid what `{name}` forbids: {old}"
 )
-_NARROWED: Final = Fix("put no schema at `{name}`", "keep `{name}` as the old schema has it: {old}")
-_REQUIRED: Final = Fix("do not require `{name}`, or give it a default", "go on requiring `{name}`")
+_NARROWED: Final = Fix("do not restrict `{name}` by a schema", "keep `{name}` as in the old schema: {old}")
+_REQUIRED: Final = Fix("do not require `{name}`, or give it a default", "continue to require `{name}`")
 _VALUES: Final = Fix(
-    "keep all the values that the old schema lists: {old}",
-    "list no other values than the old schema does: {old}",
+    "keep all values of the old schema: {old}",
+    "list only values of the old schema: {old}",
 )
 _LENIENT: Final = ", or set compatibilityPolicy to LENIENT"
 _OPEN_KEEP: Final = (
-    "keep `{name}`: without it, data of the new schema may hold anything in its place" + _LENIENT
+    "keep `{name}`" + _LENIENT + ": without it, data of the new schema may contain anything in its place"
 )
-_OPEN_ITEM: Final = "keep item {name}: without it, data of the new schema may hold anything in its place"
+_OPEN_ITEM: Final = "keep item {name}: without it, data of the new schema may contain anything in its place"
 _BRANCHES: Final = Fix(
-    "keep for each branch of the old schema one that takes all its data",
-    "let each branch of the new schema be one whose data a branch of the old schema takes",
+    "for each branch of the old schema, keep one that accepts all its data",
+    "let each branch accept only data that a branch of the old schema accepts",
 )
 
 
@@ -170,12 +170,12 @@ FIXES: Final[dict[str, Fix]] = {
         _ADDED,
     ),
     **dict.fromkeys(("DEPENDENCY_ARRAY_ADDED", "DEPENDENCY_SCHEMA_ADDED"), Fix(
-        "let nothing depend on `{name}`, as in the old schema",
+        "remove what depends on `{name}`, as in the old schema",
         "keep what depends on `{name}`: {old}",
     )),
     **dict.fromkeys(("DEPENDENCY_ARRAY_EXTENDED", "DEPENDENCY_ARRAY_CHANGED"), Fix(
-        "let `{name}` demand no other properties than {old}",
-        "let `{name}` go on demanding the properties {old}",
+        "let `{name}` require no other properties than {old}",
+        "let `{name}` still require the properties {old}",
     )),
     **dict.fromkeys(
         (
@@ -192,7 +192,7 @@ FIXES: Final[dict[str, Fix]] = {
         _MAXIMUM,
     ),
     **dict.fromkeys(("MULTIPLE_OF_EXPANDED", "MULTIPLE_OF_CHANGED"), _MULTIPLE),
-    "PATTERN_CHANGED": Fix("keep the pattern {old}, or leave it out", "keep the pattern {old}"),
+    "PATTERN_CHANGED": Fix("keep the pattern {old}, or remove it", "keep the pattern {old}"),
     **dict.fromkeys(("ADDITIONAL_ITEMS_REMOVED", "UNEVALUATED_ITEMS_REMOVED"), _FORBIDDEN),
     **dict.fromkeys(("ADDITIONAL_ITEMS_NARROWED", "UNEVALUATED_ITEMS_NARROWED"), _NARROWED),
     **dict.fromkeys(
@@ -206,70 +206,69 @@ FIXES: Final[dict[str, Fix]] = {
         _REQUIRED.backward, "keep `{name}` as a required property"
     ),
     "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": Fix(
-        "data of the old schema, which is open, may hold anything called `{name}`: let it be anything by an "
-        "empty schema" + _LENIENT,
+        "use an empty schema for `{name}`" + _LENIENT
+        + ": the old schema is open, so its data may have any value there",
         _OPEN_KEEP,
     ),
     "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL": Fix(
-        "data of the old schema, which is open, may hold anything called `{name}`: let it be anything by an "
-        "empty schema, not required" + _LENIENT,
+        "do not require `{name}`, and use an empty schema for it" + _LENIENT
+        + ": the old schema is open, so its data may have any value there",
         _OPEN_KEEP,
     ),
     "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": Fix(
-        "do not require `{name}`, which the old schema, being open, says nothing of, and let it be anything "
-        "by an empty schema",
+        "do not require `{name}`, and use an empty schema for it: the old schema is open and does not "
+        "define it",
         "keep `{name}` as a required property",
     ),
     "ITEM_ADDED_TO_OPEN_CONTENT_MODEL": Fix(
-        "data of the old schema, which is open, may hold anything as item {name}: let it be anything by an "
-        "empty schema",
+        "use an empty schema for item {name}: the old schema is open, so its data may have any value there",
         _OPEN_ITEM,
     ),
     "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL": Fix(
         "keep `{name}`, or permit additional properties" + _LENIENT,
-        "leave `{name}` out, which the old schema, being closed, refuses" + _LENIENT,
+        "remove `{name}`" + _LENIENT + ": the old schema is closed and refuses it",
     ),
     "ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL": Fix(
         "keep item {name}, or permit additional items",
-        "leave item {name} out, which the old schema, being closed, refuses",
+        "remove item {name}: the old schema is closed and refuses it",
     ),
     "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": Fix(
-        "keep `{name}`, or let the schema for additional properties take all that it took" + _LENIENT,
-        "let `{name}` be no more than the old schema's pattern or additional properties take" + _LENIENT,
+        "keep `{name}`, or let the schema for additional properties accept all that it accepted" + _LENIENT,
+        "let `{name}` accept no more than the old schema's pattern or additional properties do" + _LENIENT,
     ),
     "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": Fix(
-        "keep item {name}, or let the schema for additional items take all that it took",
-        "let item {name} be no more than the old schema's additional items take",
+        "keep item {name}, or let the schema for additional items accept all that it accepted",
+        "let item {name} accept no more than the old schema's additional items do",
     ),
     "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": Fix(
-        "let `{name}` take all that the old schema's pattern or additional properties took" + _LENIENT,
-        "keep `{name}`, or let additional properties be no more than it took" + _LENIENT,
+        "let `{name}` accept all that the old schema's pattern or additional properties accepted" + _LENIENT,
+        "keep `{name}`, or let additional properties accept no more than it did" + _LENIENT,
     ),
     "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": Fix(
-        "let item {name} take all that the old schema's additional items took",
-        "keep item {name}, or let additional items be no more than it took",
+        "let item {name} accept all that the old schema's additional items accepted",
+        "keep item {name}, or let additional items accept no more than it did",
     ),
     **dict.fromkeys(("ENUM_ARRAY_NARROWED", "ENUM_ARRAY_CHANGED"), _VALUES),
     "TYPE_CHANGED": Fix(
-        "keep the type, {old}, or take both types by `anyOf`", "keep the type, {old}"
+        "keep the type {old}, or accept both types by `anyOf`", "keep the type {old}"
     ),
     "TYPE_NARROWED": Fix(
         "keep the type {old}: not every number is an integer",
-        "keep the type {old}: the old schema refuses what is no integer",
+        "keep the type {old}: the old schema only accepts integers",
     ),
     "COMBINED_TYPE_CHANGED": Fix(
-        "keep the kind of combination of the old schema, or let it become `anyOf`",
-        "keep the kind of combination of the old schema",
+        "keep the combination of the old schema, or use `anyOf`",
+        "keep the combination of the old schema",
     ),
     "COMBINED_TYPE_SUBSCHEMAS_CHANGED": _BRANCHES,
     "SUM_TYPE_NARROWED": Fix(
-        "keep all branches of the old schema's `anyOf` or `oneOf`, or types of its `type`",
+        "keep all branches of the old schema's `anyOf` or `oneOf`, or all types in its `type`",
         "add no branch to `anyOf` or `oneOf`, and no type to `type`: the old schema refuses its data",
     ),
     "SUM_TYPE_EXTENDED": _BRANCHES,
     "PRODUCT_TYPE_EXTENDED": Fix(
-        "demand no more than the old schema does: another branch of `allOf`, or kind of keyword, does so",
-        "keep all that the old schema demands by its branches of `allOf` and kinds of keywords",
+        "require no more than the old schema, as another branch of `allOf` or keywords for another type do",
+        "keep everything that the old schema requires by branches of `allOf` and keywords for several types",
     ),
     "NOT_TYPE_EXTENDED": Fix(
         "let `not` exclude no more than in the old schema: {old}",
