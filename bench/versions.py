@@ -26,7 +26,7 @@ os.chdir(_SOURCE)
 
 import httpx  # noqa: E402
 import orjson  # noqa: E402
-from bystander import Bystander, Kind  # noqa: E402
+from bystander import Bystander, Kind  # type: ignore[import-not-found] # noqa: E402
 
 from registry.domain.log_format.records import Entry, config_key, schema_key  # noqa: E402
 from registry.domain.log_format.values import config_value, schema_value  # noqa: E402

@@ -57,7 +57,7 @@ def test_checks_registrations_and_explanations_agree(
 
         told = api.post(f"/compatibility/subjects/s/versions?{query}", body)
         verbose = api.post(f"/compatibility/subjects/s/versions?verbose=true&{query}", body)
-        text = api.post(f"/compatibility/subjects/s/versions?{query}", body, accept="text/plain")
+        report = api.post(f"/compatibility/subjects/s/versions?{query}", body, accept="text/plain")
         explained = explain(api, kind, old, new, policy)
         is_there = api.post(f"/subjects/s?{query}", body).status == 200
         outcome = api.post(f"/subjects/s/versions?{query}", body)
@@ -68,7 +68,7 @@ def test_checks_registrations_and_explanations_agree(
             return
         verdict = told.json["is_compatible"]
         assert verbose.json["is_compatible"] is verdict
-        assert text.body.startswith(b"Compatible" if verdict else b"Incompatible")
+        assert report.body.startswith(b"Compatible" if verdict else b"Incompatible")
         assert (not verdict) is any(not each["compatible"] for each in verbose.json["changes"])
         if not is_there:
             assert outcome.status == (200 if verdict else 409)

@@ -93,7 +93,7 @@ class WordFormat(Comparing[Words]):
         self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
         return [
-            Change(*each[:2], False, each[2], None, None, "say it")
+            Change(each[0], each[1], False, each[2], None, None, "say it")
             for each in map(astuple, self.compared(writer, reader, reader_is, budget, policy))
         ]
 

@@ -57,7 +57,7 @@ class Node:
 
     def __init__(self, own: Identity, election: Election) -> None:
         self.own = own
-        self.election = election
+        self.election: Any = election
         self.heard: list[Event] = []
         self.at: list[float] = []
         self._task = asyncio.create_task(self._listen())

@@ -18,7 +18,7 @@ from registry.log.contract import (
     RecordHeaders,
     RecordTooLarge,
 )
-from registry.log.kafka import fetch, fetcher, read_buffer, record_batches, requests
+from registry.log.kafka import fetcher, read_buffer, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import OddBroker, Opened
 from tests.kafka_topics import delete_topic, make_topic
@@ -121,7 +121,7 @@ def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Open
 def test_a_record_larger_than_what_is_fetched_at_once_arrives(
     kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "FETCH_BYTES", 1000)
+    monkeypatch.setattr(fetcher, "FETCH_BYTES", 1000)
     monkeypatch.setattr(read_buffer, "AHEAD_BYTES", 3000)
     log = opened(kafka.address, make_topic(kafka.address))
     log.claim()

@@ -169,7 +169,10 @@ def many_versions() -> DictView:
 def test_what_was_compared_in_time_is_told() -> None:
     quick, long = Source("AVRO", '"int"'), [Source("JSON", text) for text in ENDLESS]
     how = (("reader_is", "new"),)
-    first, second = SchemaQuery("differences", quick, quick, how), SchemaQuery("differences", *long, how)
+    first, second = (
+        SchemaQuery("differences", quick, quick, how),
+        SchemaQuery("differences", long[0], long[1], how),
+    )
     process = WorkerProcess(nice=0)
     try:
         told = process.ask(WorkRequest(several([first, second]), 0.2, 60))

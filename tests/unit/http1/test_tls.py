@@ -121,7 +121,7 @@ def test_a_client_certificate_names_the_principal_of_every_request(run: Run, key
             streams = await asyncio.open_connection("127.0.0.1", port(server), ssl=context)
             own = streams[1].get_extra_info("sockname")
             assert b"{'tls': {'principal': 'True'}}" in await answer(*streams)
-            assert seen == [Client(*own, "True")]
+            assert seen == [Client(own[0], own[1], "True")]
 
     run(main())
 

@@ -18,6 +18,7 @@ from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
+from registry.processes.child_process import module_command
 from registry.workers import work_queue, worker
 from registry.workers.messages import Stuck, WorkRequest, WorkResult
 from registry.workers.pool import WAITING_MAX, Answered, Pool
@@ -115,7 +116,7 @@ def refuse(*_):
 os.nice = os.sched_setscheduler = refuse
 runpy.run_module("registry.workers.process", run_name="__main__")
 """
-    _, environment = worker.module_command("registry.workers.process")
+    _, environment = module_command("registry.workers.process")
     command = [sys.executable, "-P", "-c", sandbox, "3"]
     monkeypatch.setattr(worker, "module_command", lambda *_: (command, environment))
     pool = Pool()
