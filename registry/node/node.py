@@ -47,6 +47,7 @@ from .replication.staleness import Staleness
 from .snapshots.coordinator import SnapshotCoordinator
 from .startup.progress import StartProgress
 from .write.loop import RENEW_S, WriteLoop
+from .write.postponed import Workers
 from .write.writer import Writer, Writing
 
 if TYPE_CHECKING:
@@ -123,8 +124,7 @@ class Node:
             deliver=self._deliver,
             now=now_ms,
             clock=time.monotonic,
-            pool=self.pool,
-            call_later=partial(self._soon, self._loop.call_later),
+            workers=Workers(self.pool, partial(self._soon, self._loop.call_later)),
             memory=self._memory,
             cipher=cipher,
         )  # fmt: skip

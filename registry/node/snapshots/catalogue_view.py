@@ -8,7 +8,7 @@ from collections.abc import Callable
 from registry.config.settings import Settings
 from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
-from registry.node.write.writer import Rows
+from registry.node.write.batch_writer import Rows
 from registry.observe.metrics import Gauge
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue

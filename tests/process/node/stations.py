@@ -15,6 +15,7 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.topic import TopicOptions
 from registry.node.leadership.claim import claim_log
 from registry.node.replication.follower import Follower
+from registry.node.write.postponed import Workers
 from registry.node.write.writer import Writer, Writing
 from registry.store.open import open_store
 from registry.workers.pool import Pool
@@ -53,9 +54,11 @@ class Station:
             deliver=lambda replies: [pending.reply(outcome) for pending, outcome in replies],  # type: ignore[func-returns-value]
             now=lambda: time.time_ns() // 1_000_000,
             clock=lambda: self.now,
-            pool=pool,
-            call_later=lambda seconds, call: self.timers.append((seconds, call)),
+            workers=None if pool is None else Workers(pool, self._call_later),
         )
+
+    def _call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        self.timers.append((seconds, call))
 
     def follow(self, offset: int) -> None:
         self.before_following(offset)

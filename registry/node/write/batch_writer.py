@@ -1,0 +1,215 @@
+"""Writing of one batch: decides it, appends its records and waits until the store holds them.
+
+A decision is valid only if no newer claim of the log was made in the meantime. A successful append proves
+that, also for the refusals in the same batch. A batch without records proves nothing: the log's end is
+queried again, and the batch has outcomes only if the log ends where the rows do; otherwise it is decided
+again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from registry.domain.commands import Outcome, refused
+from registry.domain.errors import STORE_FAILED
+from registry.domain.log_format.records import NOOP_KEY, Entry
+from registry.domain.pending_command import PendingCommand
+from registry.domain.rows.view import View
+from registry.log.contract import Fenced, Log, LogError, OutcomeUnknown, RecordTooLarge, Unreachable
+from registry.node.leadership.claim import newest_barrier
+from registry.observe.logs import Throttled
+from registry.store.layout import StoreError
+
+from . import outcomes
+from .batch import Batch, Decider, Plan, Planned, Postponed
+from .queue import Queue
+
+# Timeout of a query for the log's end, in seconds.
+ASK_S = 5.0
+# The same timeout for a log that was just unreachable.
+LOOK_S = 0.25
+_log = logging.getLogger(__name__)
+_failures = Throttled(_log)
+
+
+class Rows(Protocol):
+    """The part of a store that the writer needs."""
+
+    @property
+    def applied(self) -> int:
+        """Offset of the next record to apply."""
+        ...
+
+    def view(self) -> AbstractContextManager[View]:
+        """Open a view of the committed rows."""
+        ...
+
+
+class BatchWriter:
+    """Writes batches under one claim of the log at a time.
+
+    ``follow`` returns once the store holds the log up to an offset. ``now`` is the wall clock, in ms since
+    the epoch; ``clock`` measures the time since the last append. ``repeats``: the decider knows the commands
+    executed before, so that none with an idempotency key is executed twice.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Rows,
+        decider: Decider,
+        queue: Queue,
+        *,
+        follow: Callable[[int], None],
+        now: Callable[[], int],
+        clock: Callable[[], float],
+        repeats: bool,
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._decider = decider
+        self._queue = queue
+        self._follow = follow
+        self._now = now
+        self._clock = clock
+        self._repeats = repeats
+        self._barrier: int | None = None
+        self._appended_at = clock()
+        # True if the log could not be reached by the last batch.
+        self.unreachable = False
+        # Records and versions appended so far.
+        self.records = self.versions = 0
+
+    def open(self, barrier: int | None) -> None:
+        """Write under the claim whose ``barrier`` is applied; ``None`` if no other node can write."""
+        self._barrier = barrier
+        self._appended_at = self._clock()
+
+    def idle_s(self) -> float:
+        """Return the seconds since the last append."""
+        return self._clock() - self._appended_at
+
+    def renew(self) -> None:
+        """Append a no-op, so that the brokers do not expire an idle producer and its fence with it.
+
+        Raises the errors of the log and the store.
+        """
+        self._follow(self._log.append([Entry(NOOP_KEY, None)]) + 1)
+        self._appended_at = self._clock()
+
+    def write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
+        """Return the outcomes of a batch, or ``None`` to decide it again.
+
+        Removes the commands that do not fit the batch from ``commands`` and queues them again. Raises
+        :class:`Fenced`, :class:`Unreachable`, :class:`RecordTooLarge`, :class:`StoreError` and
+        ``RegistryError`` for all of the batch, and :class:`OutcomeUnknown` after the replies.
+        """
+        ids = self._decider.ids.saved()
+        try:
+            self._check_reachable()
+            self._reach(self._log.end())
+            base = self._store.applied
+            batch = self._decide(commands, base)
+            if not batch.entries:
+                newest = self._nothing_newer(base)
+                return [outcomes.done(each, base) for each in batch.plans] if newest else None
+        except (Fenced, Unreachable):
+            raise
+        except LogError as error:
+            raise outcomes.kind_of(error)(str(error)) from error
+        try:
+            first = self._log.append(batch.entries, batch.cuts(), batch.headers)
+        except (Fenced, Unreachable, RecordTooLarge):
+            raise
+        except OutcomeUnknown as error:
+            _log.error("the outcome of a batch of %d commands is unknown: %s", len(commands), error)
+            self._queue.reply(commands, self._in_doubt(batch.plans, error))
+            raise
+        except LogError as error:
+            self._decider.ids.restore(ids)
+            return self._not_appended(batch.plans, error)
+        return self._appended(batch, base, first)
+
+    def _check_reachable(self) -> None:
+        """Check that a log that was unreachable answers again, before an append is begun.
+
+        An append would be retried for long. Without one, commands whose deadline passes can still be refused
+        with certainty that nothing was written.
+        """
+        if self.unreachable:
+            self._log.query_end(LOOK_S)
+            self.unreachable = False
+
+    def _reach(self, end: int) -> None:
+        """Follow the log up to ``end``, because no command may be decided over rows that lag behind it."""
+        try:
+            self._follow(end)
+        except StoreError as error:
+            if self._barrier is not None:
+                raise
+            # No other node can write, so waiting is useless and the client gets the error at once.
+            raise STORE_FAILED(f"The store does not take what is in the log: {error}") from error
+
+    def _decide(self, commands: list[PendingCommand], base: int) -> Batch:
+        """Decide the commands that fit one batch; queue the rest of ``commands`` again.
+
+        ``base``: an applied offset read earlier, at least up to which the rows hold the log.
+        """
+        with self._store.view() as view:
+            self._see_own_barrier(view)
+            batch = self._decider.decide(
+                view, commands, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
+            )
+        if rest := commands[len(batch.plans) :]:
+            self._queue.put_back(rest, "")
+            del commands[len(batch.plans) :]
+        return batch
+
+    def _see_own_barrier(self, view: View) -> None:
+        if self._barrier is None:
+            return
+        newest = newest_barrier(view)
+        if newest is None or newest.offset != self._barrier:
+            raise Fenced("another node has claimed the log")
+
+    def _nothing_newer(self, base: int) -> bool:
+        """Query the log's end; return true if it is still ``base``, else follow the log up to it."""
+        end = self._log.query_end(ASK_S)
+        if end > base:
+            self._reach(end)
+        return end <= base
+
+    def _appended(self, batch: Batch, base: int, first: int) -> list[Outcome | Postponed]:
+        """Return the outcomes of a batch whose records are in the log from offset ``first`` on."""
+        self._appended_at = self._clock()
+        self.records += len(batch.entries)
+        self.versions += sum(map(_is_version, batch.entries))
+        try:
+            self._follow(first + len(batch.entries))
+        except (StoreError, LogError) as error:
+            # The records will be applied, but it is not known when.
+            _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
+            return [outcomes.not_applied(each, error, repeats=self._repeats) for each in batch.plans]
+        # A command without records of its own may depend on those before it in the batch.
+        return [
+            outcomes.done(each, first if isinstance(each, Planned) and each.stop else base)
+            for each in batch.plans
+        ]
+
+    def _in_doubt(self, plans: Sequence[Plan], error: LogError) -> list[Outcome]:
+        fenced = self._barrier is not None
+        return [outcomes.in_doubt(each, error, fenced=fenced, repeats=self._repeats) for each in plans]
+
+    def _not_appended(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
+        """Return the outcomes of a batch of which nothing was appended, nor will be by a retry."""
+        outcome = refused(outcomes.kind_of(error)(f"Error while writing to the log: {error}"))
+        _failures.error("a batch of %d commands failed: %s", len(plans), outcome.message)
+        fenced = self._barrier is not None
+        return [outcomes.unproven(each, outcome, fenced=fenced) for each in plans]
+
+
+def _is_version(entry: Entry) -> bool:
+    return entry.value is not None and entry.key.startswith(b'{"keytype":"SCHEMA"')
