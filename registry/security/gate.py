@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from registry.domain.errors import RegistryError
 from registry.domain.principal import ANONYMOUS, Principal
 
 from .access import FULL_ACCESS, Access
+
+
+class Refused(RegistryError):
+    """A request that is not admitted, with headers for the answer."""
+
+    def __init__(self, code: int, message: str, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+        super().__init__(code, message)
+        self.headers = headers
 
 
 class Credentials(NamedTuple):
@@ -38,8 +47,17 @@ class Gate(Protocol):
     async def admit(self, credentials: Credentials) -> Admission:
         """Verify credentials, which may take long (a password's hash, a new signing key).
 
-        Raises :class:`~registry.domain.errors.RegistryError`: 401 for missing or wrong credentials.
+        Raises :class:`~registry.domain.errors.RegistryError`, mostly :class:`Refused`: 401 for missing or
+        wrong credentials, 429 for a client that has failed too often, 503 if they cannot be verified now.
         """
+        ...
+
+
+class WatchedGate(Gate, Protocol):
+    """A gate whose users, keys and rules come from files that may change."""
+
+    async def watch(self) -> None:
+        """Keep what was read up to date until cancelled."""
         ...
 
 
@@ -54,5 +72,8 @@ class _OpenGate:
     async def admit(self, credentials: Credentials) -> Admission:
         return self._admission
 
+    async def watch(self) -> None:
+        """Return at once: there is nothing to watch."""
 
-OPEN_GATE: Gate = _OpenGate()
+
+OPEN_GATE: WatchedGate = _OpenGate()

@@ -1,0 +1,245 @@
+"""The gate of a registry with authentication: passwords, bearer tokens and client certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import math
+import secrets
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from registry.domain.errors import UNAVAILABLE
+from registry.domain.principal import ANONYMOUS, Principal
+from registry.security.access import Access
+from registry.security.gate import Admission, Credentials, Refused
+
+from .recent import Recent
+from .throttle import Throttle
+from .tokens import TokenError, TokenVerifier, UnknownKey
+from .users import Users
+from .verification import Verifier
+
+# How long verified credentials are remembered after their last use, and at most in all. Changed users, keys
+# and rules make all of them forgotten at once.
+UNUSED_S = 60.0
+PASSWORD_S = 3600.0
+TOKEN_S = 60.0
+REMEMBERED_MAX = 20_000
+HEADER_BYTES_MAX = 20 * 1024
+_REALM = b'realm="registrar"'
+_TAG_BYTES = 16
+_TRIES = 3  # of one request, while users change
+
+
+class UserSource(Protocol):
+    """The present users."""
+
+    @property
+    def value(self) -> Users:
+        """The users."""
+        ...
+
+
+class KeyRefresh(Protocol):
+    """Keys that can be fetched again."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """True once there are keys."""
+        ...
+
+    async def refresh(self) -> None:
+        """Fetch them, unless that was done a short time ago."""
+        ...
+
+
+class _Remembered(NamedTuple):
+    admission: Admission
+    until: float
+
+
+class AuthenticationGate:
+    """Verifies credentials and remembers them for a short time.
+
+    Of credentials it remembers only tags that are made with a random key of the process.
+    """
+
+    def __init__(
+        self,
+        access: Callable[[Principal], Access],
+        *,
+        users: UserSource | None = None,
+        tokens: TokenVerifier | None = None,
+        keys: KeyRefresh | None = None,
+        certificates: bool = False,
+        anonymous: bool = False,
+    ) -> None:
+        """Each way to authenticate is closed by default.
+
+        ``access`` returns what a principal may do. ``keys``: those of ``tokens``, if they come from a URL.
+        ``anonymous``: admit requests without credentials, as the anonymous principal.
+        """
+        self._access = access
+        self._users = users
+        self._tokens = tokens
+        self._keys = keys
+        self._certificates = certificates
+        self._anonymous = anonymous
+        self._reads_header = users is not None or tokens is not None
+        self._verifier = Verifier()
+        self._throttle = Throttle()
+        self._key = secrets.token_bytes(32)
+        self._revision = 0
+        self._known: Recent[_Remembered] = Recent(UNUSED_S, REMEMBERED_MAX)
+        self._wrong: Recent[bool] = Recent(UNUSED_S, REMEMBERED_MAX)
+        self._verifying: dict[bytes, asyncio.Event] = {}
+
+    def forget(self) -> None:
+        """Forget all verified credentials, because users, keys or rules have changed."""
+        self._revision += 1
+        self._known.clear()
+        self._wrong.clear()
+
+    def known(self, credentials: Credentials) -> Admission | None:
+        """Return the admission of credentials that were verified a short time ago."""
+        key = self._name(credentials)
+        found = self._known.get(key)
+        if found is None:
+            return None
+        if found.until < time.monotonic():
+            self._known.drop(key)
+            return None
+        return found.admission
+
+    async def admit(self, credentials: Credentials) -> Admission:
+        """Verify credentials. Raises :class:`Refused` (401, 429), or 503 if they cannot be verified now."""
+        authorization = credentials.authorization
+        if not (authorization and self._reads_header):
+            return self._admit_without_header(credentials)
+        scheme, _, value = authorization.partition(b" ")
+        if len(authorization) <= HEADER_BYTES_MAX:
+            if scheme.lower() == b"basic" and self._users is not None:
+                return await self._admit_password(
+                    self._tag(authorization), value.strip(), credentials.address
+                )
+            if scheme.lower() == b"bearer" and self._tokens is not None:
+                return await self._admit_token(self._tag(authorization), value.strip())
+        raise self._unauthorized()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._verifier.close()
+
+    def _name(self, credentials: Credentials) -> bytes | str:
+        """Return the key of credentials in the cache: a tag (bytes), or a certificate's principal (text)."""
+        authorization = credentials.authorization
+        if authorization and self._reads_header:
+            return self._tag(authorization)
+        return credentials.certificate if self._certificates else ""
+
+    def _tag(self, authorization: bytes) -> bytes:
+        return hashlib.blake2b(authorization, key=self._key, digest_size=_TAG_BYTES).digest()
+
+    def _remember(self, key: bytes | str, principal: Principal, until: float) -> Admission:
+        admission = Admission(principal, self._access(principal))
+        self._known.put(key, _Remembered(admission, until))
+        return admission
+
+    def _admit_without_header(self, credentials: Credentials) -> Admission:
+        name = credentials.certificate if self._certificates else ""
+        if name:
+            return self._remember(name, Principal(name), math.inf)
+        if self._anonymous:
+            return self._remember("", ANONYMOUS, math.inf)
+        raise self._unauthorized()
+
+    # --- passwords
+
+    async def _admit_password(self, tag: bytes, encoded: bytes, address: str) -> Admission:
+        name, password = self._decoded(encoded)
+        for _ in range(_TRIES):
+            verifying = self._verifying.get(tag)
+            if verifying is None:
+                await self._verify(tag, name, password, address)
+            else:  # a client opens many connections at once
+                await verifying.wait()
+            found = self._known.get(tag)
+            if found is not None:
+                return found.admission
+            if self._wrong.get(tag):
+                raise self._unauthorized()
+        raise UNAVAILABLE("The users are changing")
+
+    def _decoded(self, encoded: bytes) -> tuple[bytes, bytes]:
+        try:
+            decoded = base64.b64decode(encoded, validate=True)
+        except binascii.Error:
+            decoded = b""
+        name, colon, password = decoded.partition(b":")
+        if not colon:
+            raise self._unauthorized()
+        return name, password
+
+    async def _verify(self, tag: bytes, name: bytes, password: bytes, address: str) -> None:
+        """Verify a password and note the result, unless the users have changed meanwhile."""
+        if self._wrong.get(tag):
+            return  # repeated: no further guess
+        wait_s = self._throttle.begin(address)
+        if wait_s:
+            raise _too_many(wait_s)
+        assert self._users is not None
+        done = self._verifying[tag] = asyncio.Event()
+        users, revision, failed = self._users.value, self._revision, False
+        try:
+            user = await self._verifier.verified(users, name, password)
+            failed = user is None
+        finally:
+            self._throttle.end(address, failed=failed)
+            del self._verifying[tag]
+            done.set()
+        if revision != self._revision:
+            return
+        if user is None:
+            self._wrong.put(tag, True)
+        else:
+            self._remember(tag, user.principal, time.monotonic() + PASSWORD_S)
+
+    # --- tokens
+
+    async def _admit_token(self, tag: bytes, token: bytes) -> Admission:
+        assert self._tokens is not None
+        try:
+            try:
+                found = self._tokens.verified(token)
+            except UnknownKey:
+                if self._keys is None:
+                    raise
+                await self._keys.refresh()
+                if not self._keys.is_loaded:
+                    raise UNAVAILABLE("The keys of the tokens' issuer cannot be fetched") from None
+                found = self._tokens.verified(token)
+        except TokenError as error:
+            raise self._unauthorized(str(error)) from None
+        remaining_s = min(TOKEN_S, found.expires - time.time())
+        return self._remember(tag, found.principal, time.monotonic() + remaining_s)
+
+    # --- refusals
+
+    def _unauthorized(self, reason: str = "") -> Refused:
+        """Return the error 401; ``reason``: why a token is not valid."""
+        challenges = []
+        if self._users is not None:
+            challenges.append(b"Basic " + _REALM + b', charset="UTF-8"')
+        if self._tokens is not None:
+            why = b', error="invalid_token", error_description="%b"' % reason.encode() if reason else b""
+            challenges.append(b"Bearer " + _REALM + why)
+        return Refused(401, "Unauthorized", tuple((b"www-authenticate", each) for each in challenges))
+
+
+def _too_many(wait_s: float) -> Refused:
+    seconds = b"%d" % math.ceil(wait_s)
+    return Refused(429, "Too many failed attempts to authenticate", ((b"retry-after", seconds),))

@@ -1,0 +1,333 @@
+"""The gate of a registry with authentication."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from registry.domain.errors import RegistryError
+from registry.domain.principal import ANONYMOUS, Principal
+from registry.security.access import FULL_ACCESS, Access
+from registry.security.authentication.gate import AuthenticationGate
+from registry.security.authentication.key_url import KeyUrl
+from registry.security.authentication.throttle import FREE_FAILURES
+from registry.security.authentication.tokens import Claims, TokenVerifier
+from registry.security.authentication.users import User, Users
+from registry.security.gate import Credentials, Refused
+from tests.running import until_async
+from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
+
+HERE = "192.0.2.1"
+
+
+class Counted:
+    """A password that counts how often it was compared; ``go_on`` may hold comparisons."""
+
+    def __init__(self, password: bytes) -> None:
+        self.password = password
+        self.waiting = self.compared = 0
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    def matches(self, given: bytes) -> bool:
+        self.waiting += 1
+        self.go_on.wait(30)
+        self.compared += 1
+        return given == self.password
+
+
+class UserFile:
+    """Users that may change."""
+
+    def __init__(self) -> None:
+        self.password = Counted(b"secret")
+        self.value = Users({b"alice": User(Principal("alice", frozenset({"team"})), self.password)})
+
+
+class Rules:
+    """Counts for whom access is wanted."""
+
+    def __init__(self) -> None:
+        self.asked: list[Principal] = []
+
+    def __call__(self, principal: Principal) -> Access:
+        self.asked.append(principal)
+        return FULL_ACCESS
+
+
+def basic(name: str, password: str, address: str = HERE) -> Credentials:
+    return Credentials(b"Basic " + base64.b64encode(f"{name}:{password}".encode()), "", address)
+
+
+RIGHT, WRONG = basic("alice", "secret"), basic("alice", "guess")
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(main)
+
+
+async def refused(gate: AuthenticationGate, credentials: Credentials) -> Refused:
+    assert gate.known(credentials) is None
+    with pytest.raises(Refused) as caught:
+        await gate.admit(credentials)
+    assert gate.known(credentials) is None
+    return caught.value
+
+
+def test_a_right_password_is_verified_once_and_then_known() -> None:
+    async def main() -> None:
+        users, rules = UserFile(), Rules()
+        gate = AuthenticationGate(rules, users=users)
+        assert gate.known(RIGHT) is None
+        admission = await gate.admit(RIGHT)
+        assert admission.principal == Principal("alice", frozenset({"team"}))
+        assert gate.known(RIGHT) is admission
+        assert gate.known(RIGHT._replace(address="192.0.2.2")) is admission
+        assert (await gate.admit(RIGHT)).principal == admission.principal
+        gate.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"", b"Basic", b"Basic ", b"Basic !", b"Basic YWxpY2U=", b"Basic \xff\xfe", b"Digest a",
+        b"Bearer a.b.c", b"\x00", b"Basic " * 9, b"Basic " + base64.b64encode(b"alice:" + b"s" * 100_000),
+        b"Basic " + base64.b64encode(b":"), b"Basic " + base64.b64encode(b"\xff:\xff"),
+        b"Basic " + base64.b64encode(b"alice:secret") + b", Basic " + base64.b64encode(b"alice:secret"),
+        b"Basic " + base64.b64encode(b"alice:secret\n"), b"Basic " + base64.b64encode(b"ALICE:secret"),
+    ],
+    ids=range(16),
+)  # fmt: skip
+def test_a_hostile_header_is_refused(header: bytes) -> None:
+    async def main() -> None:
+        gate = AuthenticationGate(Rules(), users=UserFile())
+        error = await refused(gate, Credentials(header, "", HERE))
+        assert (error.code, error.message) == (401, "Unauthorized")
+        assert error.headers == ((b"www-authenticate", b'Basic realm="registrar", charset="UTF-8"'),)
+        gate.close()
+
+    run(main())
+
+
+def test_changed_users_apply_to_known_credentials_at_once() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        await gate.admit(RIGHT)
+        await refused(gate, WRONG)
+        users.value = Users({b"alice": User(Principal("alice"), Counted(b"guess"))})
+        gate.forget()
+        await refused(gate, RIGHT)
+        assert (await gate.admit(WRONG)).principal == Principal("alice")
+        gate.close()
+
+    run(main())
+
+
+def test_a_password_verified_while_the_users_change_is_verified_again() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        users.password.go_on.clear()
+        admitting = asyncio.create_task(gate.admit(RIGHT))
+        await until_async(lambda: users.password.waiting, "the password to be compared")
+        held, users.value = users.password, Users({b"alice": User(Principal("alice"), Counted(b"new"))})
+        gate.forget()
+        held.go_on.set()
+        with pytest.raises(Refused):
+            await admitting
+        assert held.compared == 1
+        gate.close()
+
+    run(main())
+
+
+def test_connections_that_open_at_once_cost_one_verification() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        admissions = await asyncio.gather(*(gate.admit(RIGHT) for _ in range(100)))
+        assert len({id(each) for each in admissions}) == 1
+        outcomes = await asyncio.gather(*(gate.admit(WRONG) for _ in range(100)), return_exceptions=True)
+        assert {each.code for each in outcomes if isinstance(each, Refused)} == {401}
+        assert users.password.compared == 2
+        gate.close()
+
+    run(main())
+
+
+def test_guesses_block_their_address_and_nobody_else() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        working = basic("alice", "secret")
+        await gate.admit(working)
+        codes = [(await refused(gate, basic("alice", str(guess)))).code for guess in range(FREE_FAILURES + 3)]
+        assert codes == [401] * (FREE_FAILURES + 1) + [429] * 2
+        error = await refused(gate, basic("bob", "guess"))
+        assert (error.code, error.headers) == (429, ((b"retry-after", b"1"),))
+        assert gate.known(working) is not None
+        assert users.password.compared == 1 + FREE_FAILURES + 1
+        gate.forget()
+        assert (await gate.admit(working._replace(address="192.0.2.2"))).principal.name == "alice"
+        gate.close()
+
+    run(main())
+
+
+def test_a_wrong_password_that_is_sent_again_and_again_is_one_guess() -> None:
+    """A client with an old password must not block others at its address."""
+
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        for _ in range(50):
+            assert (await refused(gate, WRONG)).code == 401
+        assert users.password.compared == 1
+        await gate.admit(RIGHT)
+        gate.close()
+
+    run(main())
+
+
+def test_what_is_remembered_holds_no_secret() -> None:
+    async def main() -> None:
+        gate = AuthenticationGate(Rules(), users=UserFile())
+        await gate.admit(RIGHT)
+        await refused(gate, WRONG)
+        held = repr([vars(each) for each in (gate._known, gate._wrong)])
+        for secret in ("secret", "guess", base64.b64encode(b"alice:secret").decode()):
+            assert secret not in held
+        gate.close()
+
+    run(main())
+
+
+# --- certificates and anonymous clients
+
+
+def test_a_certificate_names_its_principal() -> None:
+    async def main() -> None:
+        credentials = Credentials(b"", "CN=alice", HERE)
+        gate = AuthenticationGate(Rules(), certificates=True)
+        assert gate.known(credentials) is None
+        admission = await gate.admit(credentials)
+        assert admission.principal == Principal("CN=alice")
+        assert gate.known(credentials) is admission
+        await refused(gate, Credentials(b"", "", HERE))
+
+    run(main())
+
+
+def test_credentials_in_a_header_count_before_a_certificate() -> None:
+    async def main() -> None:
+        gate = AuthenticationGate(Rules(), users=UserFile(), certificates=True)
+        both = RIGHT._replace(certificate="CN=proxy")
+        assert (await gate.admit(both)).principal.name == "alice"
+        await refused(gate, WRONG._replace(certificate="CN=proxy"))
+        gate.close()
+
+    run(main())
+
+
+def test_no_certificate_is_believed_unless_it_is_a_way_to_authenticate() -> None:
+    async def main() -> None:
+        gate = AuthenticationGate(Rules(), users=UserFile())
+        await refused(gate, Credentials(b"", "CN=alice", HERE))
+        gate.close()
+
+    run(main())
+
+
+def test_anonymous_clients_are_admitted_only_where_nothing_else_is_set() -> None:
+    async def main() -> None:
+        rules = Rules()
+        gate = AuthenticationGate(rules, anonymous=True)
+        assert (await gate.admit(Credentials())).principal == ANONYMOUS
+        admission = gate.known(RIGHT)
+        assert admission is not None
+        assert admission.principal == ANONYMOUS
+        assert rules.asked == [ANONYMOUS]
+
+    run(main())
+
+
+# --- tokens
+
+
+def bearer(token: str) -> Credentials:
+    return Credentials(b"Bearer " + token.encode(), "", HERE)
+
+
+def token_gate(issuer: Issuer, keys: KeyUrl, skew_s: float = 0.0) -> AuthenticationGate:
+    verifier = TokenVerifier(keys, Claims(issuer.url, (AUDIENCE,), clock_skew_s=skew_s))
+    return AuthenticationGate(Rules(), tokens=verifier, keys=keys)
+
+
+def test_a_token_is_known_until_it_expires() -> None:
+    async def main(issuer: Issuer) -> None:
+        keys = KeyUrl(issuer.jwks)
+        gate = token_gate(issuer, keys)
+        lasting, short = bearer(issuer.token()), bearer(issuer.token(exp=claims("")["iat"] + 3))
+        for credentials in (lasting, short):
+            assert (await gate.admit(credentials)).principal == Principal("alice")
+        assert gate.known(lasting) is not None
+        await until_async(lambda: gate.known(short) is None, "the token to expire")
+        error = await refused(gate, short)
+        assert error.headers == (
+            (
+                b"www-authenticate",
+                b'Bearer realm="registrar", error="invalid_token", error_description="the token has expired"',
+            ),
+        )
+        keys.close()
+
+    with Issuer() as issuer:
+        run(main(issuer))
+
+
+def test_a_token_of_a_rotated_key_is_fetched_for_and_the_old_one_refused() -> None:
+    async def main(issuer: Issuer) -> None:
+        now, gates = [0.0], list[AuthenticationGate]()
+
+        def changed() -> None:
+            gates[0].forget()
+
+        keys = KeyUrl(issuer.jwks, clock=lambda: now[0], changed=changed)
+        gates.append(gate := token_gate(issuer, keys))
+        old = bearer(issuer.token())
+        await gate.admit(old)
+        now[0] += 60
+        issuer.rotate(IssuerKey("second"))
+        await gate.admit(bearer(issuer.token()))
+        await refused(gate, old)
+        assert issuer.requests == 2
+        for number in range(100):
+            await refused(gate, bearer(signed(IssuerKey(f"key {number}"), claims(issuer.url))))
+        assert issuer.requests == 2
+        keys.close()
+
+    with Issuer() as issuer:
+        run(main(issuer))
+
+
+def test_tokens_wait_for_an_issuer_that_cannot_be_reached() -> None:
+    """A 401 would make clients throw valid tokens away."""
+
+    async def main(issuer: Issuer) -> None:
+        keys = KeyUrl("http://127.0.0.1:1/keys")
+        gate = token_gate(issuer, keys)
+        with pytest.raises(RegistryError) as caught:
+            await gate.admit(bearer(issuer.token()))
+        assert caught.value.code == 503
+        keys.close()
+
+    with Issuer() as issuer:
+        run(main(issuer))
