@@ -193,13 +193,14 @@ def _holders(
 ) -> Listing[PlacedVersion]:
     deleted = call.args["deleted"]
 
-    def walk(view: View, mark: tuple[str] | None) -> Iterator[PlacedVersion | None]:
+    def walk(view: View, mark: tuple[str] | None, skip: Skip | None = None) -> Iterator[PlacedVersion | None]:
         after = bytes.fromhex(mark[0]) if mark else b""
-        return lists.versions_of_id(view, context, schema_id, after, deleted=deleted)
+        return lists.versions_of_id(view, context, schema_id, after, skip, deleted=deleted)
 
-    return page(
-        call, walk, lambda each: orjson.dumps(shown(each.found)), lambda each: (each.place.hex(),), (str,)
-    )
+    def printed(each: PlacedVersion) -> bytes:
+        return orjson.dumps(shown(each.found))
+
+    return page(call, walk, printed, lambda each: (each.place.hex(),), (str,), leaping=walk)
 
 
 def _scope(call: Call, view: View) -> str:

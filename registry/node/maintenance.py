@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from registry.config.loading import Settings
@@ -67,7 +68,7 @@ class Maintenance:
 
     def run(self) -> None:
         """Do maintenance until :meth:`stop`. Raises an error if log or store are found to be damaged."""
-        readers_at = compact_at = verify_at = count_at = topic_at = room_at = time.monotonic()
+        readers_at = compact_at = verify_at = count_at = topic_at = room_at = ids_at = time.monotonic()
         verifying, proven, counted = True, False, False
         while not self._stopping.wait(1.0 if counted and not verifying else _STEP_S):
             now = time.monotonic()
@@ -80,7 +81,10 @@ class Maintenance:
             if not proven:
                 prove(self._store, self._stopping)
                 proven = True
-            counted = self._counted_blocks()
+            counted = self._counted_blocks(self._store.count_step)
+            if counted and now >= ids_at:
+                counted = self._counted_blocks(self._store.count_ids_step)
+                ids_at = now + _COUNT_EVERY_S if counted else now
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
             if self._own is not None and now >= room_at:
@@ -96,10 +100,11 @@ class Maintenance:
             if verifying and self._verify():
                 verifying, verify_at = False, now + _VERIFY_EVERY_S
 
-    def _counted_blocks(self) -> bool:
-        """Count one more block of versions; return true when nothing is left to count."""
+    @staticmethod
+    def _counted_blocks(step: Callable[[], bool]) -> bool:
+        """Count one more block; return true when nothing is left to count."""
         try:
-            return self._store.count_step()
+            return step()
         except DamagedStore:
             raise
         except StoreError:

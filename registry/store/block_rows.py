@@ -19,9 +19,12 @@ from .layout import META_COUNTED, META_STATE
 
 PREFIX = b"#"
 END = after(VERSION)
+BLOCK = 1024  # rows in a block at first; it is split above twice as many, and merged below half
 UNCOUNTED = b""
 
 COUNTS = struct.Struct(">5I")
+
+Touched = tuple[bytes, bytes | None, bytes | None]  # a version row's key, its value before and after a commit
 
 
 class Range(NamedTuple):

@@ -26,15 +26,13 @@ from registry.domain.rows.layout import (
 from registry.domain.rows.version_row import is_deleted, offset_of
 from registry.domain.rows.view import Counts
 
-from .block_rows import COUNTS, END, PREFIX, UNCOUNTED, Range, range_at
+from . import id_counts
+from .block_rows import BLOCK, COUNTS, END, PREFIX, UNCOUNTED, Range, Touched, range_at
 
-BLOCK = 1024  # rows in a block at first; it is split above twice as many, and merged below half
 SUBJECTS_MAX = 1000
 
 _HIGHEST = b"\xff" * 5  # greater than every version's number
 _CLEAR_ALL = scope_key(CLEAR, Subject(DEFAULT_CONTEXT, ""))
-
-Touched = tuple[bytes, bytes | None, bytes | None]  # a version row's key, its value before and after a commit
 
 
 class Counting:
@@ -56,6 +54,7 @@ class Counting:
         """Replace all counts by one block that is not counted."""
         while self._blocks.set_range(PREFIX) and self._blocks.key().startswith(PREFIX):
             self._blocks.delete()
+        id_counts.delete(self._blocks)
         self._forget(Range(VERSION, END, None))
 
     def commit(self, touched: list[Touched], clears: list[bytes]) -> bool:
@@ -71,6 +70,7 @@ class Counting:
         # First: what was counted is not known by the rows of clears as they are now.
         for key in clears:
             self._cleared(VERSION + key[1:])
+        id_counts.IdCounting(self._rows, self._blocks, self._block).commit(touched, clears)
         for prefix, changes in subjects.items():
             self._subject(prefix, changes)
         self._leave()

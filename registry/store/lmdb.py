@@ -27,13 +27,13 @@ import lmdb
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows.digest import MODULUS, row_hash, total
-from registry.domain.rows.layout import CLEAR, VERSION
+from registry.domain.rows.layout import CLEAR, ID, VERSION
 from registry.domain.rows.version_row import same_content
 from registry.domain.rows.view import Change
 
-from . import layout
-from .block_rows import END, are_valid
-from .counts import BLOCK, Counting, Touched
+from . import id_counts, layout
+from .block_rows import BLOCK, END, Touched, are_valid
+from .counts import Counting
 from .layout import DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -75,6 +75,9 @@ class Store:
                 txn.put(layout.META_CLEAN, b"0")
                 txn.put(layout.META_REVISION, _new_revision())
             self._counted_to = b""  # before this key all blocks of versions are counted
+            self._ids_from = ID  # where to look for ids to count
+            # The applied offsets when this round over them began, and when the last one did.
+            self._ids_applied = self._ids_done = -1
             # From here on a crash of the machine is detected, whichever pages reached the disk.
             self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
@@ -250,8 +253,30 @@ class Store:
                     reached = counting.next_block(self._counted_to if self._has_counts else b"")
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            self._has_counts, self._counted_to = True, END if reached is None else reached
+            if not self._has_counts:
+                self._has_counts, self._ids_from, self._ids_done = True, ID, -1
+            self._counted_to = END if reached is None else reached
             return reached is None
+
+    def count_ids_step(self) -> bool:
+        """Count the next block of an id's rows, if any; return True at the end of a round over all ids."""
+        with self._writing:
+            if not self._has_counts or self._ids_done == self._state.applied:
+                return True
+            try:
+                with self.view() as view:
+                    found = id_counts.next_block(view, view.keys(self._ids_from), self._block)
+                if found.block is not None:
+                    with self._env.begin(self._meta, write=True) as txn:
+                        id_counts.put(txn, found.block)
+            except lmdb.Error as error:
+                raise _store_error(self.path, error) from error
+            if self._ids_from == ID:
+                self._ids_applied = self._state.applied
+            self._ids_from = found.end or ID
+            if found.end is None:
+                self._ids_done = self._ids_applied
+            return found.end is None
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; return their number."""

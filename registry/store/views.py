@@ -12,8 +12,10 @@ import lmdb
 
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
+from registry.domain.rows.layout import ID
 from registry.domain.rows.view import Block, View
 
+from . import id_counts
 from .block_rows import are_valid, block_at
 from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
@@ -88,7 +90,9 @@ class StoreView:
             self._counted = are_valid(self._txn, self._meta)
             if self._counted:
                 self._blocks = self._txn.cursor(self._meta)
-        return None if self._blocks is None else block_at(self._blocks, key)
+        if self._blocks is None:
+            return None
+        return id_counts.block_at(self._blocks, key) if key.startswith(ID) else block_at(self._blocks, key)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the first row whose key is ``key`` or greater."""
@@ -107,6 +111,11 @@ class StoreView:
             rows = iter(cursor)
             while batch := list(islice(rows, rows_max)):
                 yield batch
+
+    def keys(self, start: bytes) -> Iterator[bytes]:
+        """Yield the keys of all rows from ``start`` on."""
+        with self._txn.cursor(self._rows) as cursor:
+            yield from cursor.iternext(keys=True, values=False) if cursor.set_range(start) else ()
 
     def _open_cursor(self) -> lmdb.Cursor[bytes]:
         self._cursor = self._txn.cursor(self._rows)

@@ -6,7 +6,7 @@ and items that do not change in between are listed exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from registry.domain.model import Subject
@@ -232,36 +232,54 @@ class PlacedVersion(NamedTuple):
 
 
 def versions_of_id(
-    view: View, context: str, schema_id: int, after: bytes = b"", *, deleted: bool = False
+    view: View,
+    context: str,
+    schema_id: int,
+    after: bytes = b"",
+    skip: Skip | None = None,
+    *,
+    deleted: bool = False,
 ) -> Iterator[PlacedVersion | None]:
     """Walk the subjects of an id in the order of their newest records, each with its version recorded last.
 
-    ``after``: the position after which to start.
+    ``after``: the position after which to start. ``skip``: how many items need not be listed.
     """
-    prefix, packed = layout.id_prefix(context, schema_id), layout.part(context)
-    for key, _ in scan(view, prefix, prefix + after + b"\0" if after else None):
-        found = versions.at(view, layout.version_key_of_id(key, prefix, packed))
-        last = found is not None and (yield from _is_last(view, found, schema_id))
-        shown = found is not None and last and (deleted or not found.row.deleted)
-        yield PlacedVersion(key[len(prefix) :], found) if found is not None and shown else None
+
+    def items(counts: Counts) -> int:
+        return counts.versions if deleted else counts.live_versions
+
+    prefix = layout.id_prefix(context, schema_id)
+    leaps = None if skip is None else Leaps(skip, items)
+    for row in scan_leaping(view, prefix, prefix + after + b"\0" if after else prefix, leaps):
+        found = None if row is None else (yield from held_by(view, row[0], prefix))
+        if row is None or found is None or (found.row.deleted and not deleted):
+            yield None
+        else:
+            yield PlacedVersion(row[0][len(prefix) :], found)
+
+
+def held_by(view: View, key: bytes, prefix: bytes) -> Search[Registered | None]:
+    """Search for the version to which an id row points, None if its subject got the id again later.
+
+    ``prefix``: of the id's rows.
+    """
+    found = versions.at(view, layout.version_key_of_id(key, prefix, prefix[1:-4]))
+    if found is None:
+        return None
+    subject, version, row = found
+    for other_key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
+        if layout.unnumber(other_key[-4:]) != version:
+            later = version_row.id_of(value) == row.schema_id and version_row.offset_of(value) > row.offset
+            if later and not versions.cleared(view, subject, VersionRow.unpack(value)):
+                return None
+            yield
+    return found
 
 
 def subjects_of_id(view: View, context: str, schema_id: int) -> Iterator[str | None]:
     """Walk the sorted names of an id's subjects."""
     found = versions_of_id(view, context, schema_id)
     return held_and_sorted(each.found.subject.qualified if each else None for each in found)
-
-
-def _is_last(view: View, found: Registered, schema_id: int) -> Generator[None, None, bool]:
-    """Return true if no later record gave the id to a version of the same subject."""
-    subject, version, row = found
-    for key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
-        if layout.unnumber(key[-4:]) != version:
-            other = version_row.id_of(value) == schema_id and version_row.offset_of(value) > row.offset
-            if other and not versions.cleared(view, subject, VersionRow.unpack(value)):
-                return False
-            yield None
-    return True
 
 
 def referrer_ids(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def record(offset: int, subject: Subject, version: int, state: int) -> Record:
-    value = schema_value(subject, version, 1, '"string"', deleted=state == DELETED)
+def record(offset: int, subject: Subject, version: int, state: int, schema_id: int = 1) -> Record:
+    value = schema_value(subject, version, schema_id, '"string"', deleted=state == DELETED)
     return Record(offset, 0, schema_key(subject, version), None if state == GONE else value)
 
 
@@ -191,6 +192,54 @@ def test_counts_are_those_of_the_rows_and_no_list_differs_by_them(
                     assert found == whole[number:]
 
 
+# Versions with one of two ids to commit together, a scope to clear, or the number of rounds to count.
+IdStep = list[tuple[Subject, int, int, int]] | Subject | int
+FEW = st.builds(Subject, st.sampled_from([".", ".c"]), st.sampled_from("abcd"))
+STATES = st.sampled_from([GONE, DELETED, LIVE, LIVE])
+id_steps = st.lists(
+    st.integers(1, 9)
+    | FEW
+    | st.sampled_from([Subject(".", ""), Subject(".c", "")])
+    | st.lists(st.tuples(FEW, st.integers(1, 5), STATES, st.integers(1, 2)), max_size=9),
+    max_size=12,
+)
+MANY_OF_ONE = [(Subject(".", "s4"), version, LIVE, 2) for version in range(2, 20)]
+SHARERS = [(Subject(".", f"s{number}"), 1, LIVE, 1) for number in range(40)]
+LATE = [(each[0], 50, LIVE, 1) for each in SHARERS]
+HALF_DELETED = [(Subject(".c", f"s{number}"), 1, LIVE if number > 9 else DELETED, 1) for number in range(40)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=id_steps)
+@example(steps=[SHARERS, 99, [(*each[:2], DELETED, 1) for each in SHARERS[4:9]]])
+@example(steps=[SHARERS, 99, [(each[0], 2, LIVE, 1) for each in SHARERS[4:9]]])
+@example(steps=[SHARERS, 99, [(each[0], 2, LIVE, 1) for each in SHARERS[4:9]], SHARERS[:20]])
+@example(steps=[[(Subject(".c", each[0].name), 1, DELETED, 1) for each in SHARERS], 99, Subject(".c", "")])
+@example(
+    steps=[[(each[0], 50, LIVE, 1) for each in SHARERS], 99, MANY_OF_ONE, [(SHARERS[4][0], 99, LIVE, 1)]]
+)
+def test_lists_of_what_holds_an_id_do_not_differ_by_counts(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[IdStep]
+) -> None:
+    store = emptied(tmp_path_factory)
+    for step in steps:
+        if isinstance(step, list):
+            append(store, [record(store.applied + at, *each) for at, each in enumerate(step)])
+        elif isinstance(step, Subject):
+            clear(store, step)
+        else:
+            count(store)
+            for _ in range(step):
+                store.count_ids_step()
+    with store.view() as view:
+        for context, schema_id, deleted in product([".", ".c"], [1, 2], [True, False]):
+            whole = behind(lists.versions_of_id(view, context, schema_id, deleted=deleted), Skip())
+            for number in range(len(whole) + 1):
+                skip = Skip(number)
+                walk = lists.versions_of_id(view, context, schema_id, b"", skip, deleted=deleted)
+                assert behind(walk, skip) == whole[number:]
+
+
 def test_blocks_are_split_and_merged_as_they_grow_and_shrink(store: Store) -> None:
     count(store)
     commit(store, MANY)
@@ -263,6 +312,45 @@ def test_what_is_left_out_costs_a_step_a_block(
         watched, skip = Watched(view), Skip(len(whole) - 5)
         assert behind(walk(watched, "", skip), skip) == whole[-5:]
         assert watched.sought < 400
+    store.close()
+
+
+def count_ids(store: Store) -> None:
+    count(store)
+    while not store.count_ids_step():
+        pass
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_an_offset_into_what_holds_an_id_costs_a_step_a_block(tmp_path: Path, deleted: bool) -> None:
+    made(tmp_path / "store-1")
+    store = Store(tmp_path / "store-1", MAP, block=50)
+    commit(store, [(Subject(".", f"s{number:04}"), 1, LIVE) for number in range(1000)])
+    count_ids(store)
+    for number in range(0, 200, 2):
+        commit(store, [(Subject(".", f"s{number:04}"), 1, DELETED)])
+    count_ids(store)
+    with store.view() as view:
+        whole = behind(lists.versions_of_id(view, ".", 1, deleted=deleted), Skip())
+        watched, skip = Watched(view), Skip(len(whole) - 5)
+        walk = lists.versions_of_id(watched, ".", 1, b"", skip, deleted=deleted)
+        assert behind(walk, skip) == whole[-5:]
+        assert watched.sought < 400
+    store.close()
+
+
+def test_a_subject_of_many_versions_does_not_keep_an_id_from_being_counted(tmp_path: Path) -> None:
+    made(tmp_path / "store-1")
+    store = Store(tmp_path / "store-1", MAP, block=50)
+    append(store, [record(store.applied + at, Subject(".", "s"), at + 1, LIVE, 2) for at in range(300)])
+    append(store, [record(store.applied + at, Subject(".", f"s{at % 200}"), 999, LIVE) for at in range(200)])
+    append(store, [record(store.applied, Subject(".", "s"), 999, LIVE)])
+    append(store, [record(store.applied + at, Subject(".", f"t{at}"), 1, LIVE) for at in range(200)])
+    count_ids(store)
+    with store.view() as view:
+        watched, skip = Watched(view), Skip(395)
+        assert len(behind(lists.versions_of_id(watched, ".", 1, b"", skip), skip)) == 6
+        assert watched.sought < 800
     store.close()
 
 
