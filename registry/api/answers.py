@@ -80,8 +80,8 @@ def error_body(code: int, message: str) -> bytes:
 
 def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
     """Return the answer for ``error``."""
-    if error.code in _RETRY_CODES:
-        headers = (*headers, (b"retry-after", b"1"))
+    if error.code in _RETRY_CODES or error.retry_after_s:
+        headers = (*headers, (b"retry-after", b"%d" % (error.retry_after_s or 1)))
     return Answer(error_body(error.code, error.message), error.status, headers)
 
 

@@ -233,8 +233,8 @@ class Resource:
         match outcome:
             case Done(body, offset):
                 return Answer(body, status, offset=offset)
-            case Refused(code, message):
-                raise RegistryError(code, message)
+            case Refused(code, message, retry_after_s):
+                raise RegistryError(code, message).retried_after(retry_after_s)
             case Unknown(message):
                 raise OUTCOME_UNKNOWN(message)
             case NotPrimary() | Forgotten() | Deferred():

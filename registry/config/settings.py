@@ -292,6 +292,9 @@ class Settings:
     reject_empty_subject: bool = _setting(
         False, SWITCH, "rules", "Reject registrations under an empty subject"
     )
+    policies: str = _file(
+        "TOML file of policies: who creates subjects, lint rules, limits; read again when it changes", "rules"
+    )
     associations_rules: str = _setting(
         "8.3",
         choice("8.3", "next"),

@@ -251,12 +251,14 @@ class Done(msgspec.Struct, frozen=True, tag="Done"):
     offset: int
 
 
-class Refused(msgspec.Struct, frozen=True, tag="Refused"):
+class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="Refused"):
     """The command was refused and changed nothing."""
 
     # Confluent's error code.
     code: int
     message: str
+    # As in :class:`.errors.RegistryError`.
+    retry_after_s: int = 0
 
 
 class Unknown(msgspec.Struct, frozen=True, tag="Unknown"):
@@ -290,7 +292,7 @@ Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Deferred
 
 def refused(error: RegistryError) -> Refused:
     """Return the outcome that reports ``error``."""
-    return Refused(error.code, error.message)
+    return Refused(error.code, error.message, error.retry_after_s)
 
 
 def repeatable(command: Command) -> bool:

@@ -26,6 +26,13 @@ class RegistryError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+        # Seconds after which the client should try again; 0 if that is not known.
+        self.retry_after_s = 0
+
+    def retried_after(self, seconds: int) -> RegistryError:
+        """Return the error with the seconds after which the client should try again."""
+        self.retry_after_s = seconds
+        return self
 
     @property
     def status(self) -> int:

@@ -12,6 +12,8 @@ from registry.config.loading import Settings
 from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
+from registry.security.policies import watched_policies
+from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
 
 from .command_router import CommandRouter
@@ -83,6 +85,12 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
 
     node.starting = opening.starting
+    try:
+        policies = _policies(parent.settings.policies, node)
+    except FileError as error:
+        await asyncio.to_thread(node.stop)
+        parent.report(refused=str(error))
+        return REFUSED
     peers, peer, serving = None, "", None if startup is None else startup.serving
     if not node.standalone:
         from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only)
@@ -126,6 +134,8 @@ async def run(parent: Parent, opening: Opening) -> int:
         parent.report(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
         return REFUSED
     finally:
+        if policies is not None:
+            policies.cancel()
         loop.call_later(GIVE_UP_S, router.give_up)
         await asyncio.to_thread(node.resign)
         if serving is not None:
@@ -140,6 +150,15 @@ async def run(parent: Parent, opening: Opening) -> int:
         parent.report(refused=refusal[0])
         return REFUSED
     return 1 if failure else 0
+
+
+def _policies(path: str, node: Node) -> asyncio.Task[None] | None:
+    """Apply the policies in the file at ``path``, now and after each change. Raises :class:`FileError`."""
+    if not path:
+        return None
+    policies = watched_policies(path, lambda: node.writer.govern(policies.value))
+    node.writer.govern(policies.value)
+    return asyncio.get_running_loop().create_task(policies.watch())
 
 
 async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> StartupEndpoint | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from registry.domain.commands import (
@@ -19,12 +21,13 @@ from registry.domain.decide import Decision, decide, repeated
 from registry.domain.decide.ids import Ids
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
+from registry.domain.governance import NO_GOVERNANCE
 from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Facts
-from registry.domain.pending_command import PendingCommand
+from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.memory_views import OverlayView
@@ -32,6 +35,8 @@ from registry.domain.rows.view import View
 from registry.log.contract import RECORD_HEADER_BYTES
 from registry.node.replication.dedup import DedupCache
 from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
+
+from .rates import WriteRates
 
 # Bytes of records after which a batch takes no further command; the last command may exceed it.
 BATCH_BYTES_MAX = 8 << 20
@@ -102,7 +107,11 @@ class Decider:
         *,
         postpones: bool = False,
         cipher: Cipher | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        # Replaced, from any thread, when its file has changed.
+        self.governance = NO_GOVERNANCE
+        self._rates = WriteRates(clock)
         self._postpones = postpones
         self._cipher = cipher
         self._memory = memory
@@ -140,7 +149,7 @@ class Decider:
                 if before is not None:
                     batch.plans.append(before)
                     continue
-                decision = self._one(overlay, command, known, bytes_max)
+                decision = self._one(overlay, pending.request, known, bytes_max)
             except RegistryError as error:
                 self.ids.restore(ids)
                 batch.plans.append(refused(error))
@@ -196,11 +205,14 @@ class Decider:
         return self._parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
 
     def _one(
-        self, view: OverlayView, command: Command, known: Facts, bytes_max: int
+        self, view: OverlayView, request: CommandRequest, known: Facts, bytes_max: int
     ) -> Decision | Unanswered:
+        command, governance, defaults = request.command, self.governance, self._defaults
+        if governance is not NO_GOVERNANCE:
+            defaults = replace(defaults, governance=governance, principal=request.principal)
         try:
             seen = plain_view(view, self._cipher)
-            steps = decide(seen, command, self.ids, self._defaults, self._parser.memory)
+            steps = decide(seen, command, self.ids, defaults, self._parser.memory)
             decision = self._attempted(steps, known)
             if isinstance(decision, Unanswered):
                 return decision
@@ -216,6 +228,8 @@ class Decider:
                 raise SCHEMA_TOO_LARGE()
         if isinstance(command, Associate | ChangeAssociations):
             _check_whole(decision, bytes_max)
+        if decision.entries:
+            self._rates.take(request.principal.name, governance.writes_per_minute)
         return decision
 
     def _command_header(

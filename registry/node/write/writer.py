@@ -18,6 +18,7 @@ from typing import NamedTuple
 from registry.domain.commands import Deferred, NotPrimary, Outcome, refused
 from registry.domain.decide.ids import ID_BATCH
 from registry.domain.errors import SCHEMA_TOO_LARGE, RegistryError
+from registry.domain.governance import Governance
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
@@ -85,8 +86,9 @@ class Writer:
         cipher: Cipher | None = None,
     ) -> None:
         self._decider = Decider(
-            writing.defaults, writing.id_batch, memory, postpones=workers is not None, cipher=cipher
-        )
+            writing.defaults, writing.id_batch, memory,
+            postpones=workers is not None, cipher=cipher, clock=clock,
+        )  # fmt: skip
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
             timeout_s=writing.timeout_s,
@@ -107,6 +109,10 @@ class Writer:
         self._decider.ids.restart(floor)
         self._batch_writer.open(barrier)
         self._queue.open()
+
+    def govern(self, governance: Governance) -> None:
+        """Apply these policies from the next command on."""
+        self._decider.governance = governance
 
     def shut(self) -> None:
         """Stop writing until :meth:`open`, and reply :class:`NotPrimary` to the commands queued."""
