@@ -46,12 +46,12 @@ HEAL_S = 60.0
 CALM_S = 2.0
 SUBJECTS = 1000
 APPENDS = 2000
+# Requests/s.
 CONFLUENT = {
     "new, 32 connections": 133.0,
     "new, 1 connection": 129.0,
     "by id": 1990.0,
 }
-"""Requests/s."""
 
 _NEW = """
 wrk.headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"

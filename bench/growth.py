@@ -65,8 +65,8 @@ COLOURS = (
     "#bcbd22", "#17becf", "#000000", "#aa7700", "#66aa00", "#aa0077", "#0077aa", "#777700",
 )  # fmt: skip
 
+# Seconds by what they were measured of, by how much was stored.
 Points = dict[int, dict[str, float]]
-"""Seconds by what they were measured of, by how much was stored."""
 
 
 def fill(log: EmbeddedLog, entries: Iterator[Entry]) -> None:

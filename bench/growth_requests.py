@@ -24,8 +24,8 @@ class Kind(NamedTuple):
     """A kind of request."""
 
     name: str
+    # The request with a number of its own.
     ask: Callable[[int], Ask]
-    """The request with a number of its own."""
 
 
 class Axis(NamedTuple):

@@ -41,28 +41,28 @@ from registry.log.kafka.log import KafkaLog
 ROOT = Path(__file__).parent.parent
 SIZES = (10_000, 100_000, 360_000, 720_000, 1_300_000)
 FURTHER = 10_000
+# Of building upon the largest snapshot, and the whole; the median counts.
 ROUNDS = 3
-"""Of building upon the largest snapshot, and the whole; the median counts."""
 SCHEMA_BYTES = 400
 WAIT_S = 900.0
+# Seconds until ready by schemas.
 PUBLISHED = {
     "published, without": [(90_000, 17.0), (720_000, 74.0), (1_296_000, 162.0)],
     "published, with": [(90_000, 11.0), (720_000, 25.0), (1_296_000, 72.0)],
     "Confluent 8.3.1": [(1_300_000, 35.0)],
     "Apicurio": [(300_000, 84.0)],
 }
-"""Seconds until ready by schemas."""
 
 
 class Start(NamedTuple):
     """One start of a node."""
 
     seconds: float
+    # Memory of its own: not mapped from files.
     own_mb: int
-    """Memory of its own: not mapped from files."""
     mapped_mb: int
+    # What its log line says of the snapshot that it loaded; empty for none.
     snapshot: str
-    """What its log line says of the snapshot that it loaded; empty for none."""
 
 
 class Row(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Self
 
 import pytest
 
+# The most that a file system in memory may hold; it takes what is written.
 ROOM = 4 << 30
-"""The most that a file system in memory may hold; it takes what is written."""
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

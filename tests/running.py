@@ -21,12 +21,12 @@ from deploy.local.process import free_port, until
 __all__ = ["PATIENT", "ROOT", "Registry", "Served", "free_port", "until", "until_async"]
 
 ROOT = Path(__file__).parent.parent
+# For clients that by themselves wait less than the registry may take.
 PATIENT = httpx.Timeout(60.0)
-"""For clients that by themselves wait less than the registry may take."""
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
+# So many hardly all come to the same reader.
 _CONNECTIONS = 8
-"""So many hardly all come to the same reader."""
 
 
 async def until_async(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:

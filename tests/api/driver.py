@@ -47,14 +47,14 @@ class ListBackend:
         self.submitted: list[Command] = []
         self.confirmed = 0
         self.fresh = True  # false: the read barrier fails
+        # What the log holds and the rows do not, until they are confirmed.
         self.behind: list[Record] = []
-        """What the log holds and the rows do not, until they are confirmed."""
         self.forwarded: list[tuple[str, bool]] = []
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
+        # Of snapshots, the newest first.
         self.entries: dict[str, Entry] = {}
-        """Of snapshots, the newest first."""
 
     @contextmanager
     def view(self) -> Iterator[View]:

@@ -18,8 +18,8 @@ SECRET = "peers of this test only"
 STALE = '110 - "Response is Stale"'
 KIND = "application/vnd.schemaregistry.v1+json"
 
+# For nodes that a test cuts off from the log: each read that cannot be confirmed takes so long.
 QUICKLY = ("--confirm-timeout-s", "0.5")
-"""For nodes that a test cuts off from the log: each read that cannot be confirmed takes so long."""
 
 http = httpx.Client(timeout=40, verify=False)
 

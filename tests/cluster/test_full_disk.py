@@ -21,8 +21,8 @@ from tests.running import PATIENT, Registry, until
 
 WAIT_S = 60.0
 SMALL_MAP = "16777216"
+# Of a schema so large that a store without room cannot take it on pages that have become free.
 TEXT = "x" * 100_000
-"""Of a schema so large that a store without room cannot take it on pages that have become free."""
 
 
 class Writers:

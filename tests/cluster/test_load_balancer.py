@@ -20,8 +20,8 @@ from deploy.local.node import Node
 from tests.running import until
 
 TURNS_MAX = 5_000
+# Turns that everybody goes on for between one kill and the next.
 BETWEEN_KILLS = 15
-"""Turns that everybody goes on for between one kill and the next."""
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,8 @@ class Application:
     name: str
     url: str
     stopped: threading.Event
+    # What was acknowledged: the id of each subject's schema.
     ids: dict[str, int] = field(default_factory=dict)
-    """What was acknowledged: the id of each subject's schema."""
     error: Exception | None = None
     turns: int = 0
 

@@ -26,25 +26,25 @@ class Request:
     """One request to one node. Times are seconds of one monotonic clock."""
 
     kind: Kind
+    # Whom it was sent to.
     node: int
-    """Whom it was sent to."""
     subject: str
     began: float
     ended: float
+    # 0: no answer came.
     status: int = 0
-    """0: no answer came."""
+    # The JSON of the answer.
     answer: Any = None
-    """The JSON of the answer."""
+    # What was registered, or is behind the id that was asked for.
     schema: str = ""
-    """What was registered, or is behind the id that was asked for."""
+    # The id that was asked for.
     schema_id: int = 0
-    """The id that was asked for."""
+    # ``X-Registry-Offset``.
     offset: int | None = None
-    """``X-Registry-Offset``."""
+    # The node said that the answer may be old.
     warning: bool = False
-    """The node said that the answer may be old."""
+    # Whether anything of it may have reached the node.
     sent: bool = True
-    """Whether anything of it may have reached the node."""
 
     @property
     def code(self) -> int:
@@ -73,10 +73,10 @@ class History:
     """Requests as they ended, from all threads; ``digests``: what nodes said of their stores."""
 
     requests: list[Request] = field(default_factory=list)
+    # Node, applied offset, digest.
     digests: list[tuple[int, int, str]] = field(default_factory=list)
-    """Node, applied offset, digest."""
+    # What no node took, however often it was tried.
     given_up: list[str] = field(default_factory=list)
-    """What no node took, however often it was tried."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, request: Request) -> Request:

@@ -24,8 +24,8 @@ from .load import Line, Load
 from .segments import Batch, batches
 
 CLOCK = Path(__file__).parent / "clock"
+# Nothing takes so long unless it never ends; how long things take is the benchmarks' matter.
 HEAL_S = 60.0
-"""Nothing takes so long unless it never ends; how long things take is the benchmarks' matter."""
 SAMPLE_S = 0.2
 
 
@@ -43,8 +43,8 @@ class FaultyNode(Node):
             ],
         )
         folder.mkdir(parents=True, exist_ok=True)
+        # A file system of its own for its data, where one could be mounted.
         self.disk: Disk | None = None
-        """A file system of its own for its data, where one could be mounted."""
         self._shift = folder / "clock"
         self.shift_clock(0.0)
         environment: Mapping[str, str] = self.environment or {}

@@ -14,8 +14,8 @@ from .rig import HEAL_S, FaultyNode, Rig, Run
 
 DAY_S = 86_400.0
 REQUESTS_BETWEEN = 80
+# How long a fault lasts at most while it keeps the load from going on: longer than a session.
 FAULT_S_MAX = 10.0
-"""How long a fault lasts at most while it keeps the load from going on: longer than a session."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Soak:
     """How much is left to chance."""
 
     rounds: int
+    # In each round.
     faults: int
-    """In each round."""
+    # Of the first round; the next has the next.
     seed: int
-    """Of the first round; the next has the next."""
+    # Of load without faults.
     minutes: float
-    """Of load without faults."""
 
 
 class Round:
@@ -39,8 +39,8 @@ class Round:
         self._made = made
         self._chance = random.Random(seed)
         self._heal = ExitStack()
+        # What was done.
         self.told: list[str] = []
-        """What was done."""
 
     def run(self, faults: int) -> None:
         """Work so many faults; returns when all is healed."""

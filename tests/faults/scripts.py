@@ -12,8 +12,8 @@ from typing import Any
 
 from .load import Line, schema
 
+# Versions of each subject.
 _COUNT = 3
-"""Versions of each subject."""
 
 
 class Script:

@@ -28,10 +28,10 @@ class Batch(NamedTuple):
 class Size(NamedTuple):
     """Where one record batch ends."""
 
+    # The offset after its last record.
     next: int
-    """The offset after its last record."""
+    # The byte of its segment after its last one.
     ends_at: int
-    """The byte of its segment after its last one."""
 
 
 def sizes(raw: bytes) -> Iterator[Size]:

@@ -18,10 +18,10 @@ from tests.process.test_lifecycle import children
 from tests.running import PATIENT, Registry, until
 
 STRING = json.dumps({"schema": '"string"'}).encode()
+# Time enough to send headers after connecting; whoever has sent them waits for the end of a time.
 SECONDS = ("--header-timeout-s", "3", "--body-timeout-s", "1", "--idle-timeout-s", "3")
-"""Time enough to send headers after connecting; whoever has sent them waits for the end of a time."""
+# Less than any of these times is by default, so that it tells one that is over, or was not waited for.
 SOON_S = 9.0
-"""Less than any of these times is by default, so that it tells one that is over, or was not waited for."""
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from registry.workers.pool import WAITING_CHARACTERS_MAX
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry
 
+# More than are answered where the event loop parses: one or two, before and after it.
 KEPT_MAX = 5
-"""More than are answered where the event loop parses: one or two, before and after it."""
 
 
 def large(fields: int, name: str = "Large", doc: str = "") -> bytes:

@@ -21,10 +21,10 @@ from registry.store import layout
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
 
+# Less than a request may take to arrive, and more than five seconds, for a machine that is busy.
 STOP_S = 9.0
-"""Less than a request may take to arrive, and more than five seconds, for a machine that is busy."""
+# For what a machine may spoil that stands still for seconds, but hardly every time.
 TRIES = 3
-"""For what a machine may spoil that stands still for seconds, but hardly every time."""
 
 
 def children(registry: Registry) -> dict[int, str]:

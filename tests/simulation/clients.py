@@ -34,12 +34,12 @@ class Client:
         self._made = 0
         self._subjects = [self._fresh(), self._fresh()]
         self._texts: list[str] = []
+        # Texts that may be in the log.
         self._tried: set[str] = set()
-        """Texts that may be in the log."""
+        # Subjects of which a write's outcome is unknown: nothing more is asked of them.
         self.abandoned: list[OwnSubject] = []
-        """Subjects of which a write's outcome is unknown: nothing more is asked of them."""
+        # Texts of registrations that were reported as not done, and never asked for again.
         self.failed: list[str] = []
-        """Texts of registrations that were reported as not done, and never asked for again."""
         self.acknowledged = 0
         self.stopped = False
         self.idle = False

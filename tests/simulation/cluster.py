@@ -183,8 +183,8 @@ class Node:
         self.store = MemoryStore(witness)
         self.line = Line()
         self.running: Running | None = None
+        # Whether the other nodes and the clients cannot reach it.
         self.cut_off = False
-        """Whether the other nodes and the clients cannot reach it."""
 
 
 class Cluster:
@@ -197,12 +197,12 @@ class Cluster:
             lambda: world.now, world.wall_ms, forget_s=FORGET_S, epochs_max=world.chance.choice((3, 6, 1000))
         )
         self.authority = Authority(world)
+        # Commands that each node remembers.
         self.remembers = world.chance.choice((2, 1000, 1000))
-        """Commands that each node remembers."""
+        # How many commands in doubt were sent again and answered.
         self.settled = 0
-        """How many commands in doubt were sent again and answered."""
+        # Nobody asks for anything.
         self.night = False
-        """Nobody asks for anything."""
         self.nodes = [Node(number, witness) for number in range(size)]
         for node in self.nodes:
             self.start(node)

@@ -20,8 +20,8 @@ from .world import Process, World
 CLIENTS = 3
 STORM_S = 20.0
 NIGHT_S = 1.5 * FORGET_S
+# The share of histories with a night.
 _NIGHTS = 0.15
-"""The share of histories with a night."""
 CALM_S = 120.0
 
 
@@ -34,8 +34,8 @@ class Told:
     claims: int
     records: int
     unknown: int
+    # Commands in doubt that were sent again and answered.
     settled: int
-    """Commands in doubt that were sent again and answered."""
 
 
 class Trouble:

@@ -31,10 +31,10 @@ from .world import Process, World
 REQUEST_TIMEOUT_S = 1.0
 LATE_S_MAX = 4.0
 APPEND_TIMEOUT_S = 3.0
+# After so long without a request the broker closes a connection: what is sent on it then does not arrive.
 CONNECTION_IDLE_S = 20.0
-"""After so long without a request the broker closes a connection: what is sent on it then does not arrive."""
+# A claim that was not used for so long is void: half of what brokers remember.
 CLAIM_IDLE_S = 30.0
-"""A claim that was not used for so long is void: half of what brokers remember."""
 _Answer = TypeVar("_Answer")
 
 
@@ -47,13 +47,13 @@ class Line:
     """The network between one node and the broker."""
 
     cut: bool = False
+    # The share of requests that go wrong.
     bad: float = 0.0
-    """The share of requests that go wrong."""
     hops_s: float = 0.001
+    # Whether nothing new is fetched, though requests are answered.
     lagging: bool = False
-    """Whether nothing new is fetched, though requests are answered."""
+    # Whether the election is out of reach, but the broker is not.
     deaf: bool = False
-    """Whether the election is out of reach, but the broker is not."""
 
     @property
     def fetches(self) -> bool:
@@ -79,8 +79,8 @@ class NodeLog:
         self._used_at = 0.0
         self._heard = 0
         self._fetched = 0
+        # Whether an append is under way.
         self.appending = False
-        """Whether an append is under way."""
 
     def end(self) -> int:
         return self._heard

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import NO_HEADERS, Claim
 
+# The broker's epochs are signed 16 bits wide. The coordinator gives out all but the last.
 EPOCH_LAST = 32767
-"""The broker's epochs are signed 16 bits wide. The coordinator gives out all but the last."""
+# Batches of a producer of which a repetition is known.
 _REMEMBERED = 5
-"""Batches of a producer of which a repetition is known."""
 
 
 class InvalidEpoch(Exception):
@@ -35,17 +35,17 @@ class Batch(NamedTuple):
     sequence: int
     base: int
     count: int
+    # Who sent it: known to the simulation alone.
     sender: str
-    """Who sent it: known to the simulation alone."""
+    # By which of all claims, counted as the coordinator gave them; likewise.
     claim: int
-    """By which of all claims, counted as the coordinator gave them; likewise."""
 
 
 @dataclass
 class _Producer:
     epoch: int
+    # The sequence number that comes next.
     next: int
-    """The sequence number that comes next."""
     appended_at: float
     recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
@@ -67,11 +67,11 @@ class Partition:
         self._epochs_max = epochs_max
         self._producers: dict[int, _Producer] = {}
         self._given = Claim(1000, -1)
+        # How many the coordinator has given.
         self.claims = 0
-        """How many the coordinator has given."""
         self.records: list[Record] = []
+        # By their record's offset.
         self.headers: dict[int, bytes] = {}
-        """By their record's offset."""
         self.batches: list[Batch] = []
 
     @property

@@ -14,8 +14,8 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 START_MS = 1_700_000_000_000
+# What a turn of a task takes, on average.
 MOMENT_S = 0.0002
-"""What a turn of a task takes, on average."""
 
 
 class Killed(BaseException):
@@ -57,8 +57,8 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
+        # Seconds since the begin; what a monotonic clock shows.
         self.now = 0.0
-        """Seconds since the begin; what a monotonic clock shows."""
         self.turns = 0
         self.loop = getcurrent()
         self._tasks: list[Task] = []

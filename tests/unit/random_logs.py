@@ -27,8 +27,8 @@ from registry.domain.log_format.records import (
 from registry.domain.model import TOP, Metadata, Reference, Rule, RuleSet, Subject
 from registry.domain.rows.memory_views import DictView
 
+# A key and a value.
 Said = tuple[bytes | None, bytes | None]
-"""A key and a value."""
 
 SUBJECTS = [
     Subject(".", "a"),
@@ -153,8 +153,8 @@ def _records(said: list[Said]) -> list[Record]:
     return [Record(3 * index, 1000 + index, key, value) for index, (key, value) in enumerate(said)]
 
 
+# Logs with holes in their offsets.
 logs = st.lists(st.one_of(schemas, schemas, schemas, deletes, others, foreign), max_size=40).map(_records)
-"""Logs with holes in their offsets."""
 
 
 def covering(log: list[Record]) -> list[Record]:

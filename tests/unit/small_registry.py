@@ -68,8 +68,8 @@ class SmallRegistry:
         self.parser = Parser()
         self.defaults = defaults or Defaults()
         self.log: list[Record] = []
+        # The records of the last command.
         self.last: list[Entry] = []
-        """The records of the last command."""
 
     def submit(self, command: Command) -> Any:
         decision = self.parser.run(decide(self.view, command, self.ids, self.defaults, self.parser.memory))

@@ -14,8 +14,8 @@ _STATUS = re.compile(r"(\d{3})(?: (.*))?")
 _ERROR = re.compile(r"(\d{3,5}) (.+)")
 
 Headers = list[tuple[str, str]]
+# Settings by name, one value each.
 Choice = dict[str, str]
-"""Settings by name, one value each."""
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Answer:
 class Exchange:
     """A request and the answer to it."""
 
+    # File and line.
     place: str
-    """File and line."""
     method: str
     target: str
     headers: Headers
@@ -48,8 +48,8 @@ class Conversation:
     """Exchanges with one registry, which is empty at first."""
 
     title: str
+    # It is held once with each.
     settings: list[Choice]
-    """It is held once with each."""
     exchanges: list[Exchange] = field(default_factory=list)
 
 

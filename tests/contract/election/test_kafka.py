@@ -18,8 +18,8 @@ from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, Timeou
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import Node, election_of, identity, until, until_agreed
 
+# So that nothing in these tests is explained by the end of a session.
 LONG = {"session_timeout_s": 60.0}
-"""So that nothing in these tests is explained by the end of a session."""
 CONFLUENT = b'{"host":"cp1","port":8081,"master_eligibility":true,"scheme":"http","version":1,"leader":%b}'
 CP1 = Identity("http", "cp1", 8081, eligible=True)
 

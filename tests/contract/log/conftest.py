@@ -16,8 +16,8 @@ from tests.contract.log.lost_answers import LosingProxy
 from tests.running import free_port
 
 LIMITED_USER, PASSWORD = "alice", "alice's"
+# The forgetful broker's time for producers and transactional ids.
 FORGETS_S = 2.0
-"""The forgetful broker's time for producers and transactional ids."""
 
 
 class OddBroker(Broker):

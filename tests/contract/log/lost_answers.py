@@ -14,10 +14,10 @@ PRODUCE, FETCH = 0, 1
 class _Loss(NamedTuple):
     """What happens to the next append."""
 
+    # It never reaches the broker; otherwise it does, and only the answer is lost.
     before: bool
-    """It never reaches the broker; otherwise it does, and only the answer is lost."""
+    # Called when the broker has answered, before the client is told that its connection is gone.
     then: Callable[[], object]
-    """Called when the broker has answered, before the client is told that its connection is gone."""
 
 
 class LosingProxy(Proxy):
@@ -26,8 +26,8 @@ class LosingProxy(Proxy):
     def __init__(self, target: str, port: int) -> None:
         super().__init__(target, port=port)
         self._losses: list[_Loss] = []
+        # Whether no fetch is answered any more.
         self.loses_fetches = False
-        """Whether no fetch is answered any more."""
 
     def lose_append(self, then: Callable[[], object] = bool) -> None:
         """Lose the next append on its way there."""

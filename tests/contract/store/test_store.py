@@ -418,8 +418,8 @@ def test_a_reader_waits_for_a_store_and_follows_another(tmp_path: Path, child: C
 
 SMALL = "store, _ = open_store(path, 'a', 9, map_bytes=16 << 20)"
 LARGE = "store, _ = open_store(path, 'a', 9, map_bytes=64 << 20)"
+# To more than the smaller map takes.
 GROW = "store.commit([(b'row-%d' % n, bytes(4000)) for n in range(8_000)], store.applied + 1)"
-"""To more than the smaller map takes."""
 
 
 @pytest.mark.parametrize("map_bytes", [0, 64 << 20], ids=["any map", "the node's map"])

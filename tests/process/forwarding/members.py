@@ -49,19 +49,19 @@ class Member:
         self.role = "following"
         self.primary: Identity | None = None
         self.decided: list[Command] = []
+        # Of what was decided.
         self.idempotency_keys: list[IdempotencyKey | None] = []
-        """Of what was decided."""
+        # Whether it keeps to idempotency keys.
         self.repeats = True
-        """Whether it keeps to idempotency keys."""
         self.remembers_since = 0
         self.evicted: list[Identity] = []
+        # Whether the writer answers what it is given.
         self.answers = True
-        """Whether the writer answers what it is given."""
         self.unanswered: list[OnReply] = []
+        # Subjects about which it takes as long as the test wants.
         self.long: set[str] = set()
-        """Subjects about which it takes as long as the test wants."""
+        # Subjects about which nothing is answered.
         self.held: set[str] = set()
-        """Subjects about which nothing is answered."""
         self.full = False
         self.peers: Peers
         self._calls: list[Callable[[], None]] = []

@@ -96,8 +96,8 @@ def test_a_node_that_is_lost_again_while_it_starts_is_asked_until_it_answers(tmp
 class Kept(Framed):
     """Keeps what it hears; ends the first line with the first message that comes after the node's."""
 
+    # The subject of each command, and whether it may have been done before.
     heard_of: list[tuple[str, bool]]
-    """The subject of each command, and whether it may have been done before."""
 
     def on_message(self, message: bytes) -> None:
         said = decode_from_reader(message)

@@ -66,5 +66,5 @@ def verified(store: Store) -> bool:
     return True
 
 
+# What becomes of a file; ``None``: it goes.
 Damage = Callable[[bytes], bytes | None]
-"""What becomes of a file; ``None``: it goes."""

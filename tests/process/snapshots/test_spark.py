@@ -48,11 +48,11 @@ from tests.unit.random_logs import covering, fold, logs, rows_of
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 MASTER = "local[2]"
+# For a session that is there sooner.
 QUICK = (
     "spark.ui.enabled=false"
     " spark.driver.extraJavaOptions='-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
 )
-"""For a session that is there sooner."""
 LOGS = 60
 COMPACTS = {
     "min.compaction.lag.ms": "0",

@@ -32,8 +32,8 @@ from tests.running import Registry, until
 from tests.sample_snapshots import rows_in
 
 CLIENTS = 32
+# Writes of each client after the last snapshot was asked for.
 AFTER = 3
-"""Writes of each client after the last snapshot was asked for."""
 
 
 class Acknowledged(NamedTuple):
@@ -41,8 +41,8 @@ class Acknowledged(NamedTuple):
 
     text: str
     id: int
+    # The write stands before this offset.
     offset: int
-    """The write stands before this offset."""
 
 
 class Clients:

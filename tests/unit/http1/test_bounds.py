@@ -246,6 +246,7 @@ def test_a_body_that_arrives_slowly_gets_more_time_and_one_that_stops_not(run: R
     run(main())
 
 
+# Ways to say where a body ends that another server may read differently (RFC 9112, 6.1 and 6.3).
 FRAMINGS = {
     "Transfer-Encoding: gzip, chunked": 501,
     "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked": 501,
@@ -277,7 +278,6 @@ FRAMINGS = {
     "Content-Length:": 400,
     "Content-Length: 99999999999999999999999": 400,
 }
-"""Ways to say where a body ends that another server may read differently (RFC 9112, 6.1 and 6.3)."""
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.0"])

@@ -17,8 +17,8 @@ from tests.running import until_async
 from tests.unit.http1.clients import BUFFER, Run, asking, behind, head, loops, serving
 
 SLICE = b"x" * 50_000
+# More than the buffers of the kernel and the server take together; less than what is sent here.
 UNREAD_MAX = 1 << 20
-"""More than the buffers of the kernel and the server take together; less than what is sent here."""
 
 
 class Producer:

@@ -29,8 +29,8 @@ HOW = (("reader_is", "new"),)
 QUICK, SLOW = SchemaQuery("differences", LONG, INT, HOW), SchemaQuery("differences", STRING, INT, HOW)
 BUDGET_S = 5.0
 KNOWN = WorkResult(SchemaAnswer("said"), 0.1)
+# What a process says where the first of two comparisons is quick and the second one endless.
 STUCK = WorkResult(SchemaAnswer([SchemaAnswer([])]), BUDGET_S, partial=True, stuck=Stuck(1, BUDGET_S - 0.01))
-"""What a process says where the first of two comparisons is quick and the second one endless."""
 
 
 class Beside:
