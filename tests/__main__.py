@@ -27,13 +27,13 @@ GROUPS = {
     "computing": COMPUTING,
     "servers": ("tests", *(f"--ignore={path}" for path in COMPUTING)),
 }
-# A test that runs for this long is named, and again each time this has passed.
+# A test that runs for this many seconds is named, and named again after each further period.
 SLOW_S = 60.0
 RESULT = re.compile(r"(\S+\.py)::.+ (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*")
 
 
 class Group:
-    """One pytest process; what it prints beyond the results of tests is kept for the end."""
+    """One pytest process; anything it prints besides test results is kept for the end."""
 
     def __init__(self, name: str, arguments: Sequence[str]) -> None:
         command = [sys.executable, "-m", "pytest", "-v", "--color=no", *arguments]
@@ -49,11 +49,11 @@ class Group:
 
     @property
     def running(self) -> str:
-        """The test that has begun and not ended. Pytest prints its name before it runs."""
+        """Return the test that has begun and not ended. Pytest prints its name before it runs."""
         return self._unfinished.decode(errors="replace").strip()
 
     def read(self) -> bool:
-        """Take in what has been printed; return False at the end of the output."""
+        """Process what has been printed; return False at the end of the output."""
         printed = os.read(self.output, 1 << 16)
         *lines, self._unfinished = (self._unfinished + printed).split(b"\n")
         for line in lines:
@@ -68,7 +68,7 @@ class Group:
         print(f"{self.name:10} {text}", flush=True)
 
     def name_slow(self, slow_s: float) -> None:
-        """Name the test that runs if nothing has been printed for ``slow_s``."""
+        """Print the name of the running test if nothing has been printed for ``slow_s``."""
         if self.running and time.monotonic() - self._test_began > slow_s:
             self.say(f"still running: {self.running}")
             self._test_began = time.monotonic()
@@ -94,8 +94,8 @@ class Group:
 
 def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S) -> int:
     """Run the groups at the same time and return 0 if all tests passed."""
-    # Started in the background by a shell, this process ignores SIGINT, and so would the groups. A time limit
-    # around the tests ends them with SIGTERM; the hanging test is to be named then, too.
+    # A shell that starts this process in the background makes it ignore SIGINT, and the groups would inherit
+    # that. A time limit around the tests ends them with SIGTERM; the hanging test is named then, too.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.default_int_handler)
     running = [Group(name, arguments) for name, arguments in groups.items()]

@@ -19,7 +19,7 @@ Key = CertificateIssuerPrivateKeyTypes
 
 
 class Issued:
-    """A certificate with its key; ``chain`` are the certificates that lead to its authority."""
+    """A certificate with its key; ``chain`` holds the certificates that lead to its authority."""
 
     def __init__(self, certificate: x509.Certificate, key: Key, chain: list[x509.Certificate]) -> None:
         self.certificate = certificate

@@ -1,4 +1,4 @@
-"""Fixtures that more than one folder of tests uses."""
+"""Fixtures of several folders of tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One registry with two readers for every test that keeps to subjects and contexts of its own."""
+    """Start one registry with two readers for all tests, each with its own subjects and contexts."""
     if url := request.config.getoption("--registry"):
         yield Served(url.rstrip("/"))
         return
@@ -48,14 +48,14 @@ def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def registry_without_readers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    """As ``registry``, but the node alone serves everything."""
+    """Start a registry like ``registry``, but whose node serves everything itself."""
     if request.config.getoption("--registry"):
         pytest.skip("the server that --registry names is one of a kind")
     yield from _running(tmp_path_factory, "--readers", "0")
 
 
 def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Registry]:
-    # Tests that request snapshots of it want no processor time spent on them.
+    # Tests that request snapshots of it do not want CPU time spent on them.
     flags = (*flags, "--snapshots-builder", "none")
     running = Registry(tmp_path_factory.mktemp("registry") / "data", *flags).wait()
     yield running
@@ -64,22 +64,22 @@ def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One running broker for every test that keeps to topics and groups of its own and leaves it running."""
-    # It is frozen at times, and never killed: once thawed, it is let on at once.
+    """Start one broker for all tests that use their own topics and groups and leave it running."""
+    # It is sometimes frozen, but never killed: once thawed, it can register again immediately.
     with Broker(tmp_path_factory.mktemp("kafka"), settings={"broker.session.timeout.ms": "60000"}) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """One running ZooKeeper for every test that keeps to a chroot of its own and leaves it running."""
+    """Start one ZooKeeper for all tests that use their own chroot and leave it running."""
     with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    """URI of a bucket of a server that speaks S3."""
+    """Return the URI of a bucket on a server that speaks S3."""
     port = free_port()
     environment = os.environ | {"MOTO_PORT": str(port)}
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)]

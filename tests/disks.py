@@ -1,4 +1,4 @@
-"""Real file systems that run full or go read-only under processes that use them."""
+"""Real file systems that fill up or become read-only while processes use them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 import pytest
 
-# The most that a file system in memory may hold; it takes what is written.
+# The maximum size of a file system in memory; it only takes what is written.
 ROOM = 4 << 30
 
 
@@ -18,7 +18,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def mounts() -> bool:
-    """Return True if this process may mount file systems: as root, outside of most containers."""
+    """Return true if this process may mount file systems: as root, outside of most containers."""
     return (
         os.geteuid() == 0
         and _run("unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt").returncode == 0
@@ -26,7 +26,7 @@ def mounts() -> bool:
 
 
 class Disk:
-    """A file system in memory at ``place``, which runs full and gets room again while it is in use.
+    """A file system in memory at ``place``, which is filled up and gets room again while it is in use.
 
     The test is skipped where nothing can be mounted.
     """
@@ -42,12 +42,13 @@ class Disk:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # Lazily, because a process that a failed test left may still use it.
+        # Lazily, because a process that a failed test has left may still use it.
         subprocess.run(["umount", "--lazy", str(self.place)], check=True)
 
     def fill(self) -> None:
         """Leave no room."""
-        # What is written meanwhile makes it smaller than what is used: then it is refused, and tried again.
+        # Files that grow meanwhile make this size less than what is used: then mounting is refused and
+        # retried.
         while self._resize(self._used()).returncode:
             pass
 
@@ -67,9 +68,9 @@ class Disk:
 
 
 class FailingDisk:
-    """An ext4 file system in a file, mounted at ``place``, which turns read-only as after an I/O error.
+    """An ext4 file system in a file, mounted at ``place``, which becomes read-only as after an I/O error.
 
-    The test is skipped where that cannot be had.
+    The test is skipped if that is not possible.
     """
 
     def __init__(self, place: Path) -> None:
@@ -83,7 +84,7 @@ class FailingDisk:
         self.place.mkdir(parents=True, exist_ok=True)
         with self._image.open("wb") as image:
             image.truncate(256 << 20)
-        # Without a journal the file system can be mounted again as if nothing had happened.
+        # Without a journal, the file system can be mounted again as if nothing had happened.
         if _run("mkfs.ext4", "-q", "-O", "^has_journal", str(self._image)).returncode:
             pytest.skip("there is no mkfs.ext4, or it fails")
         self.mount()
@@ -99,10 +100,10 @@ class FailingDisk:
         self._device = Path(_run("findmnt", "-no", "SOURCE", str(self.place)).stdout.strip()).name
 
     def fail(self) -> None:
-        """Let the kernel see an error of the file system, so that it makes it read-only at once."""
+        """Report an error of the file system to the kernel, which makes it read-only at once."""
         Path(f"/sys/fs/ext4/{self._device}/trigger_fs_error").write_text("a test\n")
 
     def repair(self) -> None:
-        """Mount it again; nobody may use it."""
+        """Mount it again; no process may be using it."""
         subprocess.run(["umount", str(self.place)], check=True)
         self.mount()

@@ -21,7 +21,7 @@ _GROUPS = {
 
 
 def settings_table() -> str:
-    """All settings as a Markdown table."""
+    """Return all settings as a Markdown table."""
     rows = [f"| `{s.name}` | {_code(s)} | {s.does}. Allowed: {s.kind.allowed} |" for s in table()]
     return "\n".join(["| setting | default | what it does |", "| --- | --- | --- |", *rows])
 
@@ -31,7 +31,7 @@ def _code(setting: Setting) -> str:
 
 
 def example_file() -> str:
-    """All settings as a TOML file that changes nothing until a line loses its ``#``."""
+    """Return all settings as a TOML file that changes nothing until a line loses its ``#``."""
     return "\n".join(_example_lines()) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Topics on a real broker, by another client than the log's own."""
+"""Topics on a real broker, through another client than the log's own."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def make_topic(
     partitions: int = 1,
     replicas: int = 1,
 ) -> str:
-    """A new topic, of which the broker knows; its name."""
+    """Create a topic, wait until the broker knows it, and return its name."""
     name = name or f"schemas-{secrets.token_hex(4)}"
     topic = NewTopic(name, partitions, replicas, config={**COMPACT, **(settings or {})})
-    client = admin(servers)  # kept: with it its pending calls would go
+    client = admin(servers)  # Kept, because its pending calls would end with it.
     until(lambda: _made(client, topic), 30, "a former topic of that name to be gone")
-    # The controller answers, and the broker hears of it after that.
+    # The controller has answered; the broker learns of it after that.
     until(lambda: name in client.list_topics(timeout=30).topics, 30, "the topic to be there")
     return name
 
 
 def _made(client: AdminClient, topic: NewTopic) -> bool:
-    """Make it; with ZooKeeper brokers forget a topic that is deleted before the controller does."""
+    """Create it; with ZooKeeper, brokers forget a deleted topic before the controller does."""
     try:
         client.create_topics([topic])[topic.topic].result(30)
     except KafkaException as error:
@@ -53,7 +53,7 @@ def _made(client: AdminClient, topic: NewTopic) -> bool:
 
 
 def delete_topic(servers: str, name: str) -> None:
-    """Delete a topic, which the broker then does not know any more."""
+    """Delete a topic and wait until the broker has forgotten it."""
     client = admin(servers)
     client.delete_topics([name])[name].result(30)
     until(lambda: name not in client.list_topics(timeout=30).topics, 30, "the topic to be gone")

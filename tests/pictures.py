@@ -1,4 +1,4 @@
-"""The pictures of the docs as SVG: the architecture, the way of a write, and the directions of imports."""
+"""The pictures of the docs as SVG: the architecture, the path of a write, and the directions of imports."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def write() -> str:
     return document("A write, from the client's request to its answer", bottom + 10, parts)
 
 
-# The boxes of the picture of imports, and the rooms that stand in each. Within a row, from left to right.
+# The boxes of the picture of imports, and the rooms in each. Within a row, from left to right.
 BOXES: Mapping[str, tuple[str, ...]] = {
     "snapshots.spark": ("snapshots.spark",),
     "main, commands": ("registry.__main__", "registry.commands", "registry.supervisor", "snapshots.__main__"),

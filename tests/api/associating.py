@@ -14,7 +14,7 @@ R, R_WIDER, R_OTHER = record("R", "a"), record("R", "a", "b"), '{"type":"record"
 
 @contextmanager
 def two_subjects() -> Iterator[Api]:
-    """A registry with the subjects ``s`` and ``t``."""
+    """Return a registry with the subjects ``s`` and ``t``."""
     with Api() as found:
         found.register("s", STRING)
         found.register("t", INT)
@@ -51,20 +51,20 @@ def mutate(api: Api, *requests: dict[str, Any], query: str = "") -> list[dict[st
 
 
 def made(reply: Reply) -> list[dict[str, Any]]:
-    """What an answer says of associations, without their schemas."""
+    """Return the associations in an answer, without their schemas."""
     assert reply.status == 200, reply.body
     listed = reply.json.get("associations", [])
     return [{name: value for name, value in each.items() if name != "schema"} for each in listed]
 
 
 def of(api: Api, resource_id: str = "r") -> list[tuple[str, str, str]]:
-    """Type, subject and lifecycle of a resource's associations."""
+    """Return type, subject and lifecycle of a resource's associations."""
     listed = api.get(f"/associations/resources/{resource_id}").json
     return [(each["associationType"], each["subject"], each["lifecycle"]) for each in listed]
 
 
 def refused(api: Api, ask: Callable[[], Reply]) -> tuple[int, str]:
-    """Code and message of a request that must be refused and write nothing."""
+    """Return code and message of a request that must be refused and write nothing."""
     written, ids = len(api.backend.log), api.backend.ids.saved()
     status, code, message = ask().error
     assert (len(api.backend.log), api.backend.ids.saved()) == (written, ids)

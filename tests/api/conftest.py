@@ -9,7 +9,7 @@ from tests.api.driver import Api
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    """A fresh registry behind its API."""
+    """Return a fresh registry behind its API."""
     found = Api()
     yield found
     found.close()

@@ -34,7 +34,7 @@ FIRST_TS = 1_700_000_000_000
 
 
 class ListBackend:
-    """Decides, appends and folds at once."""
+    """Decides, appends and folds immediately."""
 
     def __init__(
         self, settings: ApiSettings | None = None, *, first_ts: int = FIRST_TS, cipher: Cipher | None = None
@@ -46,14 +46,14 @@ class ListBackend:
         self.log: list[Record] = []
         self.submitted: list[Command] = []
         self.confirmed = 0
-        self.fresh = True  # false: the read barrier fails
-        # What the log holds and the rows do not, until they are confirmed.
+        self.fresh = True  # False: the read barrier fails.
+        # Records that the log holds but the rows do not, until they are confirmed.
         self.behind: list[Record] = []
         self.forwarded: list[tuple[str, bool]] = []
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
-        # Of snapshots, the newest first.
+        # The catalogue's snapshots, newest first.
         self.entries: dict[str, Entry] = {}
 
     @contextmanager
@@ -79,7 +79,7 @@ class ListBackend:
         return Done(decision.reply, len(self.log))
 
     def announced(self) -> Entry:
-        """The entry of the newest marker, as a node makes it."""
+        """Return the entry of the newest marker, as a node makes it."""
         marker = newest_marker(self.rows)
         assert marker is not None
         entry = Entry(
@@ -110,14 +110,14 @@ class ListBackend:
         return self.fresh
 
     def lag(self) -> None:
-        """Forget the last record, as if it were another node's that has not come yet."""
+        """Forget the last record, as if it were another node's that has not arrived yet."""
         self.behind.insert(0, self.log.pop())
         self.rows = DictView()
         for record in self.log:
             self.rows.commit(apply(self.rows, record))
 
     def follow(self) -> None:
-        """Apply what is behind."""
+        """Apply the records that are missing."""
         for record in self.behind:
             self.log.append(record)
             self.rows.commit(apply(self.rows, record))
@@ -147,7 +147,7 @@ class Reply(NamedTuple):
 
     @property
     def error(self) -> tuple[int, int, str]:
-        """Status, code and message of an error in the documented shape, and nothing else."""
+        """Return status, code and message of an error in the documented shape."""
         assert list(self.json) == ["error_code", "message"]
         return self.status, self.json["error_code"], self.json["message"]
 
@@ -235,7 +235,7 @@ class Api:
         found = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
         return Reply(sent[0]["status"], found, b"".join(each.get("body", b"") for each in sent[1:]))
 
-    # What most tests begin with.
+    # The setup of most tests.
 
     def register(self, subject: str, schema: str, **members: Any) -> int:
         reply = self.post(f"/subjects/{subject}/versions", {"schema": schema, **members})
@@ -245,13 +245,13 @@ class Api:
 
 
 def record(name: str, *fields: str) -> str:
-    """The canonical text of a record of optional strings."""
+    """Return the canonical text of a record of optional strings."""
     each = (f'{{"name":"{field}","type":"string","default":""}}' for field in fields)
     return f'{{"type":"record","name":"{name}","fields":[{",".join(each)}]}}'
 
 
 class Requests:
-    """What is asked with schemas of one type; each call fails where the answer is none of success."""
+    """Requests with schemas of one type; each call fails unless the answer is a success."""
 
     def __init__(self, schema_type: str) -> None:
         self.schema_type = schema_type
@@ -265,7 +265,7 @@ class Requests:
         return dict(reply.json)
 
     def check(self, api: Api, subject: str, schema: str, **members: Any) -> list[str]:
-        """The messages of a verbose compatibility check."""
+        """Return the messages of a verbose compatibility check."""
         target = f"/compatibility/subjects/{subject}/versions?verbose=true"
         reply = api.post(target, self.body(schema, **members))
         assert reply.status == 200, reply.body

@@ -1,4 +1,4 @@
-"""One engine answers checks and registrations: they always agree, and so does what explains them."""
+"""One engine answers checks and registrations: they always agree, and so do explanations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 
 
 def pairs() -> list[tuple[str, str, str]]:
-    """Every pair of schemas of which there is a verdict, of all types, but those that refer to others."""
+    """Return every pair of schemas with a known result, of all types, except those with references."""
     found = []
     for name, kind in (("avro", "AVRO"), ("json_schema", "JSON"), ("protobuf", "PROTOBUF")):
         for case in json.loads((CORPUS / f"{name}_compatibility.json").read_text()):
@@ -62,7 +62,7 @@ def test_checks_registrations_and_explanations_agree(
         is_there = api.post(f"/subjects/s?{query}", body).status == 200
         outcome = api.post(f"/subjects/s/versions?{query}", body)
 
-        if told.status == 422:  # no schema: nothing is registered either
+        if told.status == 422:  # This is not a schema: nothing is registered, either.
             assert outcome.status == 422 or is_there
             assert not verbose.json["is_compatible"]
             return

@@ -1,4 +1,4 @@
-"""Requests about associations that are only tried, and many at once."""
+"""Dry runs of requests about associations, and batches of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Associations listed, and schemas and subjects filtered by them."""
+"""Lists of associations, and lists of schemas and subjects filtered by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Associations: their records, and what the conversations cannot say of requests about them."""
+"""Associations: their records, and behaviour that conversations cannot express."""
 
 from __future__ import annotations
 

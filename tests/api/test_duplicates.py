@@ -1,4 +1,4 @@
-"""Schemas that are equal once they are normalised: listed for clean-up, and told when one is registered."""
+"""Schemas that are equal once normalised: listed for clean-up, and reported at registration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def groups_of(api: Api, prefix: str = "", *, deleted: bool = False) -> list[Dupl
 
 
 def found(api: Api, prefix: str = "", *, deleted: bool = False) -> list[list[list[str]]]:
-    """For each group, for each content, the versions that hold it."""
+    """Return, for each group and each content, the versions that hold it."""
     return [
         [
             [f"{each.subject.qualified} {each.version}" for each in listed]
@@ -46,7 +46,7 @@ def pairs(*groups: str) -> set[frozenset[str]]:
 
 @pytest.fixture
 def twice(api: Api) -> Api:
-    """Each content in two spellings, the first of them under two subjects."""
+    """Return each content in two spellings, the first of them under two subjects."""
     for subject in ("a", "a2"):
         JSON.register(api, subject, ONE)
     JSON.register(api, "b", OTHER)

@@ -1,4 +1,4 @@
-"""Verdicts that explain themselves: verbose checks, text for people, two schemas at once, leniency."""
+"""Results with explanations: verbose checks, readable text, comparison of two schemas, leniency."""
 
 from __future__ import annotations
 
@@ -279,7 +279,9 @@ class TestLenient:
 
 
 class TestLarge:
-    """What would keep the event loop too long is explained by a process beside, in the same words."""
+    """Comparisons that would block the event loop too long are explained by a worker process, in the same
+    words.
+    """
 
     @pytest.mark.parametrize("schema_type", ["AVRO", "JSON", "PROTOBUF"])
     def test_large_schemas_are_explained_too(self, api: Api, schema_type: str) -> None:

@@ -1,4 +1,4 @@
-"""A further schema type is one object behind the contract: every resource serves it."""
+"""An additional schema type is one object that implements the contract: every resource serves it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.api.driver import Api
 
 
 class Words:
-    """A set of words; ``+`` and a name takes in those of a dependency."""
+    """A set of words; ``+`` and a name adds those of a dependency."""
 
     def __init__(self, words: list[str], known: frozenset[str]) -> None:
         self.canonical: Final = " ".join(words)
@@ -66,7 +66,7 @@ class Words:
 
 
 class WordFormat(Comparing[Words]):
-    """Readers have to know every word of the writer."""
+    """Return the differences: readers have to know every word of the writer."""
 
     name: Final = "WORDS"
 

@@ -1,4 +1,4 @@
-"""Reads and writes over rows that lag behind the log: what others wrote is waited for, or it is said."""
+"""Reads and writes over rows that lag behind the log: they wait for missing records, or say that they lag."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ STALE = '110 - "Response is Stale"'
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    """One node of a cluster."""
+    """Return one node of a cluster."""
     with Api(settings=CLUSTER) as found:
         yield found
 
 
 @pytest.fixture
 def local() -> Iterator[Api]:
-    """One that believes its rows."""
+    """Return a node that serves its rows without confirmation."""
     with Api(settings=ApiSettings(cluster=True, local_reads=True)) as found:
         yield found
 

@@ -25,7 +25,7 @@ SCHEMAS = (
     "nonsense",
     "",
 )
-TYPELESS = '{"type":"string","logicalType":"uuid"}'  # canonical as either type, so that the guids are equal
+TYPELESS = '{"type":"string","logicalType":"uuid"}'  # Canonical as either type, so that the guids are equal.
 BODIES = (
     *(orjson.dumps({"schema": schema}) for schema in SCHEMAS),
     orjson.dumps({"schema": '"string"', "schemaType": "AVRO", "references": [], "metadata": None, "more": 1}),
@@ -96,7 +96,7 @@ PATHS = (
 
 
 def spoiled(test):
-    """Always with each change that takes a case out of the plain ones."""
+    """Combine each case with each change that makes it no longer plain."""
     spoilers = [
         *(
             ("PUT", f"/config/{scope}", orjson.dumps(config))
@@ -114,7 +114,7 @@ def spoiled(test):
 
 
 def begun(steps) -> Api:
-    """A registry where something is registered and then changed."""
+    """Return a registry in which something is registered and then changed."""
     api = Api()
     api.register("a", '"string"')
     api.post("/subjects/a/versions?force=true", {"schema": UNSORTED})

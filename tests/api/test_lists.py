@@ -1,4 +1,4 @@
-"""Pages of lists: joined they are the whole list, by cursor and by offset, whatever is written in between."""
+"""Pages of lists: joined, they are the whole list, by cursor and by offset, whatever is written meanwhile."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def api_with(slicing: Slicing, backend: ListBackend | None = None) -> Api:
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Api]:
-    """Some of everything that is listed."""
+    """Create some of everything that can be listed."""
     with api_with(AT_ONCE) as api:
         api.put("/config", {"compatibility": "NONE"})
         api.register("s1", '"string"')
@@ -251,7 +251,7 @@ def test_head_answers_without_a_body(filled: Api) -> None:
 
 
 class Streaming:
-    """Reads an answer piece by piece, and counts how many views were opened until then."""
+    """Read an answer piece by piece, and count how many views were opened by then."""
 
     def __init__(self, slicing: Slicing) -> None:
         self.backend = ListBackend()
@@ -352,7 +352,7 @@ def turns_of(streaming: Streaming, target: str) -> tuple[int, list[Message]]:
 
 
 class Counted(ListBackend):
-    """Reads from a store on disk whose versions are counted."""
+    """Return an API that reads from a store on disk whose versions are counted."""
 
     def __init__(self, found: DictView, folder: Path, block: int) -> None:
         super().__init__()
@@ -478,7 +478,7 @@ def test_others_are_served_while_the_subjects_that_aliases_lead_to_are_sorted() 
     turns, messages = turns_of(streaming, "/schemas?aliases=true&subjectPrefix=alias")
     found = orjson.loads(b"".join(each.get("body", b"") for each in messages))
     assert [each["subject"] for each in found] == ["s075"]
-    assert turns > 120  # each alias is read, then sorted
+    assert turns > 120  # Each alias is read, then sorted.
 
 
 def test_an_id_has_its_subjects_sorted_whatever_the_slices() -> None:

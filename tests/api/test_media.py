@@ -1,4 +1,4 @@
-"""Media types: what is answered and what is taken."""
+"""Media types of requests and answers."""
 
 from __future__ import annotations
 

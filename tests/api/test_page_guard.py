@@ -18,7 +18,7 @@ HERE = "registry.example:8081"
     [
         {"origin": "https://evil.example"},
         {"origin": "null"},
-        {"origin": "http://registry.example"},  # another port is another site
+        {"origin": "http://registry.example"},  # Another port is another site.
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
         {"origin": f"http://{HERE}", "sec-fetch-site": "cross-site"},

@@ -1,4 +1,4 @@
-"""The shape of what the API says of snapshots."""
+"""Answers of the API about snapshots."""
 
 from __future__ import annotations
 

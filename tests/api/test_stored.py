@@ -1,4 +1,4 @@
-"""All configs and modes that are stored, in pages."""
+"""Lists of all stored configs and modes, in pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags in schemas: found, added, removed and handed on, for all formats."""
+"""Tags in schemas: found, added, removed and inherited, for all formats."""
 
 from __future__ import annotations
 

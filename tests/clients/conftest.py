@@ -1,4 +1,4 @@
-"""The clients: each test has subjects of its own on the one running registry."""
+"""Clients: each test has its own subjects on the one running registry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic that no other test uses."""
+    """Return a topic that no other test uses."""
     return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())}-{next(_numbers)}"
 
 
@@ -30,11 +30,11 @@ def _javascript(script: str, registry: Served) -> Iterator[JavaScript]:
 
 @pytest.fixture(scope="session")
 def kafkajs(registry: Served) -> Iterator[JavaScript]:
-    """@kafkajs/confluent-schema-registry."""
+    """Start a client of @kafkajs/confluent-schema-registry."""
     yield from _javascript("kafkajs.js", registry)
 
 
 @pytest.fixture(scope="session")
 def confluent_javascript(registry: Served) -> Iterator[JavaScript]:
-    """@confluentinc/schemaregistry."""
+    """Start a client of @confluentinc/schemaregistry."""
     yield from _javascript("confluent.js", registry)

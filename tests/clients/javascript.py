@@ -14,7 +14,7 @@ SCRIPTS = Path(__file__).parent / "js"
 
 
 class JavaScriptError(Exception):
-    """What a JavaScript client threw."""
+    """An error that a JavaScript client threw."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error.get("message"))
@@ -24,7 +24,7 @@ class JavaScriptError(Exception):
 
 
 class JavaScript:
-    """A JavaScript client in a process of its own; calls look like methods."""
+    """A JavaScript client in a separate process; calls look like methods."""
 
     def __init__(self, script: str, url: str) -> None:
         assert (SCRIPTS / "node_modules").is_dir(), "make test installs the JavaScript clients"
@@ -49,7 +49,7 @@ class JavaScript:
         return reply["result"]
 
     def close(self) -> None:
-        """End of input ends the script."""
+        """The end of its input ends the script."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):

@@ -1,4 +1,4 @@
-"""Schemas that the clients register, and values of them."""
+"""Schemas that the clients register, and matching values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def user(*more: dict[str, Any], name: str = "User") -> dict[str, Any]:
-    """A record of two fields, and ``more``."""
+    """Return a record of two fields, and ``more``."""
     return {
         "type": "record",
         "name": name,
@@ -20,7 +20,9 @@ USER = user()
 USER_TEXT = json.dumps(USER)
 USER_WITH_EMAIL = user({"name": "email", "type": ["null", "string"], "default": None})
 USER_WITH_EMAIL_TEXT = json.dumps(USER_WITH_EMAIL)
-USER_WITH_AGE = user({"name": "age", "type": "int"})  # no default: a reader of old data cannot fill it in
+USER_WITH_AGE = user(
+    {"name": "age", "type": "int"}
+)  # Without a default, a reader of old data cannot fill it in.
 USER_WITH_AGE_TEXT = json.dumps(USER_WITH_AGE)
 ADA = {"id": 7, "name": "Ada Lovelace"}
 

@@ -1,4 +1,4 @@
-"""Associations through real servers, with and without readers, and through the clients that know of them."""
+"""Associations through real servers, with and without readers, and through the clients that support them."""
 
 from __future__ import annotations
 

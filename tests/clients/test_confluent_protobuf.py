@@ -33,7 +33,7 @@ package shop;
 import "google/protobuf/timestamp.proto";
 message Address { string street = 1; google.protobuf.Timestamp since = 2; }
 """
-# What is nested stands before the map: clients do not agree on whether a map's entries count as a message.
+# The nested message precedes the map: clients disagree on whether a map's entries count as a message.
 ORDER = """
 syntax = "proto3";
 package shop;
@@ -64,14 +64,14 @@ def context(topic: str) -> SerializationContext:
 
 @pytest.fixture
 def connect(registry: Served) -> Iterator[Connect]:
-    """Makes clients with empty caches."""
+    """Return a function that makes clients with empty caches."""
     with ExitStack() as opened:
         yield lambda: opened.enter_context(SchemaRegistryClient({"url": registry.url}))
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Both files and what they import, as the compiler describes them."""
+    """Return both files and their imports, as the compiler describes them."""
     folder: Path = tmp_path_factory.mktemp("protos")
     for path, text in {"shop/address.proto": ADDRESS, "shop/order.proto": ORDER}.items():
         (folder / path).parent.mkdir(exist_ok=True)
@@ -85,7 +85,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture(scope="module")
 def messages(files: bytes) -> Any:
-    """Message classes by full name, as generated code has them."""
+    """Return message classes by full name, as in generated code."""
     pool = DescriptorPool()
     for proto in FileDescriptorSet.FromString(files).file:
         for message in proto.message_type:
@@ -124,7 +124,7 @@ def test_messages_with_references_are_read_back(connect: Connect, topic: str, me
 
 @pytest.mark.parametrize("name", ["shop.Order", "shop.Order.Line", "shop.Order.Line.Note"])
 def test_nested_messages_keep_their_place(connect: Connect, topic: str, messages: Any, name: str) -> None:
-    """What follows the id in the bytes says by its place which message it is."""
+    """Return the bytes after the id, which identify the message by its position in the file."""
     client = connect()
     conf = FORMAT
     sent = {
@@ -164,7 +164,7 @@ def test_texts_are_registered_and_given_as_descriptors(connect: Connect, topic: 
 
     data = ProtobufSerializer(messages("shop.Order"), client, conf)(order(messages), context(topic))
 
-    # What a client has registered it does not ask for in another form.
+    # A client does not ask for another form of what it has registered.
     read = ProtobufDeserializer(messages("shop.Order"), FORMAT, connect())
     assert read(data, context(topic)) == order(messages)
     found = client.lookup_schema(f"{topic}-value", Schema("// again\n" + ORDER, "PROTOBUF", used))

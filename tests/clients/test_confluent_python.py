@@ -1,7 +1,7 @@
-"""confluent-kafka's client, serializer and deserializer: the blocking ones and the asyncio ones.
+"""Client, serializer and deserializer of confluent-kafka, both blocking and asyncio.
 
-Each test runs against both. The asyncio ones are driven by a loop of the test's own, so that their calls look
-like the blocking ones.
+Each test runs against both. The asyncio ones are driven by the test's own event loop, so that their calls
+look like the blocking ones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from tests.running import PATIENT, Served
 
 
 class Confluent:
-    """The library in one of its two kinds; ``client()`` makes another client, with empty caches."""
+    """One of the library's two variants; ``client()`` makes another client, with empty caches."""
 
     def __init__(self, url: str, loop: asyncio.AbstractEventLoop | None) -> None:
         self.url = url
@@ -95,7 +95,7 @@ def _awaited(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Blocking:
-    """A client whose every method blocks."""
+    """A client whose methods all block."""
 
     def __init__(self, inner: Any, call: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self.inner = inner
@@ -123,7 +123,7 @@ def client(confluent: Confluent) -> _Blocking:
 
 
 def refused(call: Callable[[], Any]) -> tuple[int, int]:
-    """HTTP status and error code with which the registry refuses ``call``."""
+    """Return the HTTP status and error code with which the registry refuses ``call``."""
     with pytest.raises(SchemaRegistryError) as caught:
         call()
     return caught.value.http_status_code, caught.value.error_code
@@ -164,7 +164,7 @@ def test_one_schema_has_one_id_in_all_subjects(client: _Blocking, topic: str) ->
 
 def test_full_response_carries_guid_and_version(client: _Blocking, topic: str) -> None:
     answer = client.register_schema_full_response(topic, Schema(USER_TEXT))
-    assert answer.version in {None, 1}  # the client leaves out what it thinks is unset
+    assert answer.version in {None, 1}  # The client leaves out parameters that it takes for unset.
     assert answer.schema_id == client.get_latest_version(topic).schema_id
 
 
@@ -363,7 +363,7 @@ def test_a_reader_with_the_latest_version_migrates(
 
 
 def test_normalize_finds_a_schema_in_other_words(confluent: Confluent, client: _Blocking, topic: str) -> None:
-    """Normalised, the order of a type's attributes and a namespace written into the name do not matter."""
+    """Once normalised, the order of a type's attributes and a namespace within the name do not matter."""
     subject = f"{topic}-value"
     schema_id = client.register_schema(subject, Schema(USER_TEXT), normalize_schemas=True)
     reworded = Schema(

@@ -1,4 +1,4 @@
-"""curl, as the README shows it and as scripts use it: statuses, headers and bodies as they travel."""
+"""curl, as in the README and in scripts: statuses, headers and bodies as they are sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V1 = "application/vnd.schemaregistry.v1+json"
 
 
 class Answer:
-    """Status, headers (names in lower case) and body of the last answer that curl printed."""
+    """The status, headers (names in lower case) and body of the last answer that curl printed."""
 
     def __init__(self, printed: bytes) -> None:
         head, _, self.body = printed.partition(b"\r\n\r\n")
@@ -31,7 +31,7 @@ class Answer:
 
 
 class Curl:
-    """``curl(path, *options)`` against the running registry."""
+    """Return ``curl(path, *options)`` against the running registry."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -36,7 +36,7 @@ def python_writes(registry: Served, topic: str) -> bytes:
 
 
 def python_reads(registry: Served, topic: str, message: bytes) -> list[object]:
-    """What each of the two Python libraries makes of ``message``."""
+    """Return the result of reading ``message`` with each of the two Python libraries."""
     with SchemaRegistryClient({"url": registry.url}) as client:
         first = AvroDeserializer(client)(message, SerializationContext(topic, MessageField.VALUE))
     other = OtherClient({"url": registry.url}, timeout=PATIENT)

@@ -25,7 +25,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def new_client(kind: str, registry: Served) -> Callable[[], Any]:
-    """Makes a client with empty caches, whose every method blocks."""
+    """Return a function that makes a client with empty caches, whose methods all block."""
 
     def make() -> Any:
         make_one = SchemaRegistryClient if kind == "blocking" else AsyncSchemaRegistryClient

@@ -1,4 +1,4 @@
-"""Claiming and writing under a claim, on a real broker: who may write, and what the others are told."""
+"""Claiming and writing under a claim, on a real broker: who may write, and the replies to the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def topic(kafka: Broker) -> str:
 
 @pytest.fixture
 def node(kafka: Broker, topic: str, tmp_path: Path) -> Iterator[Made]:
-    """Makes nodes of one cluster, or by another ``transactional_id`` ones whose producer is another."""
+    """Return a maker of nodes of one cluster, or of others with a different ``transactional_id``."""
     made: list[Station] = []
 
     def make(name: str, *, queue_max: int = 1000, **options: str) -> Station:
@@ -47,13 +47,13 @@ def register(subject: str, name: str = "R") -> Register:
 
 
 def step_to_the_end(station: Station) -> None:
-    """A batch that turns out to rest on stale rows is decided again."""
+    """Check that a batch decided over stale rows is decided again."""
     while station.writer.wait(0):
         station.writer.step()
 
 
 def once(call: Callable[[], object], *, after: int = 0) -> Callable[[int], None]:
-    """Calls ``call`` at the one time that comes after so many others."""
+    """Run ``call`` once, at the given number of calls."""
     turns = itertools.count()
 
     def called(_: int) -> None:
@@ -111,7 +111,7 @@ def test_a_primary_that_another_one_overtook_writes_nothing_and_says_so(node: Ma
 
 
 def test_what_needs_no_record_is_not_answered_from_rows_that_are_stale(node: Made) -> None:
-    """A lookup and a refusal append nothing that could be fenced: the log's end is asked for."""
+    """A lookup and a refusal append nothing that could be fenced, so the log's end is queried."""
     first, second = node("first"), node("second")
     first.claim()
     first.ask(register("s"))
@@ -135,7 +135,7 @@ def test_ids_start_above_what_any_former_primary_reserved(node: Made) -> None:
 
 
 def test_what_a_former_primary_still_wrote_is_applied_before_anything_is_decided(node: Made) -> None:
-    """Between the claim and the barrier the former one's appends land; the new one sees them all."""
+    """Appends of the former primary land between the claim and the barrier; the new primary sees them all."""
     first, second = node("first"), node("second")
     first.claim()
     second.before_following = once(lambda: first.ask(register("late")), after=1)
@@ -147,7 +147,7 @@ def test_what_a_former_primary_still_wrote_is_applied_before_anything_is_decided
 
 
 def test_a_claim_by_another_producer_ends_the_former_one(node: Made) -> None:
-    """As after the brokers have forgotten the producer: its epochs say nothing about the new one's."""
+    """After the brokers have forgotten a producer, its epochs do not fence the new one's."""
     first, second = node("first"), node("second", transactional_id="another")
     first.claim()
     first.ask(register("s"))
@@ -197,7 +197,7 @@ def test_what_waits_when_writing_ends_is_told_at_once(node: Made) -> None:
 
 
 class Away(ReconnectingLog):
-    """Out of reach for ever; counts what it was to append."""
+    """A log that stays out of reach and counts the appends."""
 
     record_bytes_max = 1_000_000
     appends = 0
@@ -224,7 +224,7 @@ def test_writes_wait_for_a_log_that_is_out_of_reach_and_not_for_ever(tmp_path: P
             station.writer.step()
         assert station.outcomes == []
     station.submit(register("t"))
-    station.now = 9.9  # before the next look, and so in time for who waits
+    station.now = 9.9  # Before the next check, and so in time for waiting commands.
     with pytest.raises(Unreachable):
         station.writer.step()
     (late,) = station.outcomes

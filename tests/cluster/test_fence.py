@@ -1,4 +1,4 @@
-"""Nodes on brokers that soon forget idle producers."""
+"""Nodes on brokers that forget idle producers soon."""
 
 from __future__ import annotations
 

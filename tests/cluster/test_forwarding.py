@@ -18,14 +18,14 @@ SECRET = "peers of this test only"
 STALE = '110 - "Response is Stale"'
 KIND = "application/vnd.schemaregistry.v1+json"
 
-# For nodes that a test cuts off from the log: each read that cannot be confirmed takes so long.
+# For nodes that a test cuts off from the log: every read that cannot be confirmed takes this long.
 QUICKLY = ("--confirm-timeout-s", "0.5")
 
 http = httpx.Client(timeout=40, verify=False)
 
 
 class Cluster:
-    """Nodes over one topic, by the order of their start."""
+    """Start nodes over one topic; they are in the order of their start."""
 
     def __init__(self, folder: Any, kafka: Broker, name: str) -> None:
         self._folder = folder
@@ -38,7 +38,7 @@ class Cluster:
             name,
             "--replication-factor",
             "1",
-            # On a busy machine reads may take longer to be confirmed than they have by default.
+            # On a busy machine, confirming reads may take longer than the default allows.
             "--confirm-timeout-s",
             "10",
         )
@@ -83,14 +83,14 @@ def _closed_at_the_end() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def cluster(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One with two readers, one with one, one without, so that each way to the primary is gone."""
+    """Nodes with two readers, one and none, so that every way to the primary is covered."""
     found = Cluster(tmp_path_factory.mktemp("cluster"), kafka, "forwarding")
     yield from _started(found, "--peer-secret", SECRET, "--access-log", "true")
 
 
 @pytest.fixture
 def quick(kafka: Broker, tmp_path: Path) -> Iterator[Cluster]:
-    """The same, for a test that cuts it off from the log."""
+    """The same, for a test that cuts the node off from the log."""
     yield from _started(Cluster(tmp_path, kafka, "quick"), "--peer-secret", SECRET, *QUICKLY)
 
 
@@ -118,7 +118,7 @@ def register(node: Registry, subject: str, schema: str, **headers: str) -> httpx
 
 
 def record(field: str) -> str:
-    """A schema that is compatible with all others of this kind."""
+    """Return a schema that is compatible with all others of this kind."""
     fields = [{"name": field, "type": "int", "default": 0}]
     return orjson.dumps({"type": "record", "name": "R", "fields": fields}).decode()
 
@@ -283,7 +283,7 @@ class Writing:
 
 
 def _ended(cluster: Cluster, subject: str, end: Callable[[Registry], object]) -> None:
-    """Writes through the secondaries while the primary ends: none fails, and each is there afterwards."""
+    """Writes through the secondaries while the primary stops: none fails, and all are visible afterwards."""
     primary, secondaries = cluster.primary(), cluster.secondaries()
     writing = Writing(subject, *secondaries)
     writing.until_more(10)
@@ -339,7 +339,7 @@ def test_a_primary_that_names_no_peer_endpoint_is_written_through_as_confluents(
             assert client.delete("/contexts/.none").status_code == 204
         primary.stop()
         gone = register(node, "plain", record("R"))
-        # The node tells it when no time is left; from one that is a little late its reader hears nothing.
+        # The node replies when the time is up; if it is a little late, its reader gets no reply.
         assert (gone.status_code, gone.json()["error_code"]) in {(500, 50003), (500, 50002)}
     finally:
         cluster.close()

@@ -1,4 +1,4 @@
-"""Nodes whose store cannot be written: they say so, leave writing to others, and go on when they can."""
+"""Nodes whose store cannot be written: they report it, resign, and resume when they can write again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.running import PATIENT, Registry, until
 
 WAIT_S = 60.0
 SMALL_MAP = "16777216"
-# Of a schema so large that a store without room cannot take it on pages that have become free.
+# A schema so large that a store without room cannot put it on pages that have become free.
 TEXT = "x" * 100_000
 
 
@@ -48,7 +48,7 @@ class Writers:
                     self.failed.append(f"{subject}: {answer.status_code} {answer.text}")
 
     def go_on(self) -> None:
-        """Return when each has written some more, or one has failed."""
+        """Return when each client has written some more, or one has failed."""
         seen = {number: len(done) for number, done in self.done.items()}
         until(
             lambda: self.failed or all(len(done) > seen[number] + 2 for number, done in self.done.items()),
@@ -74,7 +74,7 @@ def schema(subject: str) -> dict[str, str]:
 
 @contextmanager
 def cluster(broker: Broker, folder: Path, *flags: str, first: Sequence[str] = ()) -> Iterator[list[Node]]:
-    """Three nodes; the first, which has ``first`` for flags of its own, is the primary."""
+    """Start three nodes; the first, which gets the flags ``first``, is the primary."""
     topic = make_topic(broker.address)
     where = ("--kafka", broker.address, "--topic", topic, "--group", topic, "--readers", "1", *flags)
     nodes = [
@@ -109,7 +109,7 @@ def have_the_same_rows(nodes: Sequence[Node]) -> bool:
 
 
 def all_found(nodes: Sequence[Node], writers: Writers) -> None:
-    """Each subject has one version, whichever node is asked: nothing was lost, and nothing done twice."""
+    """Check that each subject has one version on every node: nothing was lost or written twice."""
     written = sorted(subject for done in writers.done.values() for subject in done)
     for node in nodes:
         assert sorted(httpx.get(f"{node.url}/subjects", timeout=PATIENT).json()) == written

@@ -33,7 +33,7 @@ OPERATIONS = {operation.name.replace("_", "").lower(): operation for operation i
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, str]]:
-    """A broker that allows nobody anything but whoever set it up; the address at which users log in."""
+    """Start a broker that permits nothing to anyone but its administrator; return its address for users."""
     broker = Broker(tmp_path_factory.mktemp("guarded"))
     users = f"127.0.0.1:{free_port()}"
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -53,7 +53,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 
 
 def told() -> list[AclBinding]:
-    """What the commands in the README allow."""
+    """Return the permissions that the commands in the README grant."""
     text = (ROOT / "deploy" / "README.md").read_text(encoding="utf-8")
     bindings = []
     for line in re.findall(r"^acls (--.*)$", text, re.MULTILINE):
@@ -66,7 +66,7 @@ def told() -> list[AclBinding]:
 
 
 def allow(broker: Broker, bindings: list[AclBinding]) -> None:
-    """Allow that and nothing else."""
+    """Grant these permissions and no others."""
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
     everything = AclBindingFilter(
         *(ResourceType.ANY, None, ResourcePatternType.ANY, None, None),

@@ -1,4 +1,4 @@
-"""Three nodes behind one URL, real serializers, and nodes that die one after another: nobody notices."""
+"""Three nodes behind one URL, real serializers, and nodes that die one after another: no client notices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deploy.local.node import Node
 from tests.running import until
 
 TURNS_MAX = 5_000
-# Turns that everybody goes on for between one kill and the next.
+# The number of rounds that every client makes between two kills.
 BETWEEN_KILLS = 15
 
 
@@ -28,7 +28,8 @@ BETWEEN_KILLS = 15
 def cluster(tmp_path_factory: pytest.TempPathFactory, kafka: Broker) -> Iterator[Cluster]:
     own = (
         *("--topic", "behind-one-url", "--group", "behind-one-url", "--compatibility-budget-s", "1"),
-        # What a busy machine confirms later than that is answered with a warning, or not at all.
+        # A busy machine may confirm reads later than by default; they would be answered with a warning or not
+        # at all.
         *("--confirm-timeout-s", "10"),
     )
     folder = tmp_path_factory.mktemp("cluster")
@@ -45,12 +46,12 @@ def haproxy(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Itera
 
 @dataclass
 class Application:
-    """Writes messages of ever new types through ``url`` and has somebody else read each of them at once."""
+    """Writes messages of new types through ``url`` and has another client read each of them immediately."""
 
     name: str
     url: str
     stopped: threading.Event
-    # What was acknowledged: the id of each subject's schema.
+    # Acknowledged writes: the id of each subject's schema.
     ids: dict[str, int] = field(default_factory=dict)
     error: Exception | None = None
     turns: int = 0
@@ -77,7 +78,7 @@ class Application:
         assert reader.get_latest_version(f"{self.name}-{number}-value").version == 1
 
     def client(self) -> SchemaRegistryClient:
-        """One that does not try again what the cluster ought to get right."""
+        """Return a client that does not retry errors that the cluster should avoid."""
         return SchemaRegistryClient({"url": self.url, "max.retries": 0, "timeout": 60})
 
 

@@ -1,4 +1,4 @@
-"""Nodes whose log is away, lost or forgetful: what they serve meanwhile, what they say, how they go on."""
+"""Nodes whose log is unavailable, lost or forgetful: what they serve and report, and how they recover."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def start(broker: Broker, data: Path, topic: str, *flags: str, port: int | None = None) -> Registry:
     where = ("--kafka", broker.address, "--topic", topic, "--group", topic, "--readers", "1")
-    # On a busy machine reads may take longer to be confirmed than they have by default.
+    # On a busy machine, confirming reads may take longer than the default allows.
     times = ("--request-timeout-s", "5", "--confirm-timeout-s", "10")
     return Registry(data, *where, *times, *flags, port=port)
 
@@ -60,7 +60,7 @@ def reasons(registry: Registry) -> str:
 
 
 def keys(log: Log) -> list[bytes]:
-    """Of all records that are in the log now."""
+    """Return all records that are in the log now."""
     found: list[bytes] = []
     offset, end = 0, log.query_end(30)
     while offset < end:
@@ -77,7 +77,7 @@ def test_a_store_is_served_while_the_brokers_are_away(own: Broker, tmp_path: Pat
     schema_id = register(registry, "s").json()["id"]
     assert registry.stop() == 0, registry.output
     own.stop()
-    # As long as the brokers are away, each read that cannot be confirmed takes so long.
+    # While the brokers are away, every read that cannot be confirmed takes this long.
     registry = start(own, tmp_path / "data", topic, "--confirm-timeout-s", "2", port=registry.port)
     try:
         until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
@@ -87,7 +87,7 @@ def test_a_store_is_served_while_the_brokers_are_away(own: Broker, tmp_path: Pat
             "never a 404 that nobody checked"
         )
         refused = register(registry, "t")
-        # The node tells it when no time is left; from one that is a little late its reader hears nothing.
+        # The node replies when the time is up; if it is a little late, its reader gets no reply.
         told = {(500, 50004), (500, 50003), (500, 50002)}
         assert (refused.status_code, refused.json()["error_code"]) in told
         own.start().wait()
@@ -174,7 +174,7 @@ def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
         with closing(on_kafka(own.address, topic)) as log:
 
             def until_forgotten() -> bool:
-                # Only what is no longer written to is compacted.
+                # Only closed segments are compacted.
                 register(here, f"filler{next(numbers)}")
                 return not any(b"SCHEMA" in key and b'"gone"' in key for key in keys(log))
 

@@ -1,4 +1,4 @@
-"""``make cluster``: what it says holds, and Ctrl-C leaves nothing behind."""
+"""``make cluster``: its output is correct, and Ctrl-C leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
 
 
 def processes_with(folder: Path) -> list[str]:
-    """The command lines of all processes that name ``folder``."""
+    """Return the command lines of all processes that name ``folder``."""
     lines = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

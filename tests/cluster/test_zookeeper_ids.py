@@ -1,4 +1,4 @@
-"""Ids under ZooKeeper: its counter and the log's reservations, of which the larger counts."""
+"""Ids under ZooKeeper: the larger of its counter and the log's reservations counts."""
 
 from __future__ import annotations
 

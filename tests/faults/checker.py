@@ -1,4 +1,4 @@
-"""What must be true of a recorded history, whatever was done to the servers meanwhile.
+"""Laws that a recorded history must obey, whatever was done to the servers meanwhile.
 
 Every subject is written by one client, one request after another, and is not used again after it was deleted.
 Each check returns what it found wrong, in words; nothing is right.
@@ -21,7 +21,7 @@ SHOWN_MAX = 20
 
 
 class Violations(AssertionError):
-    """What was found wrong."""
+    """The violations that were found."""
 
     def __init__(self, findings: Sequence[str]) -> None:
         more = f"\n… and {len(findings) - SHOWN_MAX} more" if len(findings) > SHOWN_MAX else ""
@@ -30,7 +30,7 @@ class Violations(AssertionError):
 
 
 def check(history: History, batches: Sequence[Batch]) -> None:
-    """All checks. Raises :class:`Violations`."""
+    """Run all checks. Raises :class:`Violations`."""
     records = [record for batch in batches for record in batch.records]
     findings = [
         *stale_reads(history.requests),
@@ -44,7 +44,7 @@ def check(history: History, batches: Sequence[Batch]) -> None:
 
 
 def stale_reads(requests: Iterable[Request]) -> Iterator[str]:
-    """Reads that began after a write was acknowledged and show less, or a delete and show more."""
+    """Yield reads that began after an acknowledged write and show less, or after a delete and show more."""
     subjects: dict[str, list[Request]] = defaultdict(list)
     for request in requests:
         subjects[request.subject].append(request)
@@ -87,7 +87,7 @@ def _versions(read: Request) -> set[int]:
 
 
 def lost_or_false(requests: Iterable[Request], records: Iterable[Record]) -> Iterator[str]:
-    """Acknowledged writes that the log lacks or holds otherwise, and refused ones that it holds."""
+    """Yield acknowledged writes that the log lacks or holds differently, and refused ones that it holds."""
     found: dict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
     deleted: dict[str, int] = {}
     for record in records:
@@ -133,7 +133,7 @@ def _delete(request: Request, offset: int | None) -> Iterator[str]:
 
 
 def ids_of(records: Iterable[Record]) -> Iterator[str]:
-    """Ids of the default context that two schemas share, or that do not grow along the log."""
+    """Yield ids of the default context that two schemas share, or that do not grow along the log."""
     bound: dict[int, str] = {}
     highest = 0
     for record in records:
@@ -152,7 +152,8 @@ def ids_of(records: Iterable[Record]) -> Iterator[str]:
 
 
 def epochs(batches: Iterable[Batch]) -> Iterator[str]:
-    """Batches of an older epoch after the first of a newer one, and claims that write after another has.
+    """Yield batches of an older epoch after the first of a newer one, and claims that write after another
+    has.
 
     A claim is a producer id and its epoch. Barriers and no-ops decide nothing: of two producer ids, the one
     that goes on after them writes.
@@ -175,7 +176,7 @@ def epochs(batches: Iterable[Batch]) -> Iterator[str]:
 
 
 def digests(said: Iterable[tuple[int, int, str]]) -> Iterator[str]:
-    """Nodes whose stores differ at one offset."""
+    """Yield nodes whose stores differ at one offset."""
     first: dict[int, tuple[int, str]] = {}
     for node, applied, digest in said:
         other, known = first.setdefault(applied, (node, digest))

@@ -1,4 +1,4 @@
-"""One cluster for all faults that it survives; what is broken here is not what other tests share."""
+"""One cluster for all faults that it survives; other tests do not share what is broken here."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def soak(request: pytest.FixtureRequest) -> Soak:
 
 @pytest.fixture
 def partition(broker: Broker) -> Path:
-    """The log on the broker's disk."""
+    """Return the folder of the log on the broker's disk."""
     return broker.folder / "data" / "_schemas-0"

@@ -8,7 +8,7 @@ from .segments import sizes
 
 
 def cut(broker: Path, topic: str, records: int) -> int:
-    """Cut at least so many offsets off the only partition; the offset at which its log then ends."""
+    """Cut at least this many offsets off the only partition; return the offset at which its log then ends."""
     folder = broker / "data" / f"{topic}-0"
     segment = max(folder.glob("*.log"))
     raw = segment.read_bytes()
@@ -20,6 +20,6 @@ def cut(broker: Path, topic: str, records: int) -> int:
     for pattern in (f"{segment.stem}.*index", "*.snapshot"):
         for left in folder.glob(pattern):
             left.unlink()
-    # It lost what it had in memory: the broker looks at its files when it starts.
+    # Without its checkpoints, the broker examines its files when it starts.
     (broker / "data" / ".kafka_cleanshutdown").unlink(missing_ok=True)
     return kept[-1].next

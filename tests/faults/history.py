@@ -1,4 +1,4 @@
-"""What clients asked and were told, and when; the checker's only witness of them."""
+"""Requests of clients with their answers and times: the checker's only evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Kind(Enum):
-    """What was asked. Reads come last."""
+    """The kind of a request. Reads come last."""
 
     REGISTER = "register"
     DELETE = "delete"
@@ -26,29 +26,29 @@ class Request:
     """One request to one node. Times are seconds of one monotonic clock."""
 
     kind: Kind
-    # Whom it was sent to.
+    # The number of the node that it was sent to.
     node: int
     subject: str
     began: float
     ended: float
-    # 0: no answer came.
+    # 0: no answer.
     status: int = 0
     # The JSON of the answer.
     answer: Any = None
-    # What was registered, or is behind the id that was asked for.
+    # The schema that was registered, or that the requested id stands for.
     schema: str = ""
-    # The id that was asked for.
+    # The requested id.
     schema_id: int = 0
     # ``X-Registry-Offset``.
     offset: int | None = None
-    # The node said that the answer may be old.
+    # True if the node warned that the answer may be stale.
     warning: bool = False
-    # Whether anything of it may have reached the node.
+    # True if any of it may have reached the node.
     sent: bool = True
 
     @property
     def code(self) -> int:
-        """The error code of the answer; 0 when there is none."""
+        """The error code of the answer; 0 if there is none."""
         return self.answer.get("error_code", 0) if isinstance(self.answer, dict) else 0
 
     @property
@@ -57,25 +57,25 @@ class Request:
 
     @property
     def uncertain(self) -> bool:
-        """A write of which the client cannot know whether it was done."""
+        """True for a write whose outcome the client cannot know."""
         return self.sent and (
             self.status == 0 or self.code == 50002 or (self.status >= 500 and not self.code)
         )
 
     @property
     def failed(self) -> bool:
-        """Neither an answer nor a refusal that says something about the schemas."""
+        """True if there is neither an answer nor a refusal that depends on the schemas."""
         return self.status == 0 or self.status >= 500
 
 
 @dataclass
 class History:
-    """Requests as they ended, from all threads; ``digests``: what nodes said of their stores."""
+    """Requests as they ended, from all threads; ``digests``: reports of nodes about their stores."""
 
     requests: list[Request] = field(default_factory=list)
     # Node, applied offset, digest.
     digests: list[tuple[int, int, str]] = field(default_factory=list)
-    # What no node took, however often it was tried.
+    # Requests that no node accepted, after all retries.
     given_up: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -89,6 +89,6 @@ class History:
             self.digests.append((node, applied, digest))
 
     def of(self, *kinds: Kind) -> list[Request]:
-        """The requests of these kinds, as they ended."""
+        """Return the requests of these kinds, in the order in which they ended."""
         with self._lock:
             return [each for each in self.requests if each.kind in kinds]

@@ -1,4 +1,4 @@
-"""Load on a cluster: writers that read back what they wrote through all nodes, and all of it recorded."""
+"""Load on a cluster: writers that read back their writes through all nodes, with a record of everything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
 class Line:
-    """A connection to one node, opened anew after it broke."""
+    """A connection to one node, reopened after it broke."""
 
     def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self._port = port
@@ -26,7 +26,7 @@ class Line:
         self._connection: http.client.HTTPConnection | None = None
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[dict[str, Any], float]:
-        """What :class:`Request` wants to know of the answer, and when it came."""
+        """The parts of an answer that :class:`Request` needs, and its time."""
         sent = False
         for fresh in (self._connection is None, True):
             try:
@@ -40,7 +40,7 @@ class Line:
                 raw = response.read()
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                # A node that stops closes idle connections: nothing was taken, and every client tries again.
+                # A node that stops closes idle connections: nothing was accepted, and every client retries.
                 if isinstance(error, ConnectionResetError | BrokenPipeError) and not fresh:
                     continue
                 return {}, time.monotonic()
@@ -77,14 +77,14 @@ def _read(response: http.client.HTTPResponse, raw: bytes) -> dict[str, Any]:
 
 
 def schema(name: str, number: int) -> str:
-    """A schema that nobody else registers, in the form that the log keeps."""
+    """Return a schema that no other request registers, in the form that the log keeps."""
     fields = [{"name": f"f{each}", "type": "long", "default": 0} for each in range(number)]
     text = {"type": "record", "name": f"R{name}", "namespace": "faults", "fields": fields}
     return orjson.dumps(text).decode()
 
 
 class Worker:
-    """One client: registers, reads back through other nodes, deletes every seventh subject."""
+    """A client that registers, reads back through other nodes, and deletes every seventh subject."""
 
     def __init__(self, name: str, ports: Sequence[int], history: History, chance: random.Random) -> None:
         self.name = name
@@ -102,7 +102,7 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the subject that is being worked on."""
+        """Stop after the current subject."""
         self.stopping.set()
 
     def join(self, timeout_s: float) -> None:
@@ -126,7 +126,7 @@ class Worker:
             text = schema(subject.replace("-", "_"), number)
             done = self._register(subject, text)
             if done is None:
-                return  # nothing is known of this subject any more
+                return  # The state of this subject is unknown from now on.
             for _ in range(len(self._lines)):
                 self._read_back(subject, done.answer["id"], text)
         if deletes:
@@ -135,7 +135,7 @@ class Worker:
                 self._read_back(subject, done.answer["id"], text)
 
     def _register(self, subject: str, text: str) -> Request | None:
-        """Register, through the next node where one fails: what a client behind a round robin does."""
+        """Register, through the next node if one fails, as a client behind a round robin does."""
         for _ in range(2 * len(self._lines)):
             request = self._ask(
                 Kind.REGISTER, "POST", f"/subjects/{subject}/versions", subject, {"schema": text}, schema=text

@@ -1,4 +1,4 @@
-"""A cluster on which faults are worked: every line between its parts can be cut, every clock moved."""
+"""A cluster for fault injection: every connection between its parts can be cut, every clock shifted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .load import Line, Load
 from .segments import Batch, batches
 
 CLOCK = Path(__file__).parent / "clock"
-# Nothing takes so long unless it never ends; how long things take is the benchmarks' matter.
+# Only something that hangs takes this long; durations are measured by the benchmarks.
 HEAL_S = 60.0
 SAMPLE_S = 0.2
 
@@ -43,7 +43,7 @@ class FaultyNode(Node):
             ],
         )
         folder.mkdir(parents=True, exist_ok=True)
-        # A file system of its own for its data, where one could be mounted.
+        # Its own file system for its data, if one could be mounted.
         self.disk: Disk | None = None
         self._shift = folder / "clock"
         self.shift_clock(0.0)
@@ -59,17 +59,17 @@ class FaultyNode(Node):
         return super().start()
 
     def shift_clock(self, seconds: float) -> None:
-        """Let the wall clock of its processes jump."""
+        """Shift the wall clock of its processes."""
         new = self._shift.with_suffix(".new")
         new.write_text(str(seconds))
         new.rename(self._shift)
 
     def applied(self) -> int:
-        """The offset up to which its store holds the log; -1 where it does not say."""
+        """Return the offset up to which its store holds the log; -1 if unknown."""
         return int(self.status().get("applied", -1))
 
     def fill_disk(self) -> None:
-        """Leave no room on its disk, or let none of its files grow where it has no disk of its own."""
+        """Leave no room on its disk, or let none of its files grow if it has no disk of its own."""
         if self.disk is not None:
             self.disk.fill()
         else:
@@ -83,14 +83,14 @@ class FaultyNode(Node):
             self._limit_files(-1)
 
     def _limit_files(self, bytes_max: int) -> None:
-        """Let no file of its processes grow beyond this; -1 for no limit."""
+        """Let no file of its processes grow beyond this size; -1 for no limit."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
 
 
 class Rig:
-    """Three nodes over ``broker``, a proxy between each of them and it, and one before each peer endpoint."""
+    """Three nodes over ``broker``, a proxy between it and each of them, and one before each peer endpoint."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Rig:
         self.stop()
 
     def primary(self, *, but: Node | None = None) -> FaultyNode:
-        """The node that says that it writes, another than ``but``."""
+        """Return the node that reports to be the primary, other than ``but``."""
 
         def find() -> FaultyNode | None:
             others = (node for node in self.nodes if node is not but and node.running)
@@ -159,7 +159,7 @@ class Rig:
         return found
 
     def secondary(self) -> FaultyNode:
-        """One that does not write."""
+        """Return a node that does not write."""
         primary = self.primary()
         return next(node for node in self.nodes if node is not primary)
 
@@ -168,7 +168,7 @@ class Rig:
 
 
 class Watch:
-    """What every node says of its store, written down again and again beside a load."""
+    """Reports of every node about its store, recorded repeatedly during a load."""
 
     def __init__(self, rig: Rig, history: History) -> None:
         self._rig = rig
@@ -177,13 +177,13 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def look(self) -> list[tuple[int, str]]:
-        """Applied offset and digest of each node that answers."""
+        """Return applied offset and digest of each node that answers."""
         found = []
         for number, node in enumerate(self._rig.nodes):
             if not node.running:
                 continue
             said = node.status()
-            if said.get("digest"):  # it is added up where there is time, so it may come later
+            if said.get("digest"):  # Its digest is computed when there is time, so it may come later.
                 self._history.digest(number, said["applied"], said["digest"])
                 found.append((said["applied"], said["digest"]))
         return found
@@ -202,7 +202,7 @@ class Watch:
 
 
 class Run:
-    """One history being made: load, faults, and in the end what must be true."""
+    """One history in progress: load, faults, and the checks at the end."""
 
     def __init__(self, rig: Rig, seed: int) -> None:
         self.rig = rig
@@ -211,7 +211,7 @@ class Run:
         self.log: list[Batch] = []
 
     def writes_through_all(self) -> None:
-        """Return when every node has taken another write since now."""
+        """Return when every node has accepted another write since now."""
         seen = len(self.history.requests)
 
         def done() -> bool:
@@ -221,7 +221,7 @@ class Run:
         until(done, HEAL_S, f"a write through every node: {[node.status() for node in self.rig.nodes]}")
 
     def failures(self, *, of: Sequence[Node], restarted: bool = False, but: int = 0) -> list[str]:
-        """What these nodes failed, as a client behind a front sees it.
+        """Return the requests that these nodes failed, as a client behind a load balancer sees it.
 
         A front passes on to the next node what a closed port refused, what was answered with 503, and, where
         nodes were ``restarted``, what a connection lost that was just being closed. What no node took in the
@@ -245,7 +245,7 @@ class Run:
 
 @contextmanager
 def run(rig: Rig, seed: int, folder: Path, *, workers: int = 8) -> Iterator[Run]:
-    """Load while the block lasts; then everything must heal, and the checker finds nothing.
+    """Run load during the block; then everything must heal, and the checker must find nothing.
 
     ``folder`` is the partition's, as some broker has it on disk.
     """
@@ -267,7 +267,7 @@ def _alike(said: list[tuple[int, str]]) -> bool:
 
 
 def _read_all(rig: Rig, history: History) -> None:
-    """What was acknowledged, read through every node in the end."""
+    """Read everything that was acknowledged through every node, at the end."""
     lines = [Line(port) for port in rig.ports]
     for write in history.of(Kind.REGISTER):
         if write.done:

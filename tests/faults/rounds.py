@@ -1,4 +1,4 @@
-"""Rounds of chance: what is done to the cluster, and when, follows from a seed."""
+"""Rounds of random faults: a seed determines the faults and their times."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .rig import HEAL_S, FaultyNode, Rig, Run
 
 DAY_S = 86_400.0
 REQUESTS_BETWEEN = 80
-# How long a fault lasts at most while it keeps the load from going on: longer than a session.
+# The maximum duration of a fault that blocks the load: longer than a session.
 FAULT_S_MAX = 10.0
 
 
 @dataclass(frozen=True)
 class Soak:
-    """How much is left to chance."""
+    """The extent of randomness."""
 
     rounds: int
-    # In each round.
+    # The number of faults in each round.
     faults: int
-    # Of the first round; the next has the next.
+    # The seed of the first round; each further round adds one.
     seed: int
-    # Of load without faults.
+    # Seconds of load without faults.
     minutes: float
 
 
@@ -39,11 +39,11 @@ class Round:
         self._made = made
         self._chance = random.Random(seed)
         self._heal = ExitStack()
-        # What was done.
+        # The faults that were injected.
         self.told: list[str] = []
 
     def run(self, faults: int) -> None:
-        """Work so many faults; returns when all is healed."""
+        """Inject this many faults; return when all is healed."""
         kinds: list[Callable[[FaultyNode], None]] = [
             self._kill, self._freeze, self._cut_off_from_broker, self._cut_off_from_peers, self._restart,
             self._kill_all, self._restart_broker, self._move_clock,
@@ -54,7 +54,7 @@ class Round:
             self.told.append(f"{fault.__name__.strip('_')} {self._rig.nodes.index(node)}")
             fault(node)
             self._load_goes_on()
-            if self._chance.random() < 0.7:  # else the next fault comes on top
+            if self._chance.random() < 0.7:  # Otherwise the next fault comes on top.
                 self._heal.close()
                 self._rig.primary()
         self._heal.close()
@@ -62,12 +62,12 @@ class Round:
             until(lambda node=node: self._is_up(node), HEAL_S, f"node {number} to be ready again")
 
     def _is_up(self, node: FaultyNode) -> bool:
-        """Return True if it is ready; one that ended because it found a full disk is started again."""
+        """Return true if it is ready; start it again if it ended because its disk was full."""
         self._start(node)
         return node.ready()
 
     def _pick(self) -> FaultyNode:
-        """The primary, if there is one and chance wants it."""
+        """Return the primary, if there is one and it is chosen at random."""
         primary = self._primary()
         wanted, anyone = self._chance.random() < 0.6, self._chance.choice(self._rig.nodes)
         return primary if primary is not None and wanted else anyone

@@ -1,7 +1,8 @@
-"""Clients whose every answer is known beforehand, so that a command that is lost or done twice shows at once.
+"""Clients that know every answer beforehand, so that a command that is lost or executed twice is noticed at
+once.
 
-Each goes through one script again and again, on a subject of its own each time: registrations, config, mode
-and deletions, none of which would give the same answer twice.
+Each runs one script repeatedly, each time on a new subject: registrations, config, mode and deletions, none
+of which would give the same answer twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _COUNT = 3
 
 
 class Script:
-    """One client on one node; ``finished`` are the subjects of which the whole script was answered."""
+    """One client on one node; ``finished`` holds the subjects whose whole script was answered."""
 
     def __init__(self, name: str, port: int) -> None:
         self.name = name
@@ -31,7 +32,7 @@ class Script:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Stop after the subject that is being worked on."""
+        """Stop after the current subject."""
         self._stopping.set()
         self._thread.join(timeout_s)
         assert not self._thread.is_alive(), f"script {self.name} hangs"
@@ -56,7 +57,7 @@ class Script:
 
 
 def steps(subject: str) -> list[tuple[str, str, Any, Any]]:
-    """Method, path, body and the one right answer (of a registration, its version), in their order."""
+    """Yield method, path, body and the only right answer (of a registration, its version), in order."""
     versions, config, mode = f"/subjects/{subject}/versions", f"/config/{subject}", f"/mode/{subject}"
     numbers = list(range(1, _COUNT + 1))
     text = subject.replace("-", "_")
@@ -74,5 +75,5 @@ def steps(subject: str) -> list[tuple[str, str, Any, Any]]:
 
 
 def troubles(scripts: Sequence[Script]) -> list[str]:
-    """What was answered otherwise than it should."""
+    """Return the answers that differ from the right ones."""
     return [each.trouble for each in scripts if each.trouble]

@@ -1,4 +1,4 @@
-"""A partition as it lies on the broker's disk: batch headers and records, read without a Kafka client."""
+"""The files of a partition on the broker's disk: batch headers and records, read without a Kafka client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPRESSION, _CONTROL = 0b111, 0b10_0000
 
 
 class Batch(NamedTuple):
-    """One record batch; ``producer`` -1: nobody's."""
+    """One record batch; ``producer`` -1: none."""
 
     base: int
     producer: int
@@ -26,16 +26,16 @@ class Batch(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Where one record batch ends."""
+    """The end of a record batch."""
 
     # The offset after its last record.
     next: int
-    # The byte of its segment after its last one.
+    # The position in the segment after its last byte.
     ends_at: int
 
 
 def sizes(raw: bytes) -> Iterator[Size]:
-    """The whole batches of a segment."""
+    """Yield the complete batches of a segment."""
     at = 0
     while at + _HEADER.size <= len(raw):
         base, length, _, _, _, _, last_delta, *_ = _HEADER.unpack_from(raw, at)
@@ -46,7 +46,7 @@ def sizes(raw: bytes) -> Iterator[Size]:
 
 
 def batches(folder: Path) -> list[Batch]:
-    """All batches of a partition's folder, ascending; an unfinished one at its end is left out."""
+    """Yield all batches of a partition's folder, ascending, without an incomplete one at its end."""
     return [batch for path in sorted(folder.glob("*.log")) for batch in _of_segment(path.read_bytes())]
 
 
@@ -88,7 +88,7 @@ def _bytes(raw: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number, and where the next begins."""
+    """Return a zigzag number, and the position of the next."""
     found = shift = 0
     while True:
         byte = raw[at]

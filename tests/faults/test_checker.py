@@ -1,4 +1,4 @@
-"""The checker, tried on made-up histories: each has one fault, which must be found, and only that."""
+"""The checker on made-up histories: each has one fault, and only that must be found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = '"int"'
 
 
 class Case:
-    """A sound history, which a test then spoils: `a` version 1 is registered at offset 1, later deleted."""
+    """Return a sound history for a test to spoil: `a` version 1 is registered at offset 1, later deleted."""
 
     def __init__(self) -> None:
         self.log: list[tuple[tuple[int, int], list[tuple[bytes, bytes | None]]]] = [

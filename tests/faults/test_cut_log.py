@@ -33,7 +33,7 @@ def says_why(registry: Registry) -> bool:
 
 
 def refuses(registry: Registry, lost: str) -> None:
-    """It serves what it holds, confirms nothing, writes nothing and leads nobody."""
+    """It serves its rows, confirms no reads, writes nothing and never becomes primary."""
     assert get(registry, "/health/ready").status_code == 503
     assert status(registry)["role"] != "primary"
     assert get(registry, "/schemas/ids/1").status_code == 200
@@ -83,7 +83,7 @@ def test_nodes_with_records_that_the_log_has_lost_take_no_part(own: Broker, tmp_
         assert status(fresh)["role"] == "primary"
         assert register(fresh, "goes_on").status_code == 200
 
-        # What the message says to do, to keep what the log holds.
+        # The steps that the message advises to keep the log's content.
         assert away.stop() == 0, away.output
         rmtree(away.data / "store")
         away = start(own, away.data, topic, port=away.port).wait()

@@ -1,4 +1,4 @@
-"""Faults that a cluster survives under load, each with the checker over the whole history."""
+"""Faults that a cluster survives under load, with the checker over the whole history."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def test_a_rolling_restart_fails_no_read_and_no_write(rig: Rig, partition: Path)
 
     failed: list[str] = []
     for _ in range(TURNS):
-        # What waits for a successor longer than a node that stops does is answered so, on a busy machine.
+        # Writes that wait longer for a successor than a stopping node does get this answer, on a busy
+        # machine.
         if not (failed := restarted()):
             break
     assert failed == []

@@ -1,4 +1,4 @@
-"""A primary that lives and cannot write: the election sees nothing, so it has to leave by itself."""
+"""A primary that is alive but cannot write: the election does not notice, so it has to resign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command on its way to a primary that is killed is done once, and answered as if nothing had happened."""
+"""A command on its way to a primary that is killed is executed once, and answered normally."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGE = {"type": "record", "name": "Large", "doc": "x" * 300_000, "fields": []}
 
 @contextmanager
 def working(nodes: Sequence[FaultyNode], name: str) -> Iterator[list[Script]]:
-    """Scripts on these nodes while the block lasts, each of which gets on before and after what it does."""
+    """Run scripts on these nodes during the block; each advances before and after it."""
     scripts = [Script(f"{name}s{number}", nodes[number % len(nodes)].port) for number in range(SCRIPTS)]
     for each in scripts:
         each.start()
@@ -50,7 +50,7 @@ def _go_on(scripts: Sequence[Script]) -> None:
 
 
 def done_in_log(partition: Path, subjects: set[str]) -> dict[str, list[str]]:
-    """What the log holds of each subject, as kinds of records in their order."""
+    """Return the log's content for each subject: the kinds of its records, in order."""
     found: dict[str, list[str]] = {subject: [] for subject in subjects}
     for batch in batches(partition):
         for record in batch.records:
@@ -69,7 +69,7 @@ def _kind(record: Record) -> tuple[str, str]:
 
 
 def check_once(scripts: Sequence[Script], partition: Path) -> None:
-    """Every script was answered rightly, and all of them left the same records in the log."""
+    """Check that every script got the right answers, and that all left the same records in the log."""
     assert troubles(scripts) == []
     subjects = {subject for each in scripts for subject in each.finished}
     ways = {tuple(kinds) for kinds in done_in_log(partition, subjects).values()}
@@ -95,7 +95,7 @@ def test_nothing_on_its_way_to_a_primary_that_is_killed_fails_or_is_done_twice(
 
 
 def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) -> None:
-    """Return when the primary has done all that was on its way, of which nobody else has heard."""
+    """Return when the primary has executed all commands on their way to it, and no other node knows."""
 
     def stands_still() -> bool:
         end = secondary.applied()
@@ -112,12 +112,12 @@ def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) ->
 def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice(
     rig: Rig, partition: Path
 ) -> None:
-    """What it cannot apply it does not answer: the next primary does, by the idempotency keys."""
+    """The primary answers nothing that it cannot apply: the next one does, by the idempotency keys."""
     full, large = rig.primary(), {"schema": orjson.dumps(LARGE).decode()}
     with working(rig.nodes, "full") as scripts:
         full.fill_disk()
         for number, node in enumerate(rig.nodes):
-            # The scripts leave pages free that they use again; what is larger needs room.
+            # The scripts leave free pages that they use again; something larger needs room.
             with closing(Line(node.port)) as line:
                 answer, _ = line.ask("POST", f"/subjects/large-{number}/versions", large)
             assert answer["status"] == 200, answer
@@ -128,7 +128,7 @@ def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice
 
 
 def node_process(node: FaultyNode) -> int:
-    """The process that writes, without its readers and its parent."""
+    """Return the process that writes, without its readers and its parent."""
     for pid in node.processes():
         if b"registry.node.main" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return pid

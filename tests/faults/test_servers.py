@@ -1,4 +1,4 @@
-"""Faults of ZooKeeper, and of three brokers among which the partition moves; under load and checked alike."""
+"""Faults of ZooKeeper, and of three brokers between which the partition moves, under load and checked."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_partition_moves_from_broker_to_broker_and_nothing_is_lost(tmp_path:
         admin = AdminClient({"bootstrap.servers": brokers.address})
 
         def serving() -> int:
-            # Who is asked may be the one that is gone.
+            # The broker that is asked may be the one that is gone.
             with suppress(KafkaException):
                 partition = admin.list_topics("_schemas", timeout=10).topics["_schemas"].partitions[0]
                 return int(partition.leader)

@@ -1,4 +1,4 @@
-"""Requests to resources that exist, with likely and unlikely values in every place."""
+"""Requests to existing resources, with likely and unlikely values in every place."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _some(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
 
 
 def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[str, Any]]]:
-    """Bodies under the names of their schemas, with ``junk`` in any place."""
+    """Return bodies by the names of their schemas, with ``junk`` in any place."""
     texts = st.sampled_from(["1", "a", "", "r"]) | junk
     reference = _some(name=st.just("R") | junk, subject=SUBJECTS | junk, version=st.integers(-1, 3) | junk)
     complete = st.fixed_dictionaries(
@@ -175,12 +175,12 @@ _TIDY, _MESSY = _bodies(st.nothing()), _bodies(JSON)
 
 
 def bodies(name: str) -> st.SearchStrategy[bytes]:
-    """Bodies of one schema of the OpenAPI document, most of them well typed."""
+    """Return bodies of one schema of the OpenAPI document, most of them well typed."""
     return st.one_of(_TIDY[name], _TIDY[name], _MESSY[name], JSON).map(orjson.dumps)
 
 
 def requests(description: dict[str, Any]) -> st.SearchStrategy[tuple[str, str, bytes]]:
-    """Method, target and body of requests to what ``description``, an OpenAPI document, describes."""
+    """Return method, target and body of requests that ``description``, an OpenAPI document, describes."""
     operations = [
         (path, method, operation)
         for path, found in sorted(description["paths"].items())

@@ -1,4 +1,4 @@
-"""Whatever is sent: no 500, errors in shape, answers as described, and no effect of what is refused."""
+"""Any input: no 500, errors in the documented shape, answers as described, and refusals without effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ V1 = "application/vnd.schemaregistry.v1+json"
 
 
 def begun() -> Api:
-    """A registry with something in every corner."""
+    """Return a registry with objects of every kind."""
     api = Api()
     api.register("s", '"string"')
     api.register("r", record("R", "a"), metadata={"properties": {"owner": "me"}})
@@ -59,7 +59,7 @@ def schema() -> Any:
 def check(
     api: Api, method: str, target: str | bytes, body: bytes, headers: dict[str, str] | None = None
 ) -> Reply:
-    """Send one request, and hold its answer to what every answer must be."""
+    """Send one request, and check its answer against the rules for every answer."""
     before = api.backend.digest()
     reply = api.request(method, target, body, headers)
     assert 200 <= reply.status < 500, (reply.status, reply.body)
@@ -121,7 +121,7 @@ def operations() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("path", "method"), operations())
 def test_answers_are_as_described(path: str, method: str) -> None:
-    """What the document says to send is sent, and what comes back is what the document says."""
+    """Requests and answers match the OpenAPI document."""
     operation = schema()[path][method]
 
     @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None)

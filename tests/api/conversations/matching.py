@@ -1,4 +1,4 @@
-"""Comparison of answers with what conversations expect, placeholders included."""
+"""Comparison of answers with those that conversations expect, including placeholders."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _REPEATED = re.compile(r"<(.)\*(\d+)>")
 
 
 class Difference(Exception):
-    """An answer is not as expected."""
+    """An answer that differs from the expected one."""
 
 
 class Placeholders:
-    """The values that placeholders have taken in one conversation."""
+    """The values of placeholders in one conversation."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}

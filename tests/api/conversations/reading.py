@@ -20,7 +20,7 @@ Choice = dict[str, str]
 
 @dataclass
 class Answer:
-    """An expected answer; without an error code, ``body`` says what the body is."""
+    """An expected answer; without an error code, ``body`` describes the body."""
 
     status: int
     code: int | None = None
@@ -45,16 +45,16 @@ class Exchange:
 
 @dataclass
 class Conversation:
-    """Exchanges with one registry, which is empty at first."""
+    """Exchanges with one registry, which is empty at the beginning."""
 
     title: str
-    # It is held once with each.
+    # The conversation runs once with each of them.
     settings: list[Choice]
     exchanges: list[Exchange] = field(default_factory=list)
 
 
 def conversations(path: Path) -> Iterator[Conversation]:
-    """Read the conversations of a file. Raises ``ValueError`` that names the place of what cannot be read."""
+    """Read the conversations of a file. Raises ``ValueError`` with the position of the first error."""
     common: dict[str, list[str]] = {}
     found: Conversation | None = None
     own: dict[str, list[str]] = {}
@@ -128,11 +128,11 @@ def _exchange(lines: list[tuple[str, str]]) -> Exchange:
 
 
 def _headers(lines: list[str]) -> tuple[Headers, list[str]]:
-    """Split lines into the headers at their beginning and what follows."""
+    """Split lines into the headers at the beginning and the rest."""
     headers: Headers = []
     for number, line in enumerate(lines):
         match = _HEADER.fullmatch(line)
-        if match is None or match[1] == "text":  # an answer's text is no header
+        if match is None or match[1] == "text":  # The text of an answer is not a header.
             return headers, lines[number:]
         headers.append((match[1], match[2]))
     return headers, []

@@ -1,4 +1,4 @@
-"""The API answers as the released server does, in every conversation of this folder."""
+"""The API answers as Confluent's released server does, in every conversation of this folder."""
 
 from __future__ import annotations
 

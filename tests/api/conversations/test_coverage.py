@@ -1,4 +1,4 @@
-"""The conversations are many, and lead to every resource that Confluent's servers have."""
+"""The conversations cover every resource of Confluent's servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from registry.api.routes import operations
 from tests.api.conversations.reading import Exchange, conversations
 
 FILES = [path for path in Path(__file__).parent.glob("*.md") if path.name != "README.md"]
-# Registrar's alone, though they negotiate media types as Confluent's do.
+# Only Registrar has these, although they negotiate media types as Confluent's do.
 ADDITIONS = {"/compatibility/explain"}
 
 
@@ -18,7 +18,7 @@ def exchanges() -> list[Exchange]:
 
 
 def segments_of(exchange: Exchange) -> tuple[str, ...]:
-    """Return the decoded segments of a request's path, its context taken off."""
+    """Return the decoded segments of a request's path, without its context."""
     path, _, query = exchange.target.encode().partition(b"?")
     return request_target.in_context(exchange.method, request_target.parse(path, query)).segments
 

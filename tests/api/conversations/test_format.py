@@ -1,4 +1,4 @@
-"""The reader of conversations, and the comparison, notice what is wrong."""
+"""The reader of conversations and the comparison detect errors."""
 
 from __future__ import annotations
 

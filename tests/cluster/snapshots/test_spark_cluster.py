@@ -1,4 +1,4 @@
-"""A build on a Spark cluster of its own processes: a standalone master and a worker, by ``spark-submit``."""
+"""A build on a Spark cluster, a standalone master and a worker, by ``spark-submit``."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class Daemon(Process):
-    """A process of Spark's own; ready when it listens on its port."""
+    """A process of Spark; ready when it listens on its port."""
 
     def __init__(self, folder: Path, kind: str, *arguments: str) -> None:
         self.port = free_port()
         command = [jars.java(), *JVM, "-cp", f"{HOME}/jars/*", f"org.apache.spark.deploy.{kind}"]
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(free_port())]
         super().__init__(kind, [*command, *where, *arguments], folder / f"{kind}.txt")
-        # What Spark's own scripts set.
+        # As set by Spark's own scripts.
         own = {"SPARK_HOME": str(HOME), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
         self.environment = os.environ | own
 
@@ -48,7 +48,7 @@ class Daemon(Process):
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
-    """The URL of a cluster of one worker."""
+    """Start a cluster of one worker; return its URL."""
     with Daemon(tmp_path, "master.Master") as first:
         url = f"spark://127.0.0.1:{first.port}"
         work = str(tmp_path / "work")

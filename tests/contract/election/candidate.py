@@ -1,4 +1,4 @@
-"""A node that does nothing but take part in an election, for a test to kill."""
+"""A node that only takes part in an election, for a test to kill."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.contract.election.nodes import Candidate, Node, election_of
 
 @dataclass
 class Authority:
-    """Where nodes of one test meet: a group, or a chroot, of its own. Its nodes and processes end with it."""
+    """The meeting point of one test's nodes: a group or chroot. Its nodes and processes end with it."""
 
     kind: str
     address: str
@@ -55,7 +55,7 @@ KINDS = ["kafka", "zookeeper"]
 
 @pytest.fixture(params=KINDS)
 def authority(request: pytest.FixtureRequest, tmp_path: Path) -> Authority:
-    """Shared with the other tests: it runs all the time."""
+    """Return the server that all tests share; it runs all the time."""
     return Authority(request.param, request.getfixturevalue(request.param).address, tmp_path)
 
 
@@ -74,7 +74,7 @@ def own_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeepe
 
 @pytest.fixture(params=KINDS)
 def frail(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Authority]:
-    """May be stopped; its ``proxy`` may be cut."""
+    """Start a server that may be stopped; its ``proxy`` may be cut."""
     server = request.getfixturevalue(f"own_{request.param}")
     if not server.running:
         server.start().wait()

@@ -53,7 +53,7 @@ async def until(
 
 
 class Node:
-    """Consumes the events of an election; ``heard`` are all of them, with the time in ``at``."""
+    """Consumes the events of an election; ``heard`` holds all of them, with the time in ``at``."""
 
     def __init__(self, own: Identity, election: Election) -> None:
         self.own = own
@@ -94,7 +94,7 @@ class Node:
 
 
 async def until_agreed(nodes: list[Node]) -> Node:
-    """The one that all of ``nodes`` hold to be the primary."""
+    """Return the node that all of ``nodes`` take for the primary."""
 
     def agreed() -> Node | None:
         won = [node for node in nodes if node.won]
@@ -112,7 +112,7 @@ async def until_agreed(nodes: list[Node]) -> Node:
 
 
 class Candidate(Process):
-    """A node in a process of its own, which can be killed and frozen; prints what it hears."""
+    """A node in a separate process, which can be killed and frozen; it prints its events."""
 
     def __init__(
         self, folder: Path, kind: str, address: str, group: str, own: Identity, settings: Any

@@ -10,7 +10,7 @@ from tests.contract.election.nodes import Node, identity, until, until_agreed
 
 
 async def _three(authority: Authority) -> tuple[Node, list[Node]]:
-    """The primary, and the two others."""
+    """Return the primary, and the two others."""
     nodes = [authority.node(identity(host)) for host in ("sr3", "sr2", "sr1")]
     primary = await until_agreed(nodes)
     return primary, [node for node in nodes if node is not primary]
@@ -33,7 +33,7 @@ def test_one_of_three_is_elected_and_all_agree(authority: Authority) -> None:
             assert [await node.election.confirm() for node in [primary, *others]] == [True, False, False]
             for node in others:
                 told = node.last
-                assert told.identity == primary.own  # with the peer endpoint
+                assert told.identity == primary.own  # The fields include the peer endpoint.
 
     asyncio.run(scenario())
 

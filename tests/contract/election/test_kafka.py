@@ -18,7 +18,7 @@ from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, Timeou
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import Node, election_of, identity, until, until_agreed
 
-# So that nothing in these tests is explained by the end of a session.
+# Long enough that the end of a session explains nothing in these tests.
 LONG = {"session_timeout_s": 60.0}
 CONFLUENT = b'{"host":"cp1","port":8081,"master_eligibility":true,"scheme":"http","version":1,"leader":%b}'
 CP1 = Identity("http", "cp1", 8081, eligible=True)
@@ -30,7 +30,7 @@ def group(kafka: Broker, tmp_path) -> Authority:
 
 
 class Deaf:
-    """Hears nothing, and says that it cannot be elected."""
+    """Ignores events, and advertises that it cannot be elected."""
 
     def own_metadata(self) -> bytes:
         return encode_member(replace(identity("deaf"), eligible=False), claims=False, plain=False)
@@ -43,7 +43,7 @@ class Deaf:
 
 
 class Scripted:
-    """A member that says and assigns given bytes, as a node of Confluent's does."""
+    """A member that sends and assigns given bytes, as one of Confluent's nodes does."""
 
     def __init__(self, coordinator: Coordinator, payload: bytes, assigns: bytes) -> None:
         self._coordinator = coordinator
@@ -54,7 +54,7 @@ class Scripted:
         self.elected = False
 
     async def run(self) -> None:
-        """Join again and again; each round lasts until the group rebalances."""
+        """Join repeatedly; each round lasts until the group rebalances."""
         while True:
             joined = await self._coordinator.join(self.member.member_id, self._payload)
             self.member = joined.member
@@ -74,7 +74,7 @@ class Scripted:
 
 
 async def until_found(authority: Authority, timeouts: Timeouts = Timeouts(10.0, 20.0)) -> Coordinator:  # noqa: B008
-    """A broker that has just started takes a moment to keep groups."""
+    """Wait for a broker that has just started, which takes a moment to manage groups."""
     while True:
         try:
             return await Coordinator.find(authority.address, {}, authority.group, timeouts)
@@ -83,7 +83,7 @@ async def until_found(authority: Authority, timeouts: Timeouts = Timeouts(10.0, 
 
 
 async def until_confirmed(node: Node) -> None:
-    """It hears by itself of an election in which another member took part, and knows its place then."""
+    """A member learns of an election in which another one took part by itself, and takes its role."""
     while not await node.election.confirm():  # noqa: ASYNC110  Kafka has no event for it
         await asyncio.sleep(0.05)
 
@@ -175,7 +175,7 @@ def test_for_old_nodes_of_confluents_nothing_of_ours_is_said(group: Authority) -
             coordinator = await until_found(group)
             ((member_id, said),) = [(one.id, one.payload) for one in await coordinator.members()]
             coordinator.close()
-            assert said == CONFLUENT % b"false"  # it joined before it was elected
+            assert said == CONFLUENT % b"false"  # It joined before it was elected.
             async with scripted(group, (CONFLUENT % b"false").replace(b"cp1", b"cp2")) as confluent:
                 await until(lambda: confluent.told, "it to be told")
             identity_said = CONFLUENT % b"false"
@@ -287,7 +287,7 @@ def test_a_primary_that_closes_leaves_once_however_often_it_is_asked(group: Auth
 
 
 def test_one_that_ends_while_it_gets_its_id_is_not_waited_for(group: Authority) -> None:
-    """A group ends no rebalance while one whom it gave an id has neither joined nor left."""
+    """A group ends no rebalance while a member with an assigned id has neither joined nor left."""
 
     async def scenario() -> None:
         async with group:

@@ -30,7 +30,7 @@ def ensemble(zookeeper: ZooKeeper, tmp_path) -> Authority:
 
 @asynccontextmanager
 async def connected(authority: Authority, auth: str = "") -> AsyncIterator[Connection]:
-    """A session of somebody else."""
+    """A session of another client."""
     connection = Connection(authority.address, f"/{authority.group}/schema_registry", 6.0, auth, lambda: None)
     connection.start()
     await until(lambda: connection.connected, "a connection")

@@ -1,4 +1,4 @@
-"""Brokers with settings that no other test wants."""
+"""Brokers with settings that other tests do not use."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tests.contract.log.lost_answers import LosingProxy
 from tests.running import free_port
 
 LIMITED_USER, PASSWORD = "alice", "alice's"
-# The forgetful broker's time for producers and transactional ids.
+# The time after which the forgetful broker forgets producers and transactional ids, in milliseconds.
 FORGETS_S = 2.0
 
 
 class OddBroker(Broker):
-    """Behind ``proxy`` it loses what it is told to; ``secure`` is a listener with TLS and passwords.
+    """A broker behind ``proxy``, which loses messages on demand; ``secure`` is a listener with TLS and
+    passwords.
 
     It obeys ACLs where there are any, and compacts at once what may be compacted.
     """
@@ -87,7 +88,7 @@ class OddBroker(Broker):
         return self
 
     def security(self, **others: Any) -> Security:
-        """What a client of ``secure`` needs."""
+        """Return the settings of a client of ``secure``."""
         given = {
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": "PLAIN",
@@ -109,7 +110,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OddBroker]:
 
 @pytest.fixture(scope="session")
 def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that soon forgets producers and transactional ids that are not used."""
+    """Start a broker that soon forgets unused producers and transactional ids."""
     settings = {
         "producer.id.expiration.ms": str(round(FORGETS_S * 1000)),
         "producer.id.expiration.check.interval.ms": "100",
@@ -125,7 +126,7 @@ Opened = Callable[..., KafkaLog]
 
 @pytest.fixture
 def opened() -> Iterator[Opened]:
-    """Opens logs in Kafka; the test's end closes them."""
+    """Return a function that opens logs in Kafka; they are closed at the end of the test."""
     logs: list[KafkaLog] = []
 
     def open_one(servers: str, topic: str, security: Security | None = None, **settings: Any) -> KafkaLog:

@@ -1,4 +1,4 @@
-"""A proxy before a broker that loses an append, an answer to one, or all fetches, at a chosen moment."""
+"""A proxy in front of a broker that loses an append, its answer, or all fetches, at a chosen moment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PRODUCE, FETCH = 0, 1
 
 
 class _Loss(NamedTuple):
-    """What happens to the next append."""
+    """The fate of the next append."""
 
-    # It never reaches the broker; otherwise it does, and only the answer is lost.
+    # True: it never reaches the broker; otherwise it does, and only its answer is lost.
     before: bool
-    # Called when the broker has answered, before the client is told that its connection is gone.
+    # Called when the broker has answered, before the client learns that its connection is gone.
     then: Callable[[], object]
 
 
@@ -26,15 +26,15 @@ class LosingProxy(Proxy):
     def __init__(self, target: str, port: int) -> None:
         super().__init__(target, port=port)
         self._losses: list[_Loss] = []
-        # Whether no fetch is answered any more.
+        # True if fetches are not answered any more.
         self.loses_fetches = False
 
     def lose_append(self, then: Callable[[], object] = bool) -> None:
-        """Lose the next append on its way there."""
+        """Lose the next append on its way to the broker."""
         self._losses.append(_Loss(before=True, then=then))
 
     def lose_answer(self, then: Callable[[], object] = bool) -> None:
-        """Lose the answer to the next append, which is done."""
+        """Lose the answer to the next append, which is executed."""
         self._losses.append(_Loss(before=False, then=then))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

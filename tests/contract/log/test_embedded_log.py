@@ -45,7 +45,7 @@ def everything(log: EmbeddedLog) -> list[Record]:
 
 
 def compacted(log: EmbeddedLog, now: int, lag: int, retention: int) -> int:
-    """Compact all that can be; how many records went."""
+    """Compact everything possible; return how many records were deleted."""
     before = log.count()
     while log.compact(now, lag, retention):
         pass
@@ -276,11 +276,11 @@ def test_a_full_disk_refuses_the_append_and_the_log_goes_on_when_there_is_room(t
 
 
 def _record(subject: str, version: int, schema_id: int | None, deleted: bool) -> tuple[bytes, bytes | None]:
-    """A version record, its tombstone, or for version 0 the deletion of the subject."""
+    """Return a version record, its tombstone, or for version 0 the deletion of the subject."""
     name = Subject.parse(subject)
     if version == 0:
         key = b'{"keytype":"DELETE_SUBJECT","subject":"%s","magic":0}' % subject.encode()
-        # Of the highest version that may exist, as this registry writes it, so that a later one covers it.
+        # Of the highest version that may exist, as this registry writes it, so that a later mark covers it.
         return key, b'{"subject":"%s","version":3}' % subject.encode()
     if schema_id is None:
         return schema_key(name, version), None
@@ -305,7 +305,7 @@ HISTORY = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(HISTORY)
 def test_a_compacted_log_says_the_same_as_the_full_one(history: list[object]) -> None:
-    """The fold gives the same rows, order is kept, and nothing young goes."""
+    """The fold gives the same rows, the order is kept, and no young record is deleted."""
     with tempfile.TemporaryDirectory() as folder:
         clock = [0]
         log = opened(Path(folder), lambda: clock[0])

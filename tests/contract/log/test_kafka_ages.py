@@ -1,4 +1,4 @@
-"""Brokers of other ages (``KAFKA_VERSION``): what is said of them, and of the fence that they keep."""
+"""Brokers of other releases (``KAFKA_VERSION``): their description, and the fences that they keep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEEK_TEXT = f"{TRANSACTIONAL}=604800000"
 
 
 class Age(NamedTuple):
-    """What is said of one."""
+    """Return the description of a release."""
 
     release: str
     by_name: str = ""
@@ -57,7 +57,7 @@ AGES = {
     "3.9.1": Age("3.9", APPENDS),
     "4.1.1": Age("4.1 or newer"),
 }
-# As brokers of 4.1 say it, of what is looked at.
+# As reported by brokers of 4.1, limited to the requests that are examined.
 NEWEST: ApiVersions = {
     Api.PRODUCE: (0, 13),
     Api.FETCH: (4, 18),
@@ -94,7 +94,8 @@ def test_a_node_says_it_once_when_it_starts(kafka: Broker, tmp_path) -> None:
         ({Api.PRODUCE: (0, 12)}, "4.0"),
         ({Api.PRODUCE: (0, 11)}, "3.9"),
         ({Api.FETCH: (0, 16)}, "3.8"),
-        # All of a later one, and not what an earlier one brought: what lies between cannot be counted on.
+        # Everything of a later release, but not what an earlier one introduced: those in between may be
+        # missing.
         ({Api.ADD_PARTITIONS_TO_TXN: (0, 3)}, "3.5"),
         ({Api.LIST_OFFSETS: (0, 6)}, "2.8"),
     ],

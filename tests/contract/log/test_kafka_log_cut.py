@@ -31,13 +31,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def write(log: Log, times: int) -> None:
-    """Records of different keys, each in a batch of its own."""
+    """Append records of different keys, each in a batch of its own."""
     for _ in range(times):
         log.append([Entry(b"key%d" % next(_keys), b"v")])
 
 
 def read(log: Log, end: int, begun: Lineage = NOTHING, offset: int = 0) -> Lineage:
-    """What is remembered of the log up to ``end``."""
+    """Return the lineage of the log up to ``end``."""
     while offset < end:
         assert log.wait(offset, FOREIGN_S)
         fetched = log.read(offset, 1000, 1 << 20)
@@ -47,7 +47,7 @@ def read(log: Log, end: int, begun: Lineage = NOTHING, offset: int = 0) -> Linea
 
 
 def foreign(log: KafkaLog) -> str:
-    """What a log says when it has found out that it is another."""
+    """Return the error of a log that has detected that it is another one."""
 
     def said() -> str:
         try:
@@ -63,7 +63,7 @@ def foreign(log: KafkaLog) -> str:
 
 
 def lose(broker: Broker, topic: str, records: int) -> int:
-    """Stop the broker, cut its log and start it again; where the log ends now."""
+    """Stop the broker, cut its log and start it again; return the log's new end."""
     broker.kill()
     end = cut(broker.folder, topic, records)
     broker.start().wait()
@@ -101,7 +101,7 @@ def test_a_log_that_grew_again_is_another(own: Broker, opened: Opened) -> None:
     assert "from offset 19 or earlier" in foreign(idle), "though it has read nothing itself"
     with pytest.raises(ForeignLog):
         reader.read(20, 10, 1 << 20)
-    # It had the claim before, and takes no other log for its own.
+    # It had the claim before, and accepts no other log.
     with pytest.raises((ForeignLog, Fenced)):
         writer.append([Entry(b"late", b"v")])
     assert again.query_end(30) == 23, "nothing was appended by who had written the former one"
@@ -116,7 +116,7 @@ def test_a_primary_does_not_append_to_a_log_that_lost_all_of_its_records(own: Br
     write(second, 3)
     read(second, 13)
     assert lose(own, topic, 3) == 10
-    # The broker knows nothing of this producer any more, so sequence numbers stop nobody.
+    # The broker knows nothing of this producer any more, so sequence numbers stop no other claim.
     with pytest.raises((ForeignLog, Fenced, OutcomeUnknown)):
         second.append([Entry(b"late", b"v")])
     assert opened(own.address, topic).query_end(30) == 10
@@ -175,7 +175,7 @@ def test_a_log_restored_with_its_leader_epochs_is_told_by_its_records(opened: Op
         write(writer, 10)
         reader = opened(broker.address, topic)
         lineage = read(reader, 20)
-        # At once, so that nobody hears of the epochs that it goes through when it stops in order.
+        # At once, so that no node learns of the epochs that it goes through in an orderly stop.
         broker.kill()
         rmtree(broker.folder / "data")
         (tmp_path / "copy").rename(broker.folder / "data")

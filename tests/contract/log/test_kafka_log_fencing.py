@@ -1,4 +1,4 @@
-"""Whose appends a Kafka partition takes, and what is known of those whose answer was lost."""
+"""Fencing of appends to a Kafka partition, and detection of appends whose answer was lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BARRIER = [Entry(b"barrier", b"")]
 
 
 def values(log: Log) -> list[bytes | None]:
-    """All that stands in the log now."""
+    """Return all records in the log."""
     found: list[bytes | None] = []
     offset, end = 0, log.query_end(30)
     while offset < end:
@@ -41,27 +41,27 @@ def entry(value: bytes) -> list[Entry]:
 
 
 def take_over(log: KafkaLog) -> Claim:
-    """What a new primary does."""
+    """Claim the log and append a barrier, as a new primary does."""
     claim = log.claim()
     log.append(BARRIER)
     return claim
 
 
 def revive(log: KafkaLog, claim: Claim, sequence: int) -> None:
-    """Let ``log`` go on with an old claim, as a process does that was frozen."""
+    """Let ``log`` continue with an old claim, as a process that was frozen does."""
     appender = log._appender
     appender._claim, appender._sequence, appender._used_at = claim, sequence, appender._clock()
 
 
 def idle_max_s(log: KafkaLog) -> float:
-    """How long a claim may be idle, as these brokers remember producers: half a day, or half a week."""
+    """Return how long a claim may be idle with these brokers: half a day, or half a week."""
     assert log.fencing.renew_s is not None
     return log.fencing.renew_s * RENEWALS / 2
 
 
 @contextmanager
 def soon_given_up(log: KafkaLog) -> Iterator[None]:
-    """Let appends, which cannot end well here, end soon; those before and after have time enough."""
+    """Let appends that cannot succeed here fail soon; those before and after have enough time."""
     appender = log._appender
     usual_s, appender._timeout_s = appender._timeout_s, 1.0
     yield
@@ -69,7 +69,7 @@ def soon_given_up(log: KafkaLog) -> Iterator[None]:
 
 
 def fenced(log: KafkaLog, value: bytes) -> str:
-    """Why an append is fenced; empty when it is not."""
+    """Return why an append is fenced; empty if it is not."""
     try:
         log.append(entry(value))
     except Fenced as error:
@@ -146,7 +146,7 @@ def too_small_for_another(address: str, topic: str) -> None:
     resource.add_incremental_config(
         ConfigEntry("max.message.bytes", "80", incremental_operation=AlterConfigOpType.SET)
     )
-    client = admin(address)  # kept: with it its pending calls would go
+    client = admin(address)  # Kept, because its pending calls would end with it.
     client.incremental_alter_configs([resource])[resource].result(30)
     producer = Producer({"bootstrap.servers": address, "log_level": 0})
 
@@ -156,7 +156,7 @@ def too_small_for_another(address: str, topic: str) -> None:
         assert producer.flush(30) == 0
         return told[0] is not None and told[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
 
-    # The controller answers, and the broker goes by it after that.
+    # The controller has answered; the broker applies the setting after that.
     until(obeyed, 30, "the limit to be obeyed")
 
 
@@ -195,7 +195,7 @@ def test_an_append_that_was_never_sent_is_refused_and_the_claim_stands(
     odd.proxy.refuse()
     with pytest.raises(Unreachable):
         log.query_end(0.5)
-    # On a connection that it does not know to be broken it would be sent.
+    # On a connection that it does not know to be broken, it would be sent.
     connections = log._connections._open
     until(lambda: not any(each.connected() for each in list(connections.values())), 30, "them to break")
     with soon_given_up(log), pytest.raises(Unreachable, match="nothing was appended"):
@@ -233,7 +233,7 @@ def test_an_append_outlives_a_broker_that_restarts(odd: OddBroker, opened: Opene
 
 def test_a_producer_in_use_is_not_forgotten(forgetful: Broker, opened: Opened) -> None:
     def in_use() -> bool:
-        """Whether it was used without a pause in which the broker may forget it."""
+        """Return true if it was used without a pause in which the broker may forget it."""
         topic = make_topic(forgetful.address)
         former, later = (opened(forgetful.address, topic, fence_least_s=0.0) for _ in range(2))
         claimed = time.monotonic()
@@ -320,12 +320,12 @@ def test_a_log_whose_brokers_forget_the_fence_too_soon_is_read_and_not_claimed(
 
 
 def expire_producers(broker: Broker, after_ms: int | None) -> None:
-    """Change the setting while it runs; ``None``: as it was."""
+    """Change the setting while the broker runs; ``None`` restores it."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker.node_id))
     operation = AlterConfigOpType.DELETE if after_ms is None else AlterConfigOpType.SET
     entry = ConfigEntry("producer.id.expiration.ms", str(after_ms or 0), incremental_operation=operation)
     resource.add_incremental_config(entry)
-    client = admin(broker.address)  # kept: with it its pending calls would go
+    client = admin(broker.address)  # Kept, because its pending calls would end with it.
     client.incremental_alter_configs([resource])[resource].result(30)
 
 
@@ -354,7 +354,7 @@ def test_a_fence_that_brokers_come_to_forget_sooner_ends_the_claim_until_they_do
 
 
 def until_another_producer(log: KafkaLog, than: Claim) -> Claim:
-    """The first claim that is not of the same producer; none is made while the broker has to forget."""
+    """Return the first claim of another producer; none is made before the broker has to forget."""
     for _ in range(10):
         time.sleep(1.5 * FORGETS_S)
         if (claim := log.claim()).producer != than.producer:
@@ -366,7 +366,7 @@ def test_the_claim_of_another_producer_is_fenced_by_a_record_in_its_name(
     forgetful: Broker, opened: Opened
 ) -> None:
     def remembered() -> bool:
-        """Whether there was no pause in which the broker may forget the fence."""
+        """Return true if there was no pause in which the broker may forget the fence."""
         topic = make_topic(forgetful.address)
         former, later = (opened(forgetful.address, topic, fence_least_s=0.0) for _ in range(2))
         old = take_over(former)
@@ -405,7 +405,7 @@ def test_a_used_up_epoch_ends_with_another_producer_and_a_fence(odd: OddBroker, 
 
 
 def set_epoch(broker: Broker, transactional_id: str, epoch: int) -> None:
-    """Give a transactional id an epoch in the coordinator's own log, from which it starts again."""
+    """Set the epoch of a transactional id in the coordinator's own log, from which it continues."""
     consumer = Consumer(
         {"bootstrap.servers": broker.address, "group.id": "x", "enable.auto.commit": False, "log_level": 0}
     )

@@ -28,7 +28,7 @@ ALL = 1 << 30
 
 
 def read_on(log: KafkaLog, offset: int = 0) -> tuple[list[Record], int]:
-    """All records from ``offset`` on, and the offset that was reached: the log's end."""
+    """Return all records from ``offset`` on, and the offset that was reached: the log's end."""
     found: list[Record] = []
     end = log.query_end(30)
     while offset < end:
@@ -41,7 +41,7 @@ def read_on(log: KafkaLog, offset: int = 0) -> tuple[list[Record], int]:
 
 
 def produced(servers: str, topic: str, *values: bytes, **settings: str | int) -> None:
-    """Records by another client, all in one batch if it may."""
+    """Append records by another client, all in one batch if possible."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "log_level": 0, **settings})
     for n, value in enumerate(values):
         producer.produce(topic, value, b"key%d" % n, partition=0, headers={"some": b"header"})
@@ -101,7 +101,7 @@ def test_holes_that_compaction_made_are_passed_over(odd: OddBroker, opened: Open
     log.claim()
 
     def compacted() -> list[Record]:
-        # Only what lies before the segment that is written to is compacted; time and one more record roll it.
+        # Only closed segments are compacted; time and one more record close this one.
         log.append([Entry(b"last", b"")])
         records, end = read_on(log)
         assert end == log.end()
@@ -308,7 +308,7 @@ def test_reading_and_appending_go_on_when_the_partition_moves(brokers: Brokers, 
 
 
 def refusal(log: KafkaLog) -> str:
-    """Why a claim or an append was refused; empty when it was not."""
+    """Return why a claim or an append was refused; empty if it was not."""
     try:
         log.claim()
         log.append([Entry(b"strict", b"")])

@@ -1,4 +1,4 @@
-"""A broker that is cut off from Kafka's controllers, and goes on saying what it knew of the log's end."""
+"""A broker that is cut off from Kafka's controllers and keeps reporting the end of the log that it knew."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Separable(Brokers):
             )
 
     def cut(self) -> Broker:
-        """Cut the third off from the controllers."""
+        """Cut the third broker off from the controllers."""
         for line in self.lines:
             line.cut()
         return self.nodes[2]
@@ -88,7 +88,7 @@ def log_at(servers: str) -> KafkaLog:
 
 
 def asked(log: KafkaLog, port: int, request: Any) -> Any:
-    """What the broker on ``port`` answers by itself; it may be busy, as leaders move."""
+    """Return the answer of the broker on ``port`` itself; it may be busy, as leaders move."""
 
     def answer() -> Any:
         asking = log._partition.send_to("127.0.0.1", port, request)
@@ -101,7 +101,7 @@ def asked(log: KafkaLog, port: int, request: Any) -> Any:
 
 
 def leading(log: KafkaLog, broker: Broker) -> requests.PartitionMetadata | None:
-    """Who leads the partition as this broker knows it, if anybody does."""
+    """Return the partition leader as known to this broker, if there is one."""
     found = requests.cluster(asked(log, broker.port, requests.Metadata(TOPIC))).partition
     return found if found and found.broker else None
 
@@ -145,7 +145,7 @@ def test_a_leader_that_controllers_have_replaced_unheard_is_not_believed(brokers
             asked(log, cut.port, requests.ListOffsets(TOPIC, requests.LATEST, known.epoch))
         )
         assert old == (requests.Code.NONE, 1), "and names an end"
-        # As a log that has asked nobody else meanwhile.
+        # Like a log that has queried no other broker meanwhile.
         partition = log._partition
         assert partition.cluster is not None
         partition.cluster = partition.cluster._replace(partition=known)
@@ -170,7 +170,7 @@ def metadata(epoch: int = 5, in_sync: frozenset[int] = frozenset({1, 2, 3})) -> 
 
 
 class Told:
-    """What brokers say, by their ids: the place they name, or nothing for those that do not answer."""
+    """Return the answers of brokers by id: the advertised address, or nothing if they do not answer."""
 
     def __init__(self, **said: requests.PartitionMetadata | None) -> None:
         self._said = {int(name[1:]): each for name, each in said.items()}

@@ -1,4 +1,4 @@
-"""The topic of a log: its settings, how another one is recognised, and the permissions it needs."""
+"""The topic of a log: its settings, detection of another topic, and the required permissions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE = [Entry(b"key", b"1")]
 
 
 def foreign(log: KafkaLog, offset: int) -> str:
-    """What is said once the log is known to be another one."""
+    """Return the error that is raised once the log is known to be another one."""
 
     def said() -> str:
         try:
@@ -120,7 +120,7 @@ def test_a_topic_that_was_made_anew_gets_nothing_of_the_old_one(kafka: Broker, o
     log.append(ONE)
     delete_topic(kafka.address, topic)
     make_topic(kafka.address, name=topic)
-    # Before Kafka 4.1 batches name the topic, so one may go into the new topic; never as if all were well.
+    # Before Kafka 4.1 batches name the topic, so one may go into the new topic, but never unnoticed.
     by_name = jars.KAFKA != jars.NEWEST
     with pytest.raises((ForeignLog, OutcomeUnknown) if by_name else ForeignLog):
         log.append(ONE)
@@ -173,7 +173,7 @@ def rule(
 
 
 def refused(call: Callable[[], object], why: str) -> None:
-    """Until what was denied has come to the broker's knowledge."""
+    """Wait until the broker has applied the denial."""
 
     def said() -> bool:
         try:

@@ -46,7 +46,7 @@ def in_kafka(broker: Broker) -> Log:
 
 
 def read(log: Log, offset: int, records_max: int = 10, bytes_max: int = ALL) -> Fetched:
-    """The next read that gets on; one at the log's end, which gets nothing."""
+    """Return the next read that advances; one at the log's end, which does not."""
     if offset < log.end():
         assert log.wait(offset, 30)
     return log.read(offset, records_max, bytes_max)

@@ -1,4 +1,4 @@
-"""Reseeding a log from a store: what stops it, and that one that was interrupted is gone on with."""
+"""Reseeding a log from a store: reasons to refuse it, and resuming an interrupted one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNT = 50
 
 
 def quiet(done: int) -> None:
-    """No progress is shown."""
+    """Ignore progress."""
 
 
 def version(number: int) -> Entry:
@@ -40,7 +40,7 @@ OLD = fold([Record(index, 1, *version(COUNT - index)) for index in range(COUNT)]
 
 
 class Rows:
-    """A place to fold into, in memory."""
+    """A store to fold into, in memory."""
 
     def __init__(self) -> None:
         self.rows = DictView()
@@ -64,7 +64,7 @@ def wanted() -> ReseedPlan:
 
 
 def run(log: EmbeddedLog, wanted: ReseedPlan) -> int:
-    """A whole reseed; how many records were there already."""
+    """Run a whole reseed; return how many records the log held already."""
     remaining = reseed_log.every(OLD, wanted.marker)
     found = reseed_log.held(log, remaining, quiet)
     reseed_log.claim(log, found)

@@ -59,7 +59,7 @@ def catalogue(settings: Settings) -> Iterator[Catalogue]:
 
 @pytest.fixture
 def another(settings: Settings) -> Iterator[Catalogue]:
-    """The same catalogue, as another process sees it."""
+    """Return the same catalogue, as another process sees it."""
     opened = open_catalogue(settings)
     yield opened
     opened.close()
@@ -85,7 +85,7 @@ def test_it_goes_on_after_a_rest(catalogue: Catalogue, another: Catalogue) -> No
 
 
 def test_a_copy_of_the_data_means_the_snapshots_beside_it(tmp_path: Path) -> None:
-    """It must not delete those of the original."""
+    """A copy must not delete the original's snapshots."""
     within = structs.replace(entry(), uri=str(tmp_path / "data" / "snapshots"))
     outside = structs.replace(
         entry("20260921T131321Z-000000000009-00aa12"), uri=str(tmp_path / "data2" / "x")
@@ -175,7 +175,7 @@ def delete(servers: str, topic: str) -> None:
 def _put(catalogue: Catalogue, new: Entry) -> bool:
     try:
         catalogue.put(new)
-    except CatalogueError:  # brokers do not forget a topic all at once
+    except CatalogueError:  # Brokers do not forget a topic all at once.
         return False
     return True
 
@@ -298,7 +298,7 @@ def test_a_silent_builder_loses_its_build(catalogue: Catalogue) -> None:
 
 
 def test_a_builder_from_before_a_clock_was_set_back_is_silent(catalogue: Catalogue) -> None:
-    """Else a build that has died would stand for as long as the clock was set back by."""
+    """Otherwise a dead build would appear alive for as long as the clock was set back."""
     building = entry(state="building", builder="first", updated_ms=NOW + 3_600_000, attempts=1)
     catalogue.put(building)
     claimed = claim(catalogue, building.id, "second", NOW)

@@ -1,4 +1,4 @@
-"""Locations: files of this machine and of an object store, read and written alike."""
+"""Locations: files of this machine and of an object store, read and written in the same way."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ except (BadLocation, LocationUnreachable) as error:
 
 
 def test_a_node_names_a_location_without_what_reads_it() -> None:
-    """It has others build, and need not have their libraries."""
+    """Other processes build, so this one need not have their libraries."""
     code = """
 import sys
 from snapshots.format.location import Location
@@ -157,7 +157,7 @@ def test_a_bucket_that_is_not_there_is_unreachable_and_not_empty(s3: str) -> Non
 
 
 class Store:
-    """A folder that answers like a store of another kind, and shows what is done to it."""
+    """A folder that answers like a store of another kind, and records the calls."""
 
     def __init__(self, type_name: str, **answers: Any) -> None:
         self.type_name = type_name
@@ -225,7 +225,7 @@ def test_a_file_is_replaced_where_nothing_is_renamed_onto_another(tmp_path: Path
 
 
 def test_azure_is_asked_for_a_list_before_a_file(tmp_path: Path) -> None:
-    """For a file without credentials, Arrow ends the process."""
+    """Arrow ends the process for a file without credentials."""
     (tmp_path / ID).mkdir()
     (tmp_path / ID / MANIFEST).write_bytes(b"1")
     store = Store("abfs")

@@ -1,4 +1,4 @@
-"""Counts of blocks are always those of the rows, and lists that leap by them are the same."""
+"""Counts of blocks always match the rows, and lists that skip blocks are the same."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def counted_again(view: View, block: Block) -> Counts:
 
 
 def behind(walk: Iterator[Any], skip: Skip) -> list[Any]:
-    """Leave out as many items as are to be, and take the others."""
+    """Skip as many items as requested, and return the others."""
     found = []
     for each in walk:
         if each is not None and skip.left:
@@ -137,7 +137,7 @@ _KEPT: dict[str, Store] = {}
 
 
 def emptied(factory: pytest.TempPathFactory) -> Store:
-    """One store for all examples: opening one costs more than an example."""
+    """Open one store for all examples: opening one takes longer than an example."""
     if "store" not in _KEPT:
         folder = factory.mktemp("counts") / "store-1"
         made(folder)
@@ -289,7 +289,7 @@ class Watched(MovingView):
         self.seek, self.seek_back = self.counting(self.seek), self.counting(self.seek_back)
 
     def counting(self, seek: Callable[[bytes], tuple[bytes, bytes] | None]) -> Callable[[bytes], Any]:
-        """The same function, which is counted."""
+        """Wrap a function to count its calls."""
 
         def counted(key: bytes) -> tuple[bytes, bytes] | None:
             self.sought += 1
@@ -356,7 +356,7 @@ def test_a_subject_of_many_versions_does_not_keep_an_id_from_being_counted(tmp_p
 
 @pytest.fixture
 def long_subject(tmp_path: Path) -> Iterator[View]:
-    """One subject of a thousand versions, of which the first and the last 500 are live."""
+    """Return one subject of a thousand versions, of which the first and the last 500 are live."""
     made(tmp_path / "store-1")
     store = Store(tmp_path / "store-1", MAP, block=50)
     number = range(1, 1001)

@@ -46,7 +46,7 @@ Commit = Callable[[list[Change]], None]
 
 @pytest.fixture(params=["dict", "overlay", "lmdb", "reader"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Callable[[], View], Commit]]:
-    """How to see rows and how to change them."""
+    """Access to rows: reading and changing them."""
     if request.param == "dict":
         rows = DictView()
         yield lambda: rows, rows.commit
@@ -64,7 +64,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Call
     reader = StoreReader(tmp_path / "store")
 
     def commit(changes: list[Change]) -> None:
-        # A process has an environment open only once, so the two take turns.
+        # A process can have an environment open only once, so the two take turns.
         reader.close()
         store = opened(tmp_path)
         store.commit(changes, store.applied + 1)
@@ -119,7 +119,7 @@ CHANGES = st.lists(
 def test_store_and_dict_agree_and_every_digest_is_that_of_the_rows(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[Change]], data: st.DataObject
 ) -> None:
-    """Rows, digest and the digest summed up while commits go on, against the plain dict."""
+    """Compare rows, digest and the digest computed during commits with a plain dict."""
     oracle = DictView()
     store = _fresh(tmp_path_factory)
     applied = store.applied
@@ -143,7 +143,7 @@ _KEPT: dict[str, Store] = {}
 
 
 def _fresh(factory: pytest.TempPathFactory) -> Store:
-    """One store for all examples, emptied: opening one costs more than an example."""
+    """Open one store for all examples, emptied: opening one takes longer than an example."""
     if "store" not in _KEPT:
         _KEPT["store"] = opened(factory.mktemp("agree"))
     store = _KEPT["store"]
@@ -265,7 +265,7 @@ def test_changed_rows_are_found_by_the_digest(store: Store) -> None:
         store.verify_step(60)
 
 
-# Stores that cannot be used
+# Stores that cannot be used.
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_store_that_was_open_when_the_machine_went_down_is_made_again(
 
 
 def _kill(store: Store) -> None:
-    """Let go of everything as the death of the process would: nothing is synced or marked."""
+    """Release everything as the death of the process would: nothing is synced or marked."""
     store._closed = True
     store._env.close()
     os.close(store._lock_fd)  # type: ignore[attr-defined]
@@ -350,11 +350,11 @@ def test_a_second_process_is_refused_and_told_who_has_the_store(tmp_path: Path, 
         opened(tmp_path)
 
 
-# Readers
+# Readers.
 
 
 class Child:
-    """Another process, in which one statement after the other is executed."""
+    """Another process, which executes one statement after another."""
 
     PROGRAM = """
 import sys
@@ -418,7 +418,7 @@ def test_a_reader_waits_for_a_store_and_follows_another(tmp_path: Path, child: C
 
 SMALL = "store, _ = open_store(path, 'a', 9, map_bytes=16 << 20)"
 LARGE = "store, _ = open_store(path, 'a', 9, map_bytes=64 << 20)"
-# To more than the smaller map takes.
+# More than fits the smaller map.
 GROW = "store.commit([(b'row-%d' % n, bytes(4000)) for n in range(8_000)], store.applied + 1)"
 
 

@@ -1,4 +1,4 @@
-"""Moves the wall clock of a Python process: Python imports this module before any other of the program.
+"""Shift of a Python process' wall clock: Python imports this module before the program.
 
 The file that ``SHIFT_CLOCK_BY`` names holds seconds; the clock jumps when they change. Clocks that only run
 evenly (monotonic, boottime) stay as they are, as they do where an administrator sets the time.

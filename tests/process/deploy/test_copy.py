@@ -51,7 +51,7 @@ def copy(source: Served, target: Served) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def running(data: Path) -> Iterator[Registry]:
-    """A registry of its own, empty at first."""
+    """Start a separate registry, empty at first."""
     registry = Registry(data, "--readers", "0", "--snapshots-builder", "none")
     try:
         yield registry.wait()
@@ -62,7 +62,8 @@ def running(data: Path) -> Iterator[Registry]:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     with running(tmp_path_factory.mktemp("source") / "data") as source:
-        # The one that refers sorts before the one that it refers to, by name and by time of its last version.
+        # The schema that refers sorts before the one that it refers to, by name and by time of its last
+        # version.
         register(source, "z/person \u00fc", PERSON)
         refers = [{"name": "Person", "subject": "z/person \u00fc", "version": 1}]
         register(source, "a-team", TEAM, references=refers)

@@ -103,7 +103,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
         assert needed in text
     if verifier := shutil.which("systemd-analyze"):
         unit = tmp_path / UNIT.name
-        # It asks whether the program is there.
+        # It checks that the program exists.
         unit.write_text(text.replace("/opt/registrar/bin/registrar", shutil.which("true") or "/bin/true"))
         checked(verifier, "verify", "--man=no", "--recursive-errors=no", unit)
 
@@ -119,7 +119,7 @@ def test_there_are_as_many_lines_as_nodes(example: Path) -> None:
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with its port and what it was asked for, over one connection for each request."""
+    """Answers with its port and the requested path, over one connection for each request."""
 
     server: ThreadingHTTPServer
 
@@ -168,7 +168,7 @@ def test_one_url_stands_for_all_nodes_that_are_there(
         assert get(front.url + path)[1] == path
         nodes[0].shutdown()
         nodes[0].server_close()
-        # None of these fails: a node that is gone costs a request another try, at most.
+        # None of these fails: a node that is gone costs a request at most another attempt.
         assert {get(front.url + "/x")[0] for _ in range(12)} == set(ports[1:])
         large = b"x" * 6_000_000
         with urllib.request.urlopen(front.url + "/x", data=large, timeout=30) as answer:

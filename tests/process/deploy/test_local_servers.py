@@ -1,4 +1,4 @@
-"""The real servers that tests run on: they start, stop, die, stand still and come back as a user's do."""
+"""The real servers that tests run on: they start, stop, die, freeze and come back as a user's do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUIET = {"log_level": 0}
 
 
 def sent(address: str, topic: str, *values: bytes, key: bytes | None = None, timeout_s: float = 30.0) -> bool:
-    """Whether all was acknowledged in time."""
+    """Return true if everything was acknowledged in time."""
     producer = Producer({"bootstrap.servers": address, "message.timeout.ms": int(timeout_s * 1000), **QUIET})
     failed: list[object] = []
     for value in values:
@@ -38,7 +38,7 @@ def sent(address: str, topic: str, *values: bytes, key: bytes | None = None, tim
 
 
 def values(address: str, topic: str, count: int) -> list[bytes | None]:
-    """The first records of a topic; fewer when no more come."""
+    """Return the first records of a topic; fewer if no more come."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -56,7 +56,7 @@ def values(address: str, topic: str, count: int) -> list[bytes | None]:
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker that these tests may stop."""
+    """Start a broker that these tests may stop."""
     with Broker(tmp_path_factory.mktemp("own"), settings=COMPACTS_SOON, proxies=1) as broker:
         yield broker
 
@@ -89,7 +89,7 @@ def test_three_brokers_move_a_partition_when_its_host_dies(tmp_path: Path) -> No
         assert sent(brokers.address, "moved", b"1")
 
         def first_replica() -> int:
-            # Who is asked may be the one that is gone.
+            # The broker that is asked may be the one that is gone.
             with suppress(KafkaException):
                 number: int = admin.list_topics(timeout=10).topics["moved"].partitions[0].leader
                 return number
