@@ -1,4 +1,4 @@
-"""A process that asks every few milliseconds over one connection, to tell how long others wait meanwhile.
+"""A process that sends a request every few milliseconds over one connection, to measure how long others wait.
 
     python bench/bystander.py HOST:PORT reads|writes
 
@@ -26,7 +26,7 @@ Kind = Literal["reads", "writes"]
 
 
 class Waited(NamedTuple):
-    """How long answers took, in milliseconds."""
+    """Durations of answers, in milliseconds."""
 
     p50: float
     p99: float
@@ -34,7 +34,7 @@ class Waited(NamedTuple):
 
 
 class Bystander:
-    """A bystander that runs while the block does; :attr:`waited` is known afterwards."""
+    """A bystander that runs during the block; :attr:`waited` is known afterwards."""
 
     def __init__(self, address: str, kind: Kind = "reads") -> None:
         self._command = [sys.executable, str(Path(__file__)), address, kind]
@@ -52,7 +52,7 @@ class Bystander:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # It has to ask often enough to have a percentile.
+        # It has to send enough requests for a percentile.
         time.sleep(max(0.0, 1.0 - (time.monotonic() - self._began)))
         said, _ = self._process.communicate("stop\n")
         if error is None:
@@ -73,7 +73,7 @@ def ask(connection: http.client.HTTPConnection, kind: Kind, number: int) -> None
 
 
 def main() -> None:
-    """Ask until told to stop."""
+    """Send requests until told to stop."""
     connection = http.client.HTTPConnection(sys.argv[1], timeout=300)
     kind: Kind = "writes" if sys.argv[2] == "writes" else "reads"
     waited: list[float] = []

@@ -1,4 +1,4 @@
-"""A chart of a few lines as SVG, on axes of which each step is tenfold."""
+"""A chart of a few lines as SVG, on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class Axis(NamedTuple):
 
     @classmethod
     def over(cls, values: Sequence[float], begin: int, end: int) -> Axis:
-        """An axis on which all values find their place."""
+        """Return an axis that fits all values."""
         low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
         return cls(low, max(high, low + 1), begin, end)
 
     def at(self, value: float) -> float:
-        """The pixel of a value."""
+        """Return the pixel of a value."""
         part = (math.log10(value) - self.low) / (self.high - self.low)
         return round(self.begin + part * (self.end - self.begin), 1)
 
     def marks(self) -> list[float]:
-        """Where lines are drawn."""
+        """The area of the lines."""
         steps = [step * 10.0**power for power in range(self.low, self.high) for step in (1, 2, 5)]
         return [*steps, 10.0**self.high]
 
 
 def drawn(title: str, series: Sequence[Series]) -> str:
-    """The chart as an SVG document."""
+    """Return the chart as an SVG document."""
     across = Axis.over([x for each in series for x, _ in each.points], LEFT, RIGHT)
     up = Axis.over([y for each in series for _, y in each.points], BOTTOM, TOP)
     parts = [

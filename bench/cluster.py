@@ -1,12 +1,12 @@
-"""Registering through Kafka, by a node alone and in a cluster of three; hand-over; the start of a node.
+"""Registering through Kafka, by a single node and in a cluster of three; hand-over; the start of a node.
 
     python bench/cluster.py [--seconds 5] [--rounds 3] [--records 1300000] [--folder /tmp]
 
 Hand-over: clients write through all nodes without pause while the primary is stopped, killed or frozen; the
-longest time without an acknowledged write counts, and what failed. Everything shares the machine's cores: the
-broker, the nodes with one reader each, and the load. Next to each figure stands what one node of Confluent's
-Schema Registry 8.3.1 did on a machine of two cores, and for registering the yardstick of the same run: bare
-appends of one record each to the same broker, one after another. Needs wrk.
+longest time without an acknowledged write counts, and the failed writes. Everything shares the machine's
+cores: the broker, the nodes with one reader each, and the load. Next to each figure is that of one node of
+Confluent's Schema Registry 8.3.1 on a machine of two cores, and for registering the yardstick of the same
+run: bare appends of one record each to the same broker, one after another. Needs wrk.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEAL_S = 60.0
 CALM_S = 2.0
 SUBJECTS = 1000
 APPENDS = 2000
-# Requests/s.
+# Requests per second.
 CONFLUENT = {
     "new, 32 connections": 133.0,
     "new, 1 connection": 129.0,
@@ -72,7 +72,7 @@ end
 
 
 class Measured(NamedTuple):
-    """What wrk said of one run."""
+    """The report of wrk for one run."""
 
     per_s: float
     errors: int
@@ -89,7 +89,7 @@ def wrk(url: str, script: str, connections: int, seconds: int, folder: Path) -> 
 
 
 class Writing:
-    """Writers through all nodes, each of which notes when its writes began and were acknowledged."""
+    """Writers through all nodes, each of which records when its writes began and were acknowledged."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.history = History()
@@ -129,19 +129,19 @@ class Writing:
             line.close()
 
     def stood_still_s(self, since: float) -> float:
-        """The longest time after ``since`` without an acknowledged write."""
+        """Return the longest time after ``since`` without an acknowledged write."""
         times = sorted(each.ended for each in self.history.requests if each.done and each.ended > since)
         return max(later - earlier for earlier, later in zip([since, *times], times, strict=False))
 
     def failed(self, but: int) -> int:
-        """Writes that failed at another node than number ``but``."""
+        """Return the writes that failed at other nodes than number ``but``."""
         return sum(each.failed and each.sent and each.node != but for each in self.history.requests)
 
 
 def hand_over(
     cluster: Cluster, name: str, end: Callable[[Node], object], mend: Callable[[Node], object]
 ) -> str:
-    """One hand-over: what writers saw of it."""
+    """The effect of one hand-over on the writers."""
     with Writing(cluster, name) as writing:
         calm(CALM_S)
         primary = cluster.primary()
@@ -186,7 +186,7 @@ def hand_overs(cluster: Cluster, rounds: int) -> None:
 
 
 class Load:
-    """Requests without pause, on one node at a time."""
+    """Requests without pause, to one node at a time."""
 
     def __init__(self, folder: Path, seconds: int) -> None:
         self._folder, self._seconds = folder, seconds
@@ -199,7 +199,7 @@ class Load:
         return wrk(node.url, script, connections, self._seconds, self._folder)
 
     def latest(self, node: Node) -> Measured:
-        """Ask for the latest versions of :meth:`prepare`'s subjects."""
+        """Request the latest versions of :meth:`prepare`'s subjects."""
         script = _LATEST.replace("{count}", str(SUBJECTS)).replace("{seed}", self._seed())
         return wrk(node.url, script, 32, self._seconds, self._folder)
 
@@ -208,7 +208,7 @@ class Load:
 
     @staticmethod
     def prepare(node: Node) -> None:
-        """Register what is asked for."""
+        """Register the requested schemas."""
         line = Line(node.port)
         for number in range(1, SUBJECTS + 1):
             line.ask("POST", f"/subjects/latest-{number}/versions", {"schema": schema(f"L{number}")})
@@ -216,11 +216,11 @@ class Load:
 
 
 def appends(servers: str) -> float:
-    """Appends a second, each of one record and begun when the last one was acknowledged."""
+    """Return the appends per second, each of one record and begun when the last one was acknowledged."""
     log = KafkaLog(Security(), servers, "yardstick", transactional_id="yardstick", append_timeout_s=30.0)
     try:
         log.claim()
-        for number in range(APPENDS // 2):  # the broker warms up
+        for number in range(APPENDS // 2):  # The broker warms up.
             log.append([entry(number, APPENDS, 1700)])
         began = time.monotonic()
         for number in range(APPENDS):
@@ -233,7 +233,7 @@ def appends(servers: str) -> float:
 def rates(
     rows: Mapping[str, tuple[Callable[[], Measured], str]], given: argparse.Namespace
 ) -> dict[str, float]:
-    """Take each row in turn and print the medians; each names Confluent's figure to compare it with."""
+    """Measure the rows in turn and print the medians; each names Confluent's figure to compare it with."""
     found: dict[str, list[Measured]] = {name: [] for name in rows}
     for _ in range(given.rounds):
         for name, (take, _) in rows.items():
@@ -248,10 +248,10 @@ def rates(
 
 
 def alone(folder: Path, given: argparse.Namespace) -> None:
-    """One node, as Confluent's figures were taken."""
+    """Measure one node, as Confluent's figures were measured."""
     with Cluster(folder / "alone", nodes=1, front_by="") as cluster:
         node, load = cluster.primary(), Load(folder, given.seconds)
-        load.new(node, 32)  # the broker warms up
+        load.new(node, 32)  # The broker warms up.
         print("\nOne node")
         assert cluster.broker is not None
         bare = appends(cluster.broker.address)
@@ -268,7 +268,7 @@ def alone(folder: Path, given: argparse.Namespace) -> None:
 
 
 def loads(cluster: Cluster, given: argparse.Namespace, folder: Path) -> None:
-    """Rates of registering and of reading the latest version, in a cluster."""
+    """Measure the rates of registering and of reading the latest version, in a cluster."""
     primary = cluster.primary()
     secondary = next(node for node in cluster.nodes if node is not primary)
     load = Load(folder, given.seconds)
@@ -290,7 +290,7 @@ def loads(cluster: Cluster, given: argparse.Namespace, folder: Path) -> None:
 
 
 def start(folder: Path, records: int) -> None:
-    """A node with an empty store over a long log."""
+    """Measure a node with an empty store over a long log."""
     with Broker(folder / "kafka") as broker:
         log = KafkaLog(
             Security(), broker.address, "_schemas", transactional_id="bench", append_timeout_s=30.0
@@ -315,7 +315,7 @@ def start(folder: Path, records: int) -> None:
 
 
 def own_memory(node: Node) -> int:
-    """MB of all processes of the node that are no mapped files."""
+    """Return the MB of all processes of the node that are not mapped files."""
     total = 0
     for pid in node.processes():
         with contextlib.suppress(OSError, IndexError):

@@ -1,4 +1,4 @@
-"""The registry's HTTP server with nothing behind it: answers the content of a file to every request.
+"""The registry's HTTP server without a registry: it answers every request with the content of a file.
 
     python bench/constant.py PORT FILE quick|asgi
 
@@ -33,7 +33,7 @@ x-registry-offset: 100000\r
 
 
 def bare(body: bytes) -> App:
-    """An ASGI callable that answers ``body``, and nothing else."""
+    """Return an ASGI callable that answers ``body``, and nothing else."""
     headers = [tuple(line.split(b": ", 1)) for line in HEADERS.splitlines()]
     start = {"type": "http.response.start", "status": 200, "headers": headers}
     rest = {"type": "http.response.body", "body": body}

@@ -37,7 +37,7 @@ from registry.store.open import open_store
 
 
 def entry(number: int, records: int, schema_bytes: int) -> Entry:
-    """A version record as Confluent writes it."""
+    """Return a version record as Confluent writes it."""
     name = f"team-{number * 7919 % records:07d}.orders-value"
     doc = hashlib.shake_128(number.to_bytes(4, "big")).hexdigest(max(1, (schema_bytes - 90) // 2))
     field = {"name": "a", "type": "string"}
@@ -51,7 +51,7 @@ def entry(number: int, records: int, schema_bytes: int) -> Entry:
 
 
 def build(log: Log, records: int, schema_bytes: int) -> None:
-    """Append as many records, in batches that Kafka takes."""
+    """Append this many records, in batches that Kafka accepts."""
     log.claim()
     for first in range(0, records, 1000):
         last = min(first + 1000, records)
@@ -60,7 +60,7 @@ def build(log: Log, records: int, schema_bytes: int) -> None:
 
 @contextmanager
 def kafka_log(folder: Path) -> Iterator[Log]:
-    """A topic of a broker of its own."""
+    """Yield a topic of a new broker."""
     broker = Broker(folder / "kafka").start().wait()
     try:
         log = KafkaLog(
@@ -74,14 +74,14 @@ def kafka_log(folder: Path) -> Iterator[Log]:
 
 @contextmanager
 def embedded_log(folder: Path) -> Iterator[Log]:
-    """An embedded log."""
+    """Yield an embedded log."""
     log = EmbeddedLog(folder / "log")
     yield log
     log.close()
 
 
 def resident(kind: str, pid: int | str = "self") -> int:
-    """MB of this process' memory: RssAnon is its own, RssFile is mapped pages."""
+    """Return MB of this process' memory: RssAnon is its own, RssFile is mapped pages."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(kind):
             return int(line.split()[1]) >> 10
@@ -89,13 +89,13 @@ def resident(kind: str, pid: int | str = "self") -> int:
 
 
 def cpu_of_children() -> float:
-    """Seconds of the processes that have ended."""
+    """Return the CPU seconds of the processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def fold(log: Log, options: argparse.Namespace, folder: Path) -> None:
-    """Fold the log, open the store again, and add up its digest."""
+    """Fold the log, open the store again, and compute its digest."""
     began = time.perf_counter()
     build(log, options.records, options.schema_bytes)
     print(f"log: {log.query_end(10.0)} records appended in {time.perf_counter() - began:.1f} s")

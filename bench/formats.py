@@ -1,11 +1,11 @@
-"""What schemas of each type cost a running registry, and what others feel while the heaviest are compared.
+"""Cost of schemas of each type for a running registry, and delays of others during the heaviest comparisons.
 
     python bench/formats.py [--seconds 4] [--readers 2] [--folder /tmp]
 
 Registrations and checks of thirty fields by 16 connections of one asyncio process, which takes about half a
 core; then a JSON schema of 2,000 fields and a file of 300 messages, one after another; then four clients that
-send comparisons without end, while others read and write. What a cluster feels of that, its heartbeats above
-all, is measured by ``bench/heartbeat.py``, which ``--cluster`` runs too.
+send comparisons without end, while others read and write. The effect on a cluster, above all on its
+heartbeats, is measured by ``bench/heartbeat.py``, which ``--cluster`` runs too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Requests = Iterator[tuple[str, bytes]]
 
 
 def avro(name: str, fields: int = FIELDS) -> str:
-    """A record."""
+    """Return a record."""
     kinds = ["long", "string", ["null", "string"], "double", "boolean", {"type": "array", "items": "int"}]
     listed = [
         {"name": f"field_{n}", "type": kinds[n % len(kinds)], "default": DEFAULTS[n % len(kinds)]}
@@ -50,7 +50,7 @@ DEFAULTS: tuple[Any, ...] = (0, "", None, 0.5, True, [])
 
 
 def json_schema(name: str, fields: int = FIELDS) -> str:
-    """A closed object."""
+    """Return a closed object."""
     kinds: list[dict[str, Any]] = [
         {"type": "integer", "minimum": 0}, {"type": "string", "maxLength": 40}, {"type": ["null", "string"]},
         {"type": "number"}, {"type": "boolean"}, {"type": "array", "items": {"type": "integer"}},
@@ -61,14 +61,14 @@ def json_schema(name: str, fields: int = FIELDS) -> str:
 
 
 def protobuf(name: str, fields: int = FIELDS) -> str:
-    """A file of one message."""
+    """Return a file of one message."""
     kinds = ("int64", "string", "optional string", "double", "bool", "repeated int32")
     lines = [f"  {kinds[n % len(kinds)]} field_{n} = {n + 1};" for n in range(fields)]
     return "\n".join(['syntax = "proto3";', f"message R{name} {{", *lines, "}"])
 
 
 def messages(name: str, count: int) -> str:
-    """A file of many messages, each with the one before it."""
+    """Return a file of many messages, each with the one before it."""
     listed = [
         f"message M{n} {{\n  string a = 1;\n  M{max(0, n - 1)} b = 2;\n  repeated int64 c = 3;\n}}"
         for n in range(count)
@@ -77,7 +77,7 @@ def messages(name: str, count: int) -> str:
 
 
 def endless(leaf: str) -> str:
-    """Compared with another of its kind, it takes longer than anybody waits."""
+    """Return a schema that takes longer to compare with another of its kind than anyone waits."""
     return '{"anyOf":[{"type":"null"},' * 1500 + f'{{"type":"{leaf}"}}' + "]}" * 1500
 
 
@@ -93,7 +93,7 @@ class Client:
         self._writer: asyncio.StreamWriter | None = None
 
     async def send(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
-        """The status and the body of the answer."""
+        """Return the status and the body of the answer."""
         if self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         assert self._reader is not None
@@ -105,13 +105,13 @@ class Client:
         return int(answer[9:12]), await self._reader.readexactly(length)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._writer is not None:
             self._writer.close()
 
 
 class Measured(NamedTuple):
-    """Answers in a while, and how long they took."""
+    """The number of answers in a period, and their durations."""
 
     per_s: float
     p50_ms: float
@@ -119,7 +119,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def of(cls, took_s: list[float], seconds: float) -> Measured:
-        """From the single times."""
+        """Compute it from single durations."""
         if len(took_s) < 2:
             return cls(len(took_s) / seconds, *[1000 * sum(took_s)] * 2)
         parts = statistics.quantiles(took_s, n=100)
@@ -150,18 +150,18 @@ async def load(
 
 
 def body(kind: str, schema: str) -> bytes:
-    """``RegisterSchemaRequest``."""
+    """Return a ``RegisterSchemaRequest``."""
     return json.dumps({"schemaType": kind, "schema": schema}).encode()
 
 
 def new(kind: str) -> Requests:
-    """A new schema under a new subject, again and again."""
+    """Register a new schema under a new subject, repeatedly."""
     template = body(kind, FORMATS[kind]("NAME")).decode()
     return ((f"/subjects/{kind}-{n}/versions", template.replace("RNAME", f"R{n}").encode()) for n in count())
 
 
 def checks(kind: str) -> Requests:
-    """Checks of a schema with a field more, another one each time."""
+    """Check a schema with one more field, another one each time."""
     template = body(kind, FORMATS[kind]("0", FIELDS + 1)).decode()
     target = f"/compatibility/subjects/{kind}-0/versions/latest"
     return ((target, template.replace("field_30", f"field_{n}").encode()) for n in count(100))
@@ -192,7 +192,7 @@ async def large(port: int) -> None:
 
 
 async def others(port: int, seconds: float) -> dict[str, Measured]:
-    """What two connections that write and two that read feel."""
+    """Answers of two connections that write and of two that read."""
     numbers = count(int(time.time() * 1000))
     schema = json.dumps({"type": "record", "name": "NAME", "fields": []})
     writes = ((f"/subjects/w-{n}/versions", body("AVRO", schema.replace("NAME", f"N{n}"))) for n in numbers)
@@ -204,7 +204,7 @@ async def others(port: int, seconds: float) -> dict[str, Measured]:
 
 
 async def heavy(port: int, seconds: float) -> None:
-    """Other requests, alone and with four clients whose comparisons take all the time they may."""
+    """Measure other requests, alone and with four clients whose comparisons take all the time they may."""
     client = Client(port)
     await client.send("POST", "/subjects/endless/versions", body("JSON", endless("string")))
     alone = await others(port, seconds)
@@ -228,7 +228,7 @@ async def heavy(port: int, seconds: float) -> None:
 
 
 async def run(port: int, seconds: float) -> None:
-    """Print all of it."""
+    """Print all results."""
     rates: dict[str, Measured] = {}
     for kind in FORMATS:
         for way, requests in (("register", new(kind)), ("check", checks(kind))):

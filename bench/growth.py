@@ -5,16 +5,16 @@
                            [--charts bench] [--folder /tmp]
 
 Three things grow, each by itself: the schemas, one in each subject; the subjects of one id; the versions of
-one subject. Each point is a log that is written directly, and a node of its own over it, with one reader.
-Requests come one after another over one connection, the kinds in turns; p50 and p99 of each kind are printed,
-and how many times as long as those that do the least (by id) they take, because what else the machine does
-changes both. Then come lists and what they cost a bystander (bench/lists.py), and builds of snapshots.
-Versions of one subject are measured by bench/versions.py.
+one subject. Each point is a log that is written directly, and a new node over it, with one reader. Requests
+are sent one after another over one connection, the kinds in turns. For each kind, p50 and p99 are printed,
+also as a multiple of the cheapest requests (by id), because other load of the machine changes both. Then
+follow lists and their cost for a bystander (bench/lists.py), and builds of snapshots. Versions of one subject
+are measured by bench/versions.py.
 
-What grows faster than its work is named in the last lines, and the exit code is 1. The work of a request for
-one thing or one page is constant, and so is what the bystander waits; that of whole lists, starts from the
-log, builds, and of what looks at each version of a subject is as large as what is stored. Charts are drawn of
-all points.
+The last lines name everything that grows faster than its work; the exit code is then 1. The work of a request
+for one item or one page is constant, and so is the bystander's delay. The work of whole lists, starts from
+the log, builds, and requests that examine each version of a subject is proportional to what is stored. Charts
+show all points.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from registry.domain.log_format.records import Entry
 from registry.log.embedded.log import EmbeddedLog
 
 ROOT = Path(__file__).parent.parent
-# How many times as long something may take at the largest point as at the smallest.
+# The maximum ratio of a duration at the largest point to that at the smallest.
 GROWS = 3.0
-# How many times as long for each thing that is looked at.
+# The maximum ratio per item that is examined.
 GROWS_EACH = 2.0
 # A bystander that waits no longer than this, in seconds, is not disturbed.
 UNDISTURBED_S = 0.02
-# Work that is as large as what is stored.
+# Requests whose work is proportional to what is stored.
 EACH = re.compile(
     r"in all$|^start, log alone|^build|^first registration|^FULL_TRANSITIVE|^check against all|delete$"
 )
 DISTURBED = re.compile(r"bystander|during")
-# Of each kind of request, however long they take.
+# Samples of each kind of request, however long they take.
 LEAST = 3
 WAIT_S = 1800.0
 BATCH = 5000
@@ -65,24 +65,24 @@ COLOURS = (
     "#bcbd22", "#17becf", "#000000", "#aa7700", "#66aa00", "#aa0077", "#0077aa", "#777700",
 )  # fmt: skip
 
-# Seconds by what they were measured of, by how much was stored.
+# Seconds by the name of the measurement and by the amount stored.
 Points = dict[int, dict[str, float]]
 
 
 def fill(log: EmbeddedLog, entries: Iterator[Entry]) -> None:
-    """Append them all."""
+    """Append all entries."""
     while batch := list(itertools.islice(entries, BATCH)):
         log.append(batch)
 
 
 class Line:
-    """One connection."""
+    """Open one connection."""
 
     def __init__(self, port: int) -> None:
         self._line = HTTPConnection("127.0.0.1", port, timeout=300)
 
     def seconds(self, ask: Ask) -> float:
-        """Return how long one answer takes."""
+        """Return the duration of one answer."""
         method, path, body = ask
         packed = None if body is None else orjson.dumps(body)
         began = time.perf_counter()
@@ -98,7 +98,7 @@ class Line:
 
 
 def measure(axis: Axis, count: int, folder: Path, given: argparse.Namespace) -> dict[str, float]:
-    """Measure one point, and print as it is measured; return seconds by name."""
+    """Measure one point, and print results as they come; return seconds by name."""
     place = Place(folder, None)
     (folder / "node" / "data").mkdir(parents=True)
     began = time.monotonic()
@@ -159,7 +159,7 @@ def asked(kinds: Sequence[Kind], node: Node, given: argparse.Namespace) -> dict[
 
 
 def listed(targets: Sequence[str], node: Node) -> dict[str, float]:
-    """Return what each list costs, and what a bystander waits meanwhile; of equal kinds the first counts."""
+    """Return the cost of each list, and a bystander's delay meanwhile; of equal kinds the first counts."""
     found: dict[str, float] = {}
     for target in targets:
         row = lists.measured(node, target)
@@ -187,7 +187,7 @@ def defects(axis: str, points: Points) -> Iterator[str]:
         allowed = GROWS_EACH * ratio if EACH.search(name) else GROWS
         grown = most[name] / least[name]
         if not name.startswith(("start", "build", "list")):
-            # Others use the machine: what does the least tells how much.
+            # Others use the machine: the cheapest requests show how much.
             grown = min(grown, grown * least.get("by id", 1) / most.get("by id", 1))
         if DISTURBED.search(name) and most[name] < UNDISTURBED_S:
             continue
@@ -196,7 +196,7 @@ def defects(axis: str, points: Points) -> Iterator[str]:
 
 
 def chart(title: str, points: Points, names: Sequence[str], file: Path) -> None:
-    """Draw milliseconds by how much is stored."""
+    """Draw milliseconds by the amount stored."""
     series = [
         Series(name, [(count, points[count][name] * 1000) for count in sorted(points)], colour)
         for name, colour in zip(names, COLOURS, strict=False)
@@ -205,7 +205,7 @@ def chart(title: str, points: Points, names: Sequence[str], file: Path) -> None:
 
 
 def charts(axis: str, points: Points, folder: Path) -> None:
-    """Draw requests, lists, and starts and builds apart."""
+    """Draw requests, lists, and starts and builds separately."""
     names = [each for each in points[max(points)] if ": CPU" not in each]
     groups: dict[str, Callable[[str], bool]] = {
         f"growth-{axis}": lambda name: not name.startswith(("list", "start", "build")),

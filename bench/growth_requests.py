@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """What grows: the schemas, one in each subject, or the subjects of one id."""
+    """The growing quantity: the schemas, one in each subject, or the subjects of one id."""
 
     name: str
     records: Callable[[int], Iterator[Entry]]
@@ -38,7 +38,7 @@ class Axis(NamedTuple):
 
 
 def schema(name: str, own: str = "own") -> str:
-    """A record of six fields."""
+    """Return a record of six fields."""
     fields = [{"name": f"field{at}", "type": ["null", "string"], "default": None} for at in range(5)]
     fields.append({"name": own, "type": ["null", "long"], "default": None})  # type: ignore[dict-item]
     return orjson.dumps({"type": "record", "name": name, "namespace": "bench", "fields": fields}).decode()
@@ -48,7 +48,7 @@ _CANONICAL = FORMATS["AVRO"].parse(schema("NAME", "OWN")).canonical
 
 
 def version(subject: str, number: int, schema_id: int, name: str, own: str = "own") -> Entry:
-    """The record of a version."""
+    """Return the record of a version."""
     of = Subject.parse(subject)
     text = _CANONICAL.replace("NAME", name).replace("OWN", own)
     return Entry(schema_key(of, number), schema_value(of, number, schema_id, text))

@@ -1,10 +1,11 @@
-"""What a cluster's primary and its clients feel while the heaviest comparisons are sent without end.
+"""Delays of a cluster's primary and its clients during endless heavy comparisons.
 
     python bench/heartbeat.py [--seconds 10] [--nodes 2] [--readers 2] [--folder /tmp]
 
 A broker and nodes as processes. Four clients send comparisons that take all the time they may (Avro, JSON
-Schema, Protobuf; registrations and checks), two write small schemas, two read. Told are the answers of both,
-and from the primary's metrics how late its event loops were and how long Kafka's group heard nothing of it.
+Schema, Protobuf; registrations and checks), two write small schemas, two read. Reported are the answers of
+both, and from the primary's metrics the lag of its event loops and the longest pause between its heartbeats
+to Kafka's group.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TOLD = ("registrar_event_loop_lag_seconds", "registrar_heartbeat_gap_seconds", "
 
 
 def entangled(leaf: str, records: int = 80) -> str:
-    """An Avro record in whose unions all others stand: each is compared with each."""
+    """Return an Avro record whose unions hold all others: each is compared with each."""
     names = [f"R{n}" for n in range(records)]
     inner: list[object] = []
     for n in reversed(range(records)):
@@ -43,7 +44,7 @@ def entangled(leaf: str, records: int = 80) -> str:
 
 
 def crossing(leaf: str, shift: int, messages: int = 120) -> str:
-    """A Protobuf file whose messages name one another in every field; ``shift`` changes what they name."""
+    """Return a Protobuf file whose messages name each other in every field; ``shift`` changes the names."""
     lines = ['syntax = "proto3";']
     for n in range(messages):
         named = (f"  M{(n * m + m + shift) % messages} f{m} = {m + 1};" for m in range(messages))
@@ -59,21 +60,21 @@ HEAVY = {
 
 
 def renamed(kind: str, schema: str, name: str) -> str:
-    """The same as another schema, so that nothing that is known of it helps."""
+    """Return a variant of a schema that no cached result helps with."""
     if kind == "PROTOBUF":
         return f"{schema}\nmessage X{name} {{}}"
     return f'{{"title": "{name}", {schema[1:]}'
 
 
 def figures(node: Node) -> dict[str, float]:
-    """What its ``/metrics`` say of :data:`TOLD`."""
+    """Return the values of :data:`TOLD` in its ``/metrics``."""
     lines = node.ask("/metrics")[1].decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if line.startswith(TOLD))
     return {name.removeprefix("registrar_"): float(value) for name, _, value in pairs}
 
 
 async def send_without_end(port: int, number: int, outcomes: list[tuple[str, int]]) -> None:
-    """One client: one heavy comparison after another, of each format in turn."""
+    """Run one client: one heavy comparison after another, of each format in turn."""
     client = Client(port)
     for turn in count(number):
         kind = list(HEAVY)[turn % len(HEAVY)]
@@ -84,13 +85,13 @@ async def send_without_end(port: int, number: int, outcomes: list[tuple[str, int
 
 
 async def measure(primary: Node, seconds: float) -> None:
-    """Print how long other requests take, alone and under load, and how the primary was meanwhile."""
+    """Print the durations of other requests, alone and under load, and the primary's delays meanwhile."""
     port, outcomes = primary.port, list[tuple[str, int]]()
     client = Client(port)
     for kind, (first, _) in HEAVY.items():
         status, said = await client.send("POST", f"/subjects/heavy-{kind}/versions", body(kind, first))
         assert status == 200, said
-    await others(port, 1)  # so that nothing is done for the first time
+    await others(port, 1)  # So that nothing is done for the first time.
     alone, before = await others(port, seconds), figures(primary)
     sending = [asyncio.create_task(send_without_end(port, n, outcomes)) for n in range(4)]
     loaded, after = await others(port, max(40.0, seconds)), figures(primary)
@@ -105,7 +106,7 @@ async def measure(primary: Node, seconds: float) -> None:
 
 
 def main() -> None:
-    """Read the arguments, start all and measure."""
+    """Read the arguments, start everything and measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--nodes", type=int, default=2)

@@ -1,11 +1,11 @@
-"""Hostile clients, one kind at a time, against a running registry: what they cost it and its other clients.
+"""Hostile clients, one kind at a time, against a running registry: their cost for it and its other clients.
 
     python bench/hostile.py [--seconds 5] [--readers 1] [--only trailer]
 
-Each trial has a registry of its own. Printed are the private memory of the node and of the reader that took
-most: before, at its highest, and two seconds after the last client has gone. Next to it stands the latency of
-a bystander that reads by id all the time over its own connection. To add a trial, write a function of
-``Target`` that returns what it did, and put it into ``TRIALS``.
+Each trial has its own registry. It prints the private memory of the node and of the largest reader: before,
+at its peak, and two seconds after the last client has gone. Next to it is the latency of a bystander that
+reads by id all the time over its own connection. To add a trial, write a function of ``Target`` that returns
+its count, and add it to ``TRIALS``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Target(NamedTuple):
             yield connection
 
     def crowd(self, count: int, act: Callable[[socket.socket], int]) -> int:
-        """Let ``count`` clients act, again and again, all at once; the sum of what they return."""
+        """Run ``count`` clients repeatedly, all at once; return the sum of their results."""
         done: list[int] = []
 
         def live() -> None:
@@ -76,7 +76,7 @@ class Target(NamedTuple):
         return sum(done)
 
     def send(self, connection: socket.socket, pieces: Iterator[bytes], most: int) -> int:
-        """Send until the server refuses, ``most`` bytes are sent or time is over; the bytes sent."""
+        """Send until the server refuses, ``most`` bytes are sent or time is up; return the bytes sent."""
         sent = 0
         with contextlib.suppress(OSError):
             for piece in pieces:
@@ -92,7 +92,7 @@ def _mb(sent: int) -> str:
 
 
 def endless_trailer(target: Target) -> str:
-    """One trailer's value that never ends."""
+    """Send an endless trailer value."""
     pieces = itertools.chain([_CHUNKED + b"0\r\nX: "], itertools.repeat(b"y" * 65536))
     with target.client() as connection:
         return _mb(target.send(connection, pieces, 300_000_000))
@@ -100,7 +100,7 @@ def endless_trailer(target: Target) -> str:
 
 
 def many_trailers(target: Target) -> str:
-    """Trailers without number, on eight connections."""
+    """Send endless trailers, on eight connections."""
 
     def act(connection: socket.socket) -> int:
         pieces = itertools.chain([_CHUNKED + b"0\r\n"], itertools.repeat(b"x: y\r\n" * 8192))
@@ -110,7 +110,7 @@ def many_trailers(target: Target) -> str:
 
 
 def tiny_chunks(target: Target) -> str:
-    """Bodies in chunks of two bytes, on eight connections."""
+    """Send bodies in chunks of two bytes, on eight connections."""
 
     def act(connection: socket.socket) -> int:
         return target.send(
@@ -121,7 +121,7 @@ def tiny_chunks(target: Target) -> str:
 
 
 def unread_lists(target: Target) -> str:
-    """Sixteen clients ask for all schemas (96 MB) and do not read; they stay until the end."""
+    """Sixteen clients request all schemas (96 MB) and do not read; they stay until the end."""
 
     def act(connection: socket.socket) -> int:
         connection.sendall(get("/schemas"))
@@ -133,7 +133,7 @@ def unread_lists(target: Target) -> str:
 
 
 def unread_schemas(target: Target) -> str:
-    """256 clients ask for large schemas again and again, and do not read."""
+    """256 clients request large schemas repeatedly, and do not read."""
 
     def act(connection: socket.socket) -> int:
         request = b"".join(get(f"/schemas/ids/{2 + number}") for number in range(LARGE_COUNT))
@@ -143,7 +143,7 @@ def unread_schemas(target: Target) -> str:
 
 
 def sent_ahead(target: Target) -> str:
-    """Thirty-two clients send requests without end, and read nothing."""
+    """Thirty-two clients send endless requests, and read nothing."""
 
     def act(connection: socket.socket) -> int:
         return target.send(connection, itertools.repeat(get("/schemas/ids/1") * 1000), 100_000_000)
@@ -166,7 +166,7 @@ def large_bodies(target: Target) -> str:
 
 
 def half_bodies(target: Target) -> str:
-    """Sixty-four clients send bodies of 5 MB but for the last byte, and stay."""
+    """Sixty-four clients send bodies of 5 MB without the last byte, and stay."""
 
     def act(connection: socket.socket) -> int:
         request = post("/subjects/half/versions", b" " * 5_000_000)[:-1]
@@ -191,7 +191,7 @@ TRIALS: dict[str, Callable[[Target], str]] = {
 
 
 class Bystander:
-    """Reads by id over one connection, in a process of its own, and notes how long each answer took."""
+    """Reads by id over one connection, in a separate process, and records the duration of each answer."""
 
     def __init__(self, port: int) -> None:
         self._told, theirs = multiprocessing.Pipe()
@@ -251,7 +251,7 @@ class Memory(threading.Thread):
 
 
 def fill(registry: Registry) -> None:
-    """One small schema, and forty large ones."""
+    """Register one small schema, and forty large ones."""
     with httpx.Client(base_url=registry.url, timeout=PATIENT) as client:
         for number in range(LARGE_COUNT + 1):
             doc = "d" * (LARGE_BYTES if number else 10)

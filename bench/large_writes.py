@@ -1,12 +1,12 @@
-"""Small writes while many large ones wait: what a bystander's write and read take.
+"""Small writes while many large ones wait: durations of a bystander's writes and reads.
 
     python bench/large_writes.py [--large 200] [--bytes 5000000] [--fields 0] [--kafka] [--secondary]
                                  [--flags=…] [--folder /tmp]
 
 Without Kafka one node with one reader; with it a cluster of two nodes, the load going through the primary or,
-with ``--secondary``, through the other one. All large bodies are sent at once by a process of their own.
-Small schemas are registered and read besides, one every 50 ms each, until the last large one is answered; so
-a time in which nothing is answered counts for all that came in it. ``--fields`` gives the large schemas so
+with ``--secondary``, through the other one. All large bodies are sent at once by a separate process.
+Meanwhile small schemas are registered and read, one every 50 ms each, until the last large one is answered;
+so a pause without answers counts for all requests that came in it. ``--fields`` gives the large schemas so
 many fields, instead of one long comment.
 """
 
@@ -43,7 +43,7 @@ TOPIC_BYTES = 16 << 20
 
 
 def large(number: int, size: int, fields: int) -> bytes:
-    """A body of about ``size`` bytes."""
+    """Return a body of about ``size`` bytes."""
     parts = [{"name": f"field_{n}", "type": "int"} for n in range(fields)]
     schema = {"type": "record", "name": f"Large{number}", "doc": "", "fields": parts}
     schema["doc"] = "x" * max(0, size - len(json.dumps({"schema": json.dumps(schema)})))
@@ -51,7 +51,7 @@ def large(number: int, size: int, fields: int) -> bytes:
 
 
 def send(port: int, count: int, size: int, fields: int, said: Connection) -> None:
-    """Register ``count`` large schemas at once; tell the answers and how long the last one took."""
+    """Register ``count`` large schemas at once; print the answers and the duration until the last one."""
     bodies = [large(number, size, fields) for number in range(count)]
     answers: Counter[str] = Counter()
     began = time.monotonic()
@@ -75,7 +75,7 @@ def send(port: int, count: int, size: int, fields: int, said: Connection) -> Non
 
 
 class Bystander:
-    """One client that asks without pause, in a process of its own."""
+    """A client that sends requests without pause, in a separate process."""
 
     def __init__(self, port: int, method: str, name: str) -> None:
         self.name = name
@@ -84,7 +84,7 @@ class Bystander:
         self._process.start()
 
     def end(self) -> tuple[list[float], Counter[str]]:
-        """Seconds of each answer, and what was answered."""
+        """The seconds of each answer, and its status."""
         self._said.send(None)
         took: tuple[list[float], Counter[str]] = self._said.recv()
         self._process.join()
@@ -92,7 +92,7 @@ class Bystander:
 
 
 def _ask(port: int, method: str, name: str, said: Connection) -> None:
-    """Ask every ``EVERY_S``, also while answers are missing."""
+    """Send a request every ``EVERY_S``, even while answers are missing."""
     asyncio.run(_ask_on_time(port, method, name, said))
 
 
@@ -135,7 +135,7 @@ def told(name: str, took: list[float], answers: Counter[str]) -> str:
 
 
 def trial(port: int, given: argparse.Namespace) -> None:
-    """First without, then with the large writes."""
+    """Measure first without, then with the large writes."""
     first = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     first.request("POST", "/subjects/first/versions", json.dumps({"schema": '"int"'}), TYPE)
     print(first.getresponse().read().decode())
@@ -156,7 +156,7 @@ def trial(port: int, given: argparse.Namespace) -> None:
 
 @contextmanager
 def served(folder: Path, given: argparse.Namespace) -> Iterator[int]:
-    """The port that takes the load."""
+    """Return the port that takes the load."""
     flags = given.flags.split()
     if not given.kafka:
         registry = Registry(folder / "data", "--readers", "1", *flags).wait()

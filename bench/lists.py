@@ -1,4 +1,4 @@
-"""What lists cost a reader, and what others notice of them.
+"""Cost of lists for a reader, and delays of others meanwhile.
 
     python bench/lists.py [--sizes 300000,1300000] [--folder /tmp]
 
@@ -6,8 +6,7 @@ For each size a node with one reader over a log of first versions under as many 
 of whose ids is held by 20,000 of them. For each list: seconds to the first byte and in all, megabytes, the
 milliseconds that a bystander waits for a schema by its id meanwhile, and by how many megabytes the reader's
 own memory grew. The bystander is a process of its own that asks every five milliseconds over one connection.
-A schema is registered before each list, because each write ends what a reader has learned of positions in
-lists.
+A schema is registered before each list, because each write makes a reader forget positions in lists.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ WAIT_S = 900.0
 
 
 class Row(NamedTuple):
-    """What one list cost."""
+    """The cost of one list."""
 
     target: str
     first_ms: float
@@ -52,7 +51,7 @@ class Row(NamedTuple):
 
 
 def targets(size: int) -> list[str]:
-    """The lists that are asked for: whole ones, and short pages that begin near the end."""
+    """Return the requested lists: whole ones, and short pages near the end."""
     return [
         "/subjects?limit=10",
         f"/subjects?limit=10&offset={size // 2}",
@@ -68,7 +67,7 @@ def targets(size: int) -> list[str]:
 
 
 def targets_of_id(schema_id: int) -> list[str]:
-    """The lists of what has an id."""
+    """Return the lists of items with an id."""
     return [
         f"/schemas/ids/{schema_id}/subjects",
         f"/schemas/ids/{schema_id}/subjects?limit=10",
@@ -89,14 +88,14 @@ def fill(log: EmbeddedLog, size: int) -> None:
 
 
 def sharing(number: int, size: int) -> Entry:
-    """A record of a subject that holds the shared id."""
+    """Return a record of a subject that holds the shared id."""
     key, value = entry(number, size, SCHEMA_BYTES)
     members = orjson.loads(value or b"") | {"id": SHARED_ID, "schema": '"string"'}
     return Entry(key, orjson.dumps(members))
 
 
 def measured(node: Node, target: str) -> Row:
-    """Read one list while the bystander asks."""
+    """Read one list while the bystander runs."""
     reader = reader_of(node)
     before = own_memory(reader)
     connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=WAIT_S)
@@ -130,7 +129,7 @@ def counted(node: Node) -> bool:
 
 
 def register(node: Node, number: int) -> None:
-    """Register a schema under a subject of its own."""
+    """Register a schema under a new subject."""
     connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=WAIT_S)
     body, headers = orjson.dumps({"schema": '"int"'}), {"content-type": "application/json"}
     connection.request("POST", f"/subjects/a{number}/versions", body, headers)
@@ -142,7 +141,7 @@ def register(node: Node, number: int) -> None:
 
 
 def reader_of(node: Node) -> int:
-    """The process that answers: the one of the node's below that is called with ``reader``."""
+    """Return the process that answers: the node's child that runs ``reader``."""
     waiting, found = [node.pid], node.pid
     while waiting:
         pid = waiting.pop()
@@ -154,7 +153,7 @@ def reader_of(node: Node) -> int:
 
 
 def own_memory(pid: int) -> int:
-    """MB of a process that are not mapped from files."""
+    """Return the MB of a process that are not mapped from files."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("RssAnon:"))
 

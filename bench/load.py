@@ -67,7 +67,7 @@ end
 
 
 def schema(name: str) -> str:
-    """A record of thirty fields of the kinds that records have."""
+    """Return a record of thirty fields of typical kinds."""
     kinds = ["long", "string", ["null", "string"], "double", "boolean", {"type": "array", "items": "int"}]
     fields = [{"name": f"field_{n}", "type": kinds[n % len(kinds)]} for n in range(FIELDS)]
     record = {"type": "record", "name": f"R{name}", "namespace": "com.example.bench", "fields": fields}
@@ -75,7 +75,7 @@ def schema(name: str) -> str:
 
 
 class Measured(NamedTuple):
-    """What wrk said."""
+    """The report of wrk."""
 
     per_s: float
     p50_ms: float
@@ -98,7 +98,7 @@ def wrk(url: str, script: Path, seconds: int) -> Measured:
 
 
 def fill(folder: Path, count: int) -> None:
-    """A log with ``count`` versions under as many subjects."""
+    """Create a log with ``count`` versions under as many subjects."""
     log = EmbeddedLog(folder / "log", record_bytes_max=5_600_000)
     canonical = FORMATS["AVRO"].parse(schema("NAME")).canonical
     for first in range(0, count, 5000):
@@ -113,7 +113,7 @@ def fill(folder: Path, count: int) -> None:
 
 @contextmanager
 def nginx(folder: Path, body: bytes) -> Iterator[str]:
-    """nginx, one process, answering ``body`` to everything."""
+    """Run nginx, one process, answering ``body`` to everything."""
     port = free_port()
     (folder / "body").write_bytes(body)
     config = folder / "nginx.conf"
@@ -132,7 +132,7 @@ def nginx(folder: Path, body: bytes) -> Iterator[str]:
 
 @contextmanager
 def constant(folder: Path, body: bytes, processes: int, way: str) -> Iterator[str]:
-    """The registry's own server, answering ``body`` from a callable: ``asgi``, or ``quick`` before it."""
+    """Run the registry's own server, answering ``body`` from a callable: ``asgi``, or ``quick`` before it."""
     port = free_port()
     (folder / "body").write_bytes(body)
     words = [sys.executable, str(ROOT / "bench" / "constant.py"), str(port), str(folder / "body"), way]
@@ -157,7 +157,7 @@ def up(url: str) -> str:
 
 
 def memory(registry: Registry) -> str:
-    """Private memory of the node and its readers."""
+    """Return the private memory of the node and its readers."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -216,7 +216,7 @@ def measure(
     given: argparse.Namespace, folder: Path, registry: Registry, nginx_url: str, asgi_url: str, quick_url: str
 ) -> None:
     template = orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
-    # Lua reads JSON's string as its own: both escape quotes and backslashes alike.
+    # Lua reads JSON strings as its own: both escape quotes and backslashes alike.
     scripts = {"by id": _BY_ID, "again": _AGAIN, "new": _NEW}
 
     def load(name: str, url: str, round_: int) -> Measured:

@@ -4,7 +4,7 @@
 
 A cluster of two nodes with one reader each. Rounds take turns: bare appends, registrations through the
 primary, through the secondary. Each round's rates are divided by the rate of its own appends, and the median
-of each counts: what else the machine does changes them all alike.
+of each counts: other load of the machine changes them all alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RECORD_BYTES = 1700
 
 
 def per_second(one: Callable[[int], object], seconds: float) -> float:
-    """How often ``one`` was done in a second, one after another."""
+    """Return how often ``one`` was done in a second, one after another."""
     count, began = 0, time.monotonic()
     while (now := time.monotonic()) < began + seconds:
         one(count)
@@ -43,7 +43,7 @@ def per_second(one: Callable[[int], object], seconds: float) -> float:
 
 
 class Registering:
-    """One connection that registers one schema after another."""
+    """A connection that registers one schema after another."""
 
     def __init__(self, port: int, name: str) -> None:
         self._line = HTTPConnection("127.0.0.1", port, timeout=60)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def measure(cluster: Cluster, given: argparse.Namespace) -> None:
-    """Take turns and print each round as it is measured, then the medians."""
+    """Measure in turn and print each round, then the medians."""
     assert cluster.broker is not None
     primary = cluster.primary()
     secondary = next(node for node in cluster.nodes if node is not primary)
@@ -89,7 +89,7 @@ def measure(cluster: Cluster, given: argparse.Namespace) -> None:
         "new, through the primary": Registering(primary.port, "p"),
         "new, through the secondary": Registering(secondary.port, "s"),
     }
-    for each in ways.values():  # all warm up
+    for each in ways.values():  # Everything warms up.
         per_second(each, 1.0)
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(given.rounds):

@@ -1,14 +1,14 @@
-"""How long a node takes until it is ready: by reading the log, by a snapshot, and with the store it kept.
+"""Time until a node is ready: by reading the log, with a snapshot, and with its kept store.
 
     python bench/start.py [--sizes 10000,100000,360000,720000,1300000] [--embedded] [--spark]
 
 For each size a topic of first versions under as many subjects (bench/fold.py). Time runs from the start of
-the process to a 200 of /health/ready; nothing is cached but what the system keeps of files. Memory is that of
-all processes of the node together, as the largest sample. Then snapshots are built: the whole log, and the
-largest one again upon itself after 10,000 further records. Prints a table and draws a chart.
+the process to a 200 of /health/ready; nothing is cached except the system's page cache. Memory is that of all
+processes of the node together, as the largest sample. Then snapshots are built: the whole log, and then one
+that extends the largest snapshot by 10,000 further records. Prints a table and draws a chart.
 
-Next to the figures stand published ones, read off a chart (±1 s), and those of two other registries, which
-were measured on a machine of this kind.
+Next to the figures are published ones, read off a chart (±1 s), and those of two other registries, measured
+on a machine of this kind.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from registry.log.kafka.log import KafkaLog
 ROOT = Path(__file__).parent.parent
 SIZES = (10_000, 100_000, 360_000, 720_000, 1_300_000)
 FURTHER = 10_000
-# Of building upon the largest snapshot, and the whole; the median counts.
+# Builds that extend the largest snapshot, and full ones; the median counts.
 ROUNDS = 3
 SCHEMA_BYTES = 400
 WAIT_S = 900.0
@@ -58,15 +58,15 @@ class Start(NamedTuple):
     """One start of a node."""
 
     seconds: float
-    # Memory of its own: not mapped from files.
+    # Private memory: not mapped from files.
     own_mb: int
     mapped_mb: int
-    # What its log line says of the snapshot that it loaded; empty for none.
+    # Its log line about the loaded snapshot; empty for none.
     snapshot: str
 
 
 class Row(NamedTuple):
-    """What was measured at one size."""
+    """The results for one size."""
 
     schemas: int
     replay: Start
@@ -79,7 +79,7 @@ class Row(NamedTuple):
 
 
 class Place:
-    """Where the log is, and what tells a node and a builder so."""
+    """A log, and the settings that name it for a node and builders."""
 
     def __init__(self, folder: Path, broker: Broker | None) -> None:
         self.folder = folder
@@ -88,7 +88,7 @@ class Place:
 
     @property
     def flags(self) -> list[str]:
-        """Settings for nodes and builders."""
+        """Return settings for nodes and builders."""
         flags = ["--snapshots", str(self.folder / "snapshots"), "--snapshots-load-ahead", "1"]
         if self._broker is None:
             return flags
@@ -96,7 +96,7 @@ class Place:
 
     @contextmanager
     def log(self) -> Iterator[Log]:
-        """The log, to append."""
+        """Return the log, for appends."""
         log: Log
         if self._broker is None:
             log = EmbeddedLog(self.folder / "node" / "data" / "log")
@@ -111,7 +111,7 @@ class Place:
             log.close()
 
     def append(self, first: int, last: int, of: int) -> None:
-        """Records of first versions, as bench/fold.py makes them."""
+        """Return records of first versions, as bench/fold.py makes them."""
         with self.log() as log:
             log.claim()
             for at in range(first, last, 1000):
@@ -139,7 +139,7 @@ def started(place: Place, *flags: str) -> Start:
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """MB of a process and all below it: of their own, and mapped."""
+    """Return the MB of a process and its descendants: private, and mapped."""
     own = mapped = 0
     for each in family(pid):
         try:
@@ -167,7 +167,7 @@ def family(pid: int) -> Iterator[int]:
 
 
 def built(place: Place, engine: str, *flags: str) -> tuple[float, int]:
-    """Build a snapshot; seconds, and MB of the largest process."""
+    """Build a snapshot; return the seconds, and the MB of the largest process."""
     began = time.monotonic()
     command = [sys.executable, "-m", "registry", "snapshot", "build", "--engine", engine, *flags]
     settings = ["--data", str(place.folder / "node" / "data"), *place.flags]
@@ -180,7 +180,7 @@ def built(place: Place, engine: str, *flags: str) -> tuple[float, int]:
 
 
 def size_of(folder: Path) -> float:
-    """MB that the files of a folder take on disk."""
+    """Return the MB that the files of a folder take on disk."""
     return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file()) / 1e6
 
 
@@ -218,7 +218,7 @@ def line(row: Row) -> str:
 
 
 def incremental(place: Place, schemas: int, engines: list[str]) -> None:
-    """Build upon the largest snapshot after a few further records, against building the whole."""
+    """Extend the largest snapshot by a few records, compared with a full build."""
     place.append(schemas, schemas + FURTHER, schemas + FURTHER)
     snapshots = place.folder / "snapshots"
     base = set(snapshots.iterdir())
@@ -239,7 +239,7 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
 
 
 def chart(rows: list[Row], file: Path) -> None:
-    """Draw what was measured and what was published."""
+    """Draw the measured and the published figures."""
     ours = [
         Series("log alone", [(row.schemas, row.replay.seconds) for row in rows], "#1f77b4"),
         Series("with a snapshot", [(row.schemas, row.load.seconds) for row in rows], "#2ca02c"),

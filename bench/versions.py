@@ -1,11 +1,11 @@
-"""Cost of requests at a subject of 1, 1,000, 2,000 and 5,000 versions, and what others wait meanwhile.
+"""Cost of requests at a subject of 1, 1,000, 2,000 and 5,000 versions, and delays of others meanwhile.
 
     python bench/versions.py [--versions 1 1000 2000 5000] [--requests 40] [--folder /tmp] [--source TREE]
 
-Prints a table with a column for each number of versions: milliseconds, medians of ``--requests`` where that
-is more than one, one connection, one request at a time. ``CPU`` is that of all processes of the registry for
-one request, which the work of others changes less. Subjects are written into an embedded log before the node
-starts, so that each first request meets rows of which nothing is known. ``--source``: measure another tree.
+Prints a table with a column for each number of versions: milliseconds, medians of ``--requests`` if that is
+more than one, one connection, one request at a time. ``CPU`` is the CPU time of all processes of the registry
+for one request, which other load changes less. Subjects are written into an embedded log before the node
+starts, so that each first request meets rows of which nothing is cached. ``--source``: measure another tree.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from registry.log.embedded.log import EmbeddedLog  # noqa: E402
 from tests.running import Registry  # noqa: E402
 
 FIELDS = 10
-# Subjects of each number of versions: their level and type.
+# Subjects for each number of versions: their level and type.
 PURPOSES = {
     "none": ("NONE", "AVRO"),
     "backward": ("BACKWARD", "AVRO"),
@@ -141,7 +141,7 @@ class Bench:
         return median, (cpu_ms(self._pid) - before) / times
 
     def during(self, kind: Kind, work: Callable[[], object]) -> tuple[float, float]:
-        """Return what a bystander waits at the 99th percentile and at most."""
+        """Return a bystander's delay at the 99th percentile and at most."""
         with Bystander(self._address, kind) as bystander:
             work()
         return bystander.waited.p99, bystander.waited.most
@@ -157,7 +157,7 @@ class Bench:
             "first lookup": self.timed("POST", f"/subjects/{none}", equal),
         }
         for subject in (none, backward):
-            for _ in range(WARM_UP):  # a reader takes in some versions with each request
+            for _ in range(WARM_UP):  # A reader indexes some versions with each request.
                 self.register(subject)
         asked: dict[str, Callable[[], float]] = {
             "registration, NONE": lambda: self.register(none),
@@ -174,7 +174,7 @@ class Bench:
         return found
 
     def _transitive(self, subject: str) -> dict[str, float]:
-        """Return the cost of registrations that are compared with all versions, and what others wait."""
+        """Return the cost of registrations that are compared with all versions, and others' delays."""
         found = {"FULL_TRANSITIVE, first": self.register(subject)}
         name = "FULL_TRANSITIVE, next"
         found[name], found[f"{name}: CPU"] = self.several(lambda: self.register(subject), TRANSITIVE)
@@ -194,7 +194,7 @@ class Bench:
 
 
 def measured(folder: Path, counts: list[int], requests: int) -> dict[int, dict[str, float]]:
-    """Return the rows by number of versions, of a node of its own."""
+    """Return the rows by number of versions, measured on a new node."""
     data = folder / "data"
     data.mkdir(parents=True)
     log = EmbeddedLog(data / "log")
@@ -203,7 +203,7 @@ def measured(folder: Path, counts: list[int], requests: int) -> dict[int, dict[s
     running = Registry(data, "--readers", "1", "--request-timeout-s", "120").wait()
     try:
         bench = Bench(f"127.0.0.1:{running.port}", running.process.pid, requests)
-        bench.row(2)  # what is loaded and compiled when first needed
+        bench.row(2)  # Load and compile what is needed first.
         return {count: bench.row(count) for count in counts}
     finally:
         running.stop()

@@ -21,16 +21,16 @@ from deploy.local.process import free_port, until
 __all__ = ["PATIENT", "ROOT", "Registry", "Served", "free_port", "until", "until_async"]
 
 ROOT = Path(__file__).parent.parent
-# For clients that by themselves wait less than the registry may take.
+# For clients whose own timeout may be shorter than the registry's.
 PATIENT = httpx.Timeout(60.0)
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
-# So many hardly all come to the same reader.
+# So many connections hardly all reach the same reader.
 _CONNECTIONS = 8
 
 
 async def until_async(condition: Callable[[], Any], what: str, timeout_s: float = 10.0) -> Any:
-    """The same on an event loop."""
+    """Do the same on an event loop."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
@@ -39,14 +39,14 @@ async def until_async(condition: Callable[[], Any], what: str, timeout_s: float 
 
 
 class Served:
-    """A registry that somebody runs; ``url`` has no slash at its end."""
+    """A registry that is running already; ``url`` has no trailing slash."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
 
 class Registry(Served):
-    """A registry that runs here; ``output`` is what the process has printed."""
+    """A registry started here; ``output`` is what the process has printed."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class Registry(Served):
         return self._status("/health/ready") == httpx.codes.OK
 
     def all_serve(self) -> bool:
-        """Whether its readers have rows: each hears of the node by itself."""
+        """Return true if its readers have rows: each is notified by the node on its own."""
         return all(self._status("/subjects") == httpx.codes.OK for _ in range(_CONNECTIONS))
 
     def _status(self, path: str) -> int:
-        """Of an answer on a new connection; 0 when there is none."""
+        """Return the status of an answer on a new connection; 0 if there is none."""
         try:
             with closing(HTTPConnection("127.0.0.1", self.port, timeout=5.0)) as connection:
                 connection.request("GET", path)
@@ -94,7 +94,7 @@ class Registry(Served):
             return 0
 
     def wait(self) -> Registry:
-        """Return when it is ready; a process that ends instead fails with what it printed."""
+        """Return when it is ready; fail with its output if the process ends instead."""
 
         def ready_or_dead() -> bool:
             assert self.process.poll() is None, (
@@ -110,7 +110,7 @@ class Registry(Served):
         return self
 
     def stop(self) -> int:
-        """Ask it to stop; the exit code."""
+        """Ask it to stop; return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:

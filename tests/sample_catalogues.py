@@ -11,7 +11,7 @@ LOG = "a-log"
 
 
 def entry(id: str = "20260921T131320Z-000000000007-00aa11", **given: Any) -> Entry:
-    """An entry that was requested at ``NOW``."""
+    """Return an entry that was requested at ``NOW``."""
     fields: dict[str, Any] = {
         "id": id,
         "state": "requested",

@@ -1,4 +1,4 @@
-"""Snapshots made in tests, from records at hand."""
+"""Snapshots made in tests, from given records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _chance = itertools.count()
 
 
 class KnownLog:
-    """A log whose records are known; it ends at ``end``, by default behind the last one."""
+    """A log with known records; it ends at ``end``, by default after the last one."""
 
     identity = LOG
 
@@ -85,7 +85,7 @@ def build(
     base: Manifest | None = None,
     log_end: int | None = None,
 ) -> Manifest:
-    """A snapshot of these records by the local engine, in ``<data>/snapshots``."""
+    """Build a snapshot of these records by the local engine, in ``<data>/snapshots``."""
     log = KnownLog(records, log_end)
     return local.build(task(data, source(log), log.query_end(1) if end is None else end, base), silent)
 
@@ -99,12 +99,12 @@ def about(offset: int = 7, **other: Any) -> ManifestHeader:
 
 
 def sealed(location: Location, rows: Iterable[Row], offset: int = 7) -> Manifest:
-    """A snapshot with these rows."""
+    """Write a snapshot with these rows."""
     return write_snapshot(location, about(offset), [sorted(rows)])
 
 
 def rows_in(location: Location, manifest: Manifest) -> list[Row]:
-    """All rows of a snapshot, in the order in which they lie there."""
+    """Return all rows of a snapshot, in their stored order."""
     return [
         row
         for part in manifest.parts
@@ -114,16 +114,16 @@ def rows_in(location: Location, manifest: Manifest) -> list[Row]:
 
 
 def files_of(location: Location, manifest: Manifest) -> dict[str, bytes]:
-    """The content of a snapshot's parts by their names."""
+    """Return the content of a snapshot's parts by their names."""
     return {part.name: location.read(f"{manifest.id}/{part.name}") for part in manifest.parts}
 
 
 def version(name: str, number: int, schema_id: int, text: str = '"int"', context: str = ".") -> Entry:
-    """A version's record."""
+    """Return a version's record."""
     subject = Subject(context, name)
     return Entry(records.schema_key(subject, number), values.schema_value(subject, number, schema_id, text))
 
 
 def log_of(entries: Iterable[Entry]) -> list[Record]:
-    """A log without holes."""
+    """Return a log without holes."""
     return [Record(offset, 1000 + offset, *entry) for offset, entry in enumerate(entries)]

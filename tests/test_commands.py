@@ -1,4 +1,4 @@
-"""The two commands: what they say when something is missing, and what they pass on."""
+"""The two commands: their messages if something is missing, and the arguments that they pass on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEEDED_BY_MAKE = ("sh", "env", "echo", "touch", "rm")
 
 
 def make(path: Path, *arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run make with nothing but ``path`` to find programs in."""
+    """Run make with only ``path`` to find programs in."""
     command = [shutil.which("make") or "make", "--no-print-directory", *arguments]
     environment = {"PATH": str(path), "LANG": "C.UTF-8"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -24,7 +24,7 @@ def make(path: Path, *arguments: str, folder: Path = ROOT) -> subprocess.Complet
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A folder with the few programs without which not even make works."""
+    """Return a folder with the few programs without which not even make works."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in NEEDED_BY_MAKE:
@@ -42,7 +42,7 @@ def program(path: Path, name: str, script: str) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The files that say what to install, and no virtual environment."""
+    """Return the files that say what to install, and no virtual environment."""
     folder = tmp_path / "clone"
     folder.mkdir()
     for name in ("Makefile", "pyproject.toml", "requirements.txt", "requirements-dev.txt"):

@@ -1,6 +1,6 @@
-"""The docs are true: settings, resources and words are described, links lead somewhere, examples run.
+"""The docs are correct: settings, resources and words are described, links lead somewhere, examples run.
 
-``pytest tests/test_docs.py --rewrite`` (``make docs``) writes the parts that follow from the source.
+``pytest tests/test_docs.py --rewrite`` (``make docs``) writes the generated parts.
 """
 
 from __future__ import annotations

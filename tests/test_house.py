@@ -1,4 +1,4 @@
-"""The rules of the house, checked by reading the source: directions of imports, purity, and words."""
+"""The rules of the house, checked by reading the source: imports, purity, names and language."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("registry", "election", "snapshots")
 
-# The law of the house: for each room the rooms that it may import, besides itself and what stands in it. A
-# room stands below all rooms that name it, so arrows only go down; a test holds that there is no circle. The
-# longest matching name counts. "registry.__init__" is the version.
+# The law of the house: for each room, the rooms that it may import, in addition to itself. A room is below
+# all rooms that name it, so arrows only go down; a test checks that there is no circle. The longest matching
+# name counts. "registry.__init__" is the version.
 _WORDS = (
     "registry.domain.errors", "registry.domain.model", "registry.domain.principal",
     "registry.domain.commands",
@@ -60,11 +60,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.compatibility": _LOOKUP,
     "registry.domain.decide": (*_LOOKUP, "registry.domain.compatibility", "registry.domain.fold"),
     "registry.domain.reseed": (*_QUERIES, "registry.domain.fold"),
-    # What is kept: the log, the store, snapshots; and who is primary.
+    # Stored data: the log, the store, snapshots; and the election.
     "registry.log": ("registry.domain", "registry.processes"),
     "registry.log.kafka.open_topic": ("registry.config", "registry.log"),
     "registry.store": ("registry.domain", "registry.processes"),
-    # The log folded into a store: by a node that follows, and by builds of snapshots.
+    # Folding the log into a store: by a node that follows, and by builds of snapshots.
     "registry.folding": ("registry.domain", "registry.log", "registry.processes", "registry.store"),
     "registry.encoder": ("registry.config", "registry.domain", "registry.log", "registry.processes"),
     "election": (),
@@ -73,7 +73,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.format": ("registry.config", "registry.domain", "registry.processes"),
     "snapshots.catalogue": (*_HOST, "registry.domain", "registry.log", "snapshots.format"),
     "snapshots.loading": ("registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue"),
-    # The API, and what carries it between processes and nodes.
+    # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
     "registry.http1": ("registry.domain",),
     # Who sends a request, and what that principal may do.
@@ -88,7 +88,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.wiring": (
         "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.security",
     ),
-    # The processes: a reader and a node know nothing of one another.
+    # The processes: readers and nodes do not import each other.
     "registry.reader": _SERVING,
     "registry.node": (*_SERVING, "election", "registry.folding", "registry.forwarding"),
     "registry.node.leadership": ("election", *_HOST, *_STATE),
@@ -106,7 +106,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.building": (*_BUILDING, "registry.folding"),
     "snapshots.backup": (*_BUILDING, "snapshots.building"),
     "snapshots.spark": (*_BUILDING, "snapshots.building"),
-    # What Spark's executors run, and all that they get.
+    # The code that Spark's executors run, and all that they get.
     "snapshots.spark.tasks": ("registry.domain", "snapshots.format"),
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
     "snapshots.__main__": ("registry.__main__",),
@@ -116,7 +116,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.__main__": ("registry.__init__", *_HOST, "registry.commands", "registry.supervisor"),
 }  # fmt: skip
 
-# The domain computes; it does not read a clock, a file, a socket or chance, and starts nothing.
+# The domain computes; it reads no clock, file, socket or random number, and starts nothing.
 IMPURE = {
     "asyncio", "concurrent", "datetime", "fcntl", "glob", "http", "io", "logging", "mmap", "multiprocessing",
     "os", "pathlib", "queue", "random", "resource", "secrets", "select", "selectors", "shutil", "signal",
@@ -125,8 +125,8 @@ IMPURE = {
     "pyarrow", "pyspark", "starlette", "uvloop",
 }  # fmt: skip
 
-PURE = {"urllib.parse"}  # of what is impure otherwise
-# Where a requirement has another name than its module.
+PURE = {"urllib.parse"}  # Exceptions within impure packages.
+# Requirements whose name differs from their module's.
 REQUIREMENTS = {
     "argon2": "argon2-cffi",
     "jwt": "pyjwt",
@@ -137,10 +137,10 @@ REQUIREMENTS = {
 }
 SPARK = ROOT / "snapshots" / "spark"
 
-# Kafka's, ZooKeeper's and Confluent's words for what is called primary, node and epoch here. Adapters for
-# Kafka and ZooKeeper use their words.
+# The words of Kafka, ZooKeeper and Confluent for what is called primary, node and epoch here. Only the
+# adapters for Kafka and ZooKeeper use them.
 FOREIGN_WORDS = re.compile(r"(^|_)(masters?|leaders?|slaves?|terms?|generations?)(_|$)", re.IGNORECASE)
-# Settings that users know by the name that Spark gives them.
+# Settings that users know by Spark's names.
 FOREIGN_NAMES = {"snapshots_spark_master"}
 FOREIGN_ROOMS = {"kafka", "zookeeper"}
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
@@ -172,7 +172,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def _package(path: Path, node: ast.ImportFrom) -> str:
-    """Return the absolute name of what stands between ``from`` and ``import``."""
+    """Return the absolute name of the part between ``from`` and ``import``."""
     if not node.level:
         return node.module or ""
     folders = path.relative_to(ROOT).parts[: -node.level]
@@ -264,7 +264,7 @@ def test_the_domain_is_pure(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
 def test_errors_are_made_where_they_are_raised(path: Path) -> None:
-    """An error that is raised again keeps the frames of every time, and everything that they hold."""
+    """An error that is raised again keeps the frames of every time, and everything that they refer to."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
             assert not node.exc.id.isupper(), f"{name_of(path)}:{node.lineno} raises {node.exc.id}"
@@ -301,7 +301,7 @@ def test_names_are_ours(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
 def test_no_view_is_held_while_waiting(path: Path) -> None:
-    """A view pins pages of the store; it ends before the task gives way."""
+    """A view pins pages of the store; it must end before the task yields."""
     for node in ast.walk(tree_of(path)):
         if not isinstance(node, ast.With) or not any(_is_view(item.context_expr) for item in node.items):
             continue

@@ -88,7 +88,7 @@ class Process:
 
     @property
     def output(self) -> str:
-        """What it has printed, over all its starts."""
+        """Everything that it has printed, over all its starts."""
         return self.printed.read_text(encoding="utf-8", errors="replace") if self.printed.exists() else ""
 
     @property

@@ -24,7 +24,7 @@ _GROUP: Final = "group:"
 
 
 class Policy(NamedTuple):
-    """What one principal may register under one subject."""
+    """Permissions and limits for registrations of one principal under one subject."""
 
     may_create: bool = True
     may_register: bool = True

@@ -33,7 +33,7 @@ class Session(Protocol):
 
 
 class Service(Protocol):
-    """What answers the requests of readers."""
+    """Handler of the requests of readers."""
 
     def open_session(self, connection: ReaderConnection) -> Session:
         """Begin to serve a reader and send it the current state."""

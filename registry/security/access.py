@@ -1,4 +1,4 @@
-"""What one principal may do: the decisions of authorisation, as the API asks for them."""
+"""Permissions of one principal: the decisions of authorisation, as the API asks for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SubjectRange(NamedTuple):
 
 
 class Access(Protocol):
-    """What one principal may do. Implementations are immutable, so that they can be cached."""
+    """Permissions of one principal. Implementations are immutable, so that they can be cached."""
 
     def may(self, permission: Permission, subject: Subject) -> bool:
         """Return true if the principal may do this to ``subject``, which may be a whole context."""

@@ -19,7 +19,7 @@ class Refused(RegistryError):
 
 
 class Credentials(NamedTuple):
-    """What a request and its connection carry to prove who sends it."""
+    """Credentials of a request and its connection."""
 
     authorization: bytes = b""  # the value of the header, as sent
     certificate: str = ""  # the principal's name from a verified client certificate

@@ -26,7 +26,7 @@ class FileError(ValueError):
 
 
 class _Identity(NamedTuple):
-    """What differs between two contents of a path."""
+    """Properties that differ between two contents of a path."""
 
     modified_ns: int
     size: int

@@ -20,6 +20,6 @@ def cut(broker: Path, topic: str, records: int) -> int:
     for pattern in (f"{segment.stem}.*index", "*.snapshot"):
         for left in folder.glob(pattern):
             left.unlink()
-    # Without its checkpoints, the broker examines its files when it starts.
+    # Without the mark of a clean shutdown, the broker examines its files when it starts.
     (broker / "data" / ".kafka_cleanshutdown").unlink(missing_ok=True)
     return kept[-1].next

@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is given, and reads what comes."""
+"""A client that sends exactly the bytes it is given, and reads the answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RawClient:
         return self
 
     def reply(self, *, bodiless: bool = False) -> Reply:
-        """The next answer, whose length must be said, or that of its chunks."""
+        """Return the next answer, which must have a length or be chunked."""
         line = self._file.readline()
         assert line, "the connection was closed without an answer"
         status = int(line.split()[1])
@@ -63,7 +63,7 @@ class RawClient:
         self._file.readline()
 
     def rest(self) -> bytes:
-        """Everything until the server closes."""
+        """Return everything until the server closes."""
         return self._file.read()
 
     def seconds_until_closed(self) -> float:
@@ -73,11 +73,11 @@ class RawClient:
 
 
 def get(target: str, *headers: str) -> bytes:
-    """A GET request."""
+    """Return a GET request."""
     return "\r\n".join((f"GET {target} HTTP/1.1", "Host: localhost", *headers, "", "")).encode()
 
 
 def post(target: str, body: bytes, *headers: str) -> bytes:
-    """A POST request with its length."""
+    """Return a POST request with its length."""
     lines = (f"POST {target} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers, "", "")
     return "\r\n".join(lines).encode() + body

@@ -1,4 +1,4 @@
-"""``kill -9`` of any process at any moment: no acknowledged write is lost, and no id is given twice."""
+"""``kill -9`` of any process at any moment: no acknowledged write is lost, and no id is assigned twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def schema(name: str) -> str:
 
 
 class Load:
-    """Clients that register one new schema after another until they are told to stop."""
+    """Clients that register one new schema after another until they are stopped."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -57,7 +57,7 @@ class Load:
                     number += 1
 
     def _register(self, client: httpx.Client, name: str, order: list[int]) -> bool:
-        """Whether it was acknowledged; what was not is tried again, as clients do."""
+        """Return true if it was acknowledged; otherwise it is retried, as clients do."""
         url = f"{self.registry.url}/subjects/{name}/versions"
         try:
             answer = client.post(url, json={"schema": schema(name)})
@@ -93,7 +93,7 @@ def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str) -> None:
             if what == "all":
                 pids = children(registry)
                 registry.kill()
-                # A node that writes to its disk is not dead at once, and nobody else may write until it is.
+                # A node that writes to its disk does not die at once, and no other may write until it has.
                 until(lambda pids=pids: not any(map(alive, pids)), 30, "the children to end")
                 registry = load.registry = Registry(tmp_path / "data", "--readers", "2").wait()
             else:

@@ -1,4 +1,4 @@
-"""Sensitive metadata in running registries: encrypted wherever bytes are kept, in clear to clients."""
+"""Sensitive metadata in running registries: encrypted wherever it is stored, in clear text for clients."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def trouble(registry: Registry) -> str:
 
 
 def kept_in_clear(folder: Path) -> list[Path]:
-    """The files that hold something that must not be read there."""
+    """Return the files that contain clear text."""
     secret = [each.encode() for each in (PLAIN, OLD, NEW)]
     files = (path for path in folder.rglob("*") if path.is_file())
     return [path for path in files if any(each in path.read_bytes() for each in secret)]
 
 
 def end(registry: Registry) -> str:
-    """Wait for a start that is refused; what was printed."""
+    """Wait for a start that is refused; return the output."""
     until(lambda: registry.process.poll() is not None, 30, "the start to be refused")
     assert registry.process.returncode != 0
     return registry.output
@@ -118,7 +118,7 @@ def topics(kafka: Broker) -> Iterator[tuple[str, str]]:
     name = uuid4().hex[:8]
     made = (f"schemas-{name}", f"encoders-{name}")
     yield made
-    client = AdminClient({"bootstrap.servers": kafka.address})  # the answers need it to be there still
+    client = AdminClient({"bootstrap.servers": kafka.address})  # The answers need it to exist still.
     for gone in client.delete_topics(list(made)).values():
         gone.result(30)
 

@@ -1,4 +1,4 @@
-"""Explained verdicts, and the header that names an equal version, with and without readers."""
+"""Explained results, and the header that names an equal version, with and without readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that reach a node while it starts: they wait for the moment until it has its rows."""
+"""Requests that reach a node while it starts: they wait until it has its rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_reader_serves_once_there_are_rows_or_it_takes_a_while(tmp_path: Path,
 
 
 class Node:
-    """What a node alone is asked for: whether it has started, and to decide."""
+    """The requests that reach a node itself: whether it has started, and commands to decide."""
 
     def __init__(self) -> None:
         self.started = False

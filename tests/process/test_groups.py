@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.running import ROOT, until
 
-# A shell starts what it runs in the background with SIGINT ignored, and its children inherit that.
+# A shell starts its background processes with SIGINT ignored, and their children inherit that.
 SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

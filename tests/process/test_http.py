@@ -18,9 +18,9 @@ from tests.process.test_lifecycle import children
 from tests.running import PATIENT, Registry, until
 
 STRING = json.dumps({"schema": '"string"'}).encode()
-# Time enough to send headers after connecting; whoever has sent them waits for the end of a time.
+# Time enough to send headers after connecting; clients that have sent them wait for the end of a time.
 SECONDS = ("--header-timeout-s", "3", "--body-timeout-s", "1", "--idle-timeout-s", "3")
-# Less than any of these times is by default, so that it tells one that is over, or was not waited for.
+# Less than any of these times is by default, so that waiting for the default is noticed.
 SOON_S = 9.0
 
 
@@ -39,7 +39,7 @@ def running(data: Path, *flags: str) -> Iterator[Registry]:
 
 @pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """One with the default times: no test fails because it, or the registry, stood still for a second."""
+    """Start one with the default times: no test fails because it, or the registry, froze for a second."""
     data = tmp_path_factory.mktemp("http") / "data"
     with running(data, "--readers", request.param, "--body-bytes-max", "65536") as registry:
         yield registry
@@ -59,7 +59,7 @@ def client(served: Registry) -> Iterator[RawClient]:
 
 
 def refused(reply: Reply, code: int) -> None:
-    """Assert a refusal in the documented shape."""
+    """Check a refusal in the documented shape."""
     assert reply.status == code
     assert json.loads(reply.body)["error_code"] == code
     assert reply.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
@@ -317,7 +317,7 @@ def test_slow_headers_are_refused_after_a_time(impatient: Registry) -> None:
 
 
 def test_a_body_that_nobody_wants_ends_the_connection(client: RawClient) -> None:
-    """Neither side waits for the other: the answer comes, and what is still sent is thrown away."""
+    """Neither side waits for the other: the answer comes, and the rest of the body is discarded."""
     head = b"GET /subjects/known/versions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     client.send(head + b"".join(b"1\r\nx\r\n" for _ in range(1000)) + b"0\r\n\r\n")
     assert client.reply().body == b"[1]"
@@ -372,7 +372,7 @@ def test_many_slow_clients_do_not_keep_others_waiting(served: Registry) -> None:
     try:
         for each in slow:
             each.sendall(b"POST /subjects/x/versions HTTP/1.1\r\nContent-Len")
-        # Less than the time for headers: until then nobody is rid of them.
+        # Less than the time for headers: until then no such connection is dropped.
         assert httpx.get(f"{served.url}/schemas/ids/1", timeout=10).status_code == 200
     finally:
         for each in slow:

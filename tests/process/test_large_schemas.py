@@ -1,4 +1,4 @@
-"""A schema that takes long to parse keeps nobody waiting but those who sent it."""
+"""A schema that takes long to parse delays only the clients that sent it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.workers.pool import WAITING_CHARACTERS_MAX
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry
 
-# More than are answered where the event loop parses: one or two, before and after it.
+# More than the event loop parses itself, which is one or two, before and after it.
 KEPT_MAX = 5
 
 
@@ -58,7 +58,7 @@ def test_others_are_answered_while_a_large_schema_is_parsed(
 
 
 def test_a_stored_large_schema_is_parsed_aside_too(served: Registry) -> None:
-    body = large(60_000)  # too large to be remembered as parsed
+    body = large(60_000)  # Too large to be remembered as parsed.
     with httpx.Client(base_url=served.url, timeout=30) as client:
         client.post("/subjects/stored/versions", content=body).raise_for_status()
     with RawClient(served.port) as slow, RawClient(served.port) as quick:

@@ -21,14 +21,14 @@ from registry.store import layout
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
 
-# Less than a request may take to arrive, and more than five seconds, for a machine that is busy.
+# Less than a request may take to arrive, and more than five seconds, for a busy machine.
 STOP_S = 9.0
-# For what a machine may spoil that stands still for seconds, but hardly every time.
+# For tests that a machine can spoil by freezing for seconds, but hardly every time.
 TRIES = 3
 
 
 def children(registry: Registry) -> dict[int, str]:
-    """The process ids of the registry's children, and which module each runs."""
+    """Return the process ids of the registry's children, and the module that each runs."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -49,13 +49,13 @@ def alive(pid: int) -> bool:
 
 
 def refuses_connections(registry: Registry) -> bool:
-    """Whether all who serve have been told to stop."""
+    """Return true if all serving processes have been asked to stop."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", registry.port)) != 0
 
 
 def closed_in_order(data: Path) -> bool:
-    """Whether the node has closed its store, rather than been killed."""
+    """Return true if the node has closed its store, rather than been killed."""
     current = layout.read_current(data / "store")
     assert current is not None
     store = str(data / "store" / current.name)
@@ -109,12 +109,12 @@ def test_what_is_under_way_is_finished(registry: Registry) -> None:
     head, _, body = request.partition(b"\r\n\r\n")
     with RawClient(registry.port) as client, RawClient(registry.port) as idle:
         idle.send(get("/schemas/types")).reply()
-        # Only what a reader has read from is under way.
+        # Only a request of which a reader has read something is in progress.
         assert client.send(head + b"\r\n\r\n").reply().status == 100
         client.send(body[:-1])
         registry.process.send_signal(signal.SIGTERM)
         assert idle.rest() == b""
-        # The two may have come to different readers.
+        # The two may have reached different readers.
         until(lambda: refuses_connections(registry), 30, "the port to be closed")
         reply = client.send(body[-1:]).reply()
     assert (reply.status, reply.headers["connection"]) == (200, "close")
@@ -138,7 +138,7 @@ def test_a_node_alone_closes_its_store_though_a_request_hangs(tmp_path: Path) ->
 
 
 def _closes_its_store(data: Path) -> bool:
-    """Whether it was done in time: the parent kills who is not."""
+    """Return true if it was done in time: the parent kills processes that take too long."""
     registry = Registry(data, "--readers", "0").wait()
     head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
     with RawClient(registry.port) as client:
@@ -156,7 +156,7 @@ def test_a_second_signal_kills(tmp_path: Path) -> None:
 
 
 def _killed_by_a_second_signal(data: Path) -> bool:
-    """Whether the second found anybody who had yet to stop, and ended him."""
+    """Return true if the second signal found processes that had yet to stop, and ended them."""
     registry = Registry(data, "--readers", "2").wait()
     head = b"POST /subjects/x/versions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
     try:
@@ -180,7 +180,7 @@ def test_children_end_with_a_killed_parent(registry: Registry) -> None:
 
 
 def register(registry: Registry) -> httpx.Response:
-    """A first schema, of the subject "a"."""
+    """Register a first schema, under the subject "a"."""
     url = f"{registry.url}/subjects/a/versions"
     return httpx.post(url, json={"schema": '"string"'}, timeout=PATIENT).raise_for_status()
 
@@ -291,7 +291,7 @@ def test_what_a_killed_parent_left_is_removed_by_the_next_start(tmp_path: Path) 
     (left,) = folders()
     first.kill()
     assert folders() == {left}
-    (shared / "registrar-of-another").mkdir()  # without a lock: it is not known whose it is
+    (shared / "registrar-of-another").mkdir()  # Without a lock: its owner is unknown.
     second = Registry(tmp_path / "second", "--readers", "0", environment=environment).wait()
     third = Registry(tmp_path / "third", "--readers", "0", environment=environment).wait()
     assert left not in folders()

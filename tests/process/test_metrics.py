@@ -1,4 +1,4 @@
-"""``/metrics`` adds up what all processes of the host have counted; ``/health`` says how the node is."""
+"""``/metrics`` sums up the counts of all processes of the host; ``/health`` reports the node's state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registr
 
 
 def samples(registry: Registry) -> dict[str, float]:
-    """Every sample by its name and labels."""
+    """Return every sample by its name and labels."""
     answer = httpx.get(f"{registry.url}/metrics", timeout=PATIENT)
     assert answer.headers["content-type"].startswith("text/plain")
     return {
@@ -43,7 +43,7 @@ def register(registry: Registry, subject: str) -> None:
 
 def test_requests_of_all_processes_are_counted(registry: Registry) -> None:
     register(registry, "a")
-    for _ in range(20):  # each on a connection of its own, so that both readers get some
+    for _ in range(20):  # Each on a separate connection, so that both readers get some.
         httpx.get(f"{registry.url}/schemas/ids/1", timeout=PATIENT).raise_for_status()
         httpx.get(f"{registry.url}/schemas/ids/2", timeout=PATIENT)
     with RawClient(registry.port) as client:

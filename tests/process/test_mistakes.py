@@ -22,14 +22,14 @@ NOISE = ("Task was destroyed", "Unclosed", "Traceback")
 
 @pytest.fixture
 def flags(kafka: Broker, request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """For nodes of one cluster."""
+    """Return flags for nodes of one cluster."""
     name = f"mistakes-{request.node.name}"
     return ("--kafka", kafka.address, "--topic", name, "--group", name, "--readers", "0")
 
 
 @pytest.fixture
 def sound(flags: tuple[str, ...], tmp_path: Path) -> Iterator[Registry]:
-    """A node with nothing wrong."""
+    """Start a node without mistakes."""
     node = Registry(tmp_path / "sound", *flags).wait()
     try:
         yield node
@@ -38,7 +38,7 @@ def sound(flags: tuple[str, ...], tmp_path: Path) -> Iterator[Registry]:
 
 
 def refusal(node: Registry) -> str:
-    """What a node says that refuses to start."""
+    """Return the output of a node that refuses to start."""
     try:
         assert node.process.wait(ENDED_S) == 1
         assert not [noise for noise in NOISE if noise in node.output], node.output

@@ -51,7 +51,7 @@ def exists(kafka: Broker, topic: str) -> bool:
 
 def delete(kafka: Broker, topic: str) -> None:
     if exists(kafka, topic):
-        client = admin(kafka)  # the answer needs it to be there still
+        client = admin(kafka)  # The answer needs it to exist still.
         client.delete_topics([topic])[topic].result(30)
         until(lambda: not exists(kafka, topic), 30, "the topic to be gone")
 
@@ -75,7 +75,7 @@ def opened(kafka: Broker, topic: str) -> KafkaLog:
 
 
 def kept_in(log: KafkaLog) -> DictView:
-    """The rows that the topic gives."""
+    """Return the rows that the topic gives."""
     rows, end, offset = DictView(), log.query_end(30), 0
     while offset < end:
         assert log.wait(offset, 30)
@@ -144,7 +144,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
     assert not list(data.glob("reseeded-*"))
 
     flags = ("--kafka", kafka.address, "--topic", topic, "--group", topic, "--readers", "1")
-    # On a busy machine reads may take longer to be confirmed than they have by default.
+    # On a busy machine, confirming reads may take longer than the default allows.
     flags += ("--confirm-timeout-s", "10")
     node = Registry(data, *flags).wait()
     try:
@@ -217,7 +217,7 @@ def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Pa
             there = log.query_end(30)
         if there < COUNT:
             break
-        delete(kafka, topic)  # it was done before the kill came
+        delete(kafka, topic)  # It was finished before the kill.
     assert 0 < there < COUNT
     done = run(kafka, topic, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout

@@ -1,4 +1,4 @@
-"""A node that is stopped while its log does not answer: who waits for a write is told before it ends."""
+"""A node that is stopped while its log does not answer: waiting writes are answered before it ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_writes_that_wait_for_a_log_that_stands_still_are_answered_before_the_no
     asked: list[HTTPConnection] = []
 
     def ask() -> HTTPConnection:
-        """Send a write, and wait for no answer."""
+        """Send a write, and do not wait for the answer."""
         schema = f'{{"type":"record","name":"R","doc":"{len(asked)}","fields":[]}}'
         connection = HTTPConnection("127.0.0.1", node.port, timeout=30)
         asked.append(connection)
@@ -34,7 +34,7 @@ def test_writes_that_wait_for_a_log_that_stands_still_are_answered_before_the_no
         return connection
 
     def waiting() -> bool:
-        """Whether several wait, after one more was sent: one may be one that the writer takes next."""
+        """Send one more write; return true if several wait: one may be the next that the writer takes."""
         ask()
         text = httpx.get(f"{node.url}/metrics", timeout=30).text
         (line,) = (line for line in text.splitlines() if line.startswith("registrar_writes_waiting "))

@@ -1,4 +1,4 @@
-"""Many simulated histories, up to the first wrong one.
+"""Run many simulated histories, up to the first failure.
 
 python -m tests.simulation [--rounds N] [--seed FIRST]
 """

@@ -1,7 +1,7 @@
-"""An election as a simulation: one authority with sessions, and what each node hears of it, and when.
+"""A simulated election: one authority with sessions, and its delayed messages to each node.
 
-It is as right as elections are: who was frozen still believes to be elected, and :meth:`Authority.usurp`
-makes another node the primary under the eyes of a healthy one. Safety must not rest on it.
+It is as reliable as real elections: a node that was frozen still believes that it is elected, and
+:meth:`Authority.usurp` elects another node while the primary is healthy. Safety must not depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Session:
 
 
 class Authority:
-    """Knows the members and who of them is elected; sticky."""
+    """The members, and which of them is elected; sticky."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,7 +33,7 @@ class Authority:
         self.elected = ""
 
     def heartbeat(self, identity: Identity, *, eligible: bool = True) -> Identity | None:
-        """A member shows that it lives, and hears who is elected."""
+        """Record that a member is alive, and notify it of the elected one."""
         now = self._world.now
         if eligible:
             self._sessions[identity.node] = Session(identity, now)
@@ -44,20 +44,20 @@ class Authority:
         return self._sessions[self.elected].identity if self.elected else None
 
     def leave(self, name: str) -> None:
-        """A member goes, or is made to go."""
+        """Remove a member that leaves or is evicted."""
         self._sessions.pop(name, None)
         if self.elected == name:
             self.elected = ""
 
     def usurp(self) -> None:
-        """Another member is elected, whatever the state of the one that was."""
+        """Elect another member, whatever the state of the current one."""
         others = sorted(self._sessions.keys() - {self.elected})
         if others:
             self.elected = self._world.chance.choice(others)
 
 
 class Elector:
-    """One node's part in it; ``cut`` says whether the authority is out of its reach."""
+    """One node's part in it; ``cut`` returns true if the authority is out of its reach."""
 
     def __init__(
         self,
@@ -77,17 +77,17 @@ class Elector:
         self._resigned = False
 
     def run(self) -> None:
-        """Heartbeat for ever."""
+        """Send heartbeats for ever."""
         while True:
             self._beat()
             self._world.sleep(HEARTBEAT_S * (0.5 + self._world.chance.random()))
 
     def confirm(self) -> bool:
-        """Ask now whether this node is still elected."""
+        """Ask now if this node is still elected."""
         return self._beat() == self._identity
 
     def resign(self) -> None:
-        """Give up and stay a listener."""
+        """Resign, and remain a listener."""
         self._resigned = True
         if not self._cut():
             self._authority.leave(self._identity.node)

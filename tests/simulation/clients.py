@@ -1,4 +1,4 @@
-"""Clients of the simulated cluster. Each writes to subjects of its own and knows every answer beforehand."""
+"""Clients of the simulated cluster. Each writes to its own subjects and knows every answer beforehand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NIGHT_S_MAX = 1000.0
 
 
 class Client:
-    """Makes one request after another, until it is told to stop."""
+    """Sends one request after another, until it is stopped."""
 
     def __init__(self, world: World, cluster: Cluster, name: str, ids: Ids) -> None:
         self._world = world
@@ -36,9 +36,9 @@ class Client:
         self._texts: list[str] = []
         # Texts that may be in the log.
         self._tried: set[str] = set()
-        # Subjects of which a write's outcome is unknown: nothing more is asked of them.
+        # Subjects with a write whose outcome is unknown: they are not used any more.
         self.abandoned: list[OwnSubject] = []
-        # Texts of registrations that were reported as not done, and never asked for again.
+        # Texts of registrations that were reported as not executed, and never requested again.
         self.failed: list[str] = []
         self.acknowledged = 0
         self.stopped = False
@@ -49,7 +49,7 @@ class Client:
         return list(self._subjects)
 
     def run(self) -> None:
-        """Ask until stopped."""
+        """Send requests until stopped."""
         while not self.stopped:
             self._world.sleep(self._world.chance.random() * _THINK_S)
             self._world.until(lambda: not self._cluster.night, NIGHT_S_MAX)
@@ -61,7 +61,7 @@ class Client:
         self.idle = True
 
     def succeeds(self) -> bool:
-        """One more registration; whether it was done."""
+        """Register once more; return true if it was executed."""
         self._subjects.append(self._fresh())
         index = len(self._subjects) - 1
         before = self.acknowledged
@@ -83,7 +83,7 @@ class Client:
             self.abandoned.append(subject)
             self._subjects[index] = self._fresh()
         elif clean:
-            # Not done, says the answer: the subject must be as before, which the next reads show.
+            # It was not executed, says the answer: the subject must be as before, which the next reads show.
             if isinstance(command, Register) and command.schema not in self._tried:
                 self.failed.append(command.schema)
                 self._texts.remove(command.schema)
@@ -109,7 +109,7 @@ class Client:
         return PutConfig(f"{self._name}-config", {"compatibilityGroup": f"{chance.randrange(10**6)}"})
 
     def _read(self, subject: OwnSubject) -> None:
-        """A list of versions through any node: with what was acknowledged before, neither less nor more."""
+        """List versions through any node: exactly the acknowledged ones."""
         expected = subject.live()
         with self._cluster.read() as view:
             if view is None:
@@ -120,6 +120,6 @@ class Client:
 
 
 def _text(client: str, *numbers: int) -> str:
-    """A schema that nobody else has, compatible with all of them, in the form that the log keeps."""
+    """Return a schema of this client alone, compatible with all others, in the form that the log keeps."""
     name = f"{client}_" + "_".join(map(str, numbers))
     return f'{{"type":"record","name":"R","doc":"{name}","fields":[]}}'

@@ -1,6 +1,5 @@
-"""Nodes of the simulated cluster: the real role, write loop, claim, writer and follower over a log, a store
-and an election of the simulation. Modelled here are waiting, and what production does in sockets between
-nodes.
+"""Nodes of the simulated cluster: the real role, write loop, claim, writer and follower over a simulated log,
+store and election. Waiting, and the sockets between nodes in production, are modelled here.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ class Running:
                 self.log.wait(self.store.applied, 1.0)
 
     def confirm(self) -> bool:
-        """Whether the store is as new as the log was at the call."""
+        """Return true if the store is as new as the log was at the call."""
         try:
             self.follow(self.log.query_end(_ASK_S))
         except LogError:
@@ -147,7 +146,7 @@ class Running:
         return True
 
     def stop(self) -> None:
-        """Resign first; whoever kills it comes later."""
+        """Resign first; the caller kills it later."""
         self.role_holder.left()
         self._elector.resign()
 
@@ -173,7 +172,7 @@ class Running:
 
 
 class Node:
-    """What stays of a node over its lives."""
+    """The state of a node that survives its lives."""
 
     def __init__(self, number: int, witness: dict[int, int]) -> None:
         self.name = f"n{number}"
@@ -183,7 +182,7 @@ class Node:
         self.store = MemoryStore(witness)
         self.line = Line()
         self.running: Running | None = None
-        # Whether the other nodes and the clients cannot reach it.
+        # True if the other nodes and the clients cannot reach it.
         self.cut_off = False
 
 
@@ -197,28 +196,28 @@ class Cluster:
             lambda: world.now, world.wall_ms, forget_s=FORGET_S, epochs_max=world.chance.choice((3, 6, 1000))
         )
         self.authority = Authority(world)
-        # Commands that each node remembers.
+        # The number of commands that each node remembers.
         self.remembers = world.chance.choice((2, 1000, 1000))
-        # How many commands in doubt were sent again and answered.
+        # The number of commands in doubt that were sent again and answered.
         self.settled = 0
-        # Nobody asks for anything.
+        # True if no client sends requests.
         self.night = False
         self.nodes = [Node(number, witness) for number in range(size)]
         for node in self.nodes:
             self.start(node)
 
     def start(self, node: Node) -> None:
-        """A new process for the node."""
+        """Start a new process for the node."""
         node.running = Running(self._world, self, node)
 
     def kill(self, node: Node) -> None:
-        """``kill -9``."""
+        """Kill the node's process, as ``kill -9`` does."""
         if node.running is not None:
             running, node.running = node.running, None
             self._world.kill(running.process)
 
     def submit(self, command: Command) -> Outcome:
-        """What a client gets of nodes that ask each other again, any of which may be the one it asked."""
+        """Return a client's outcome from nodes that forward and retry; it may have asked any of them."""
         deadline = self._world.now + REQUEST_S
         name, since = self._world.chance.randbytes(IDEMPOTENCY_KEY_BYTES), 0
         doubt = Doubt(False)
@@ -236,7 +235,7 @@ class Cluster:
         return doubt.unknown or Refused(50004, "nobody writes")
 
     def _through(self, entry: Node, pending: PendingCommand) -> Outcome | None:
-        """What one node answers; ``None``: it took nothing."""
+        """Return the outcome of one node; ``None``: it took nothing."""
         self._world.sleep(_HOP_S * self._world.chance.random())
         life = entry.running
         if life is None or entry.cut_off or life.process.frozen:
@@ -270,7 +269,7 @@ class Cluster:
             return None
         answers: list[Outcome] = []
         if life.process.frozen:
-            # The line takes what is sent, and the frozen node finds it when it is thawed.
+            # The connection accepts what is sent, and the frozen node finds it when it is thawed.
             self._world.until(
                 lambda: not life.process.frozen or life.process.dead, deadline - self._world.now
             )
@@ -288,7 +287,7 @@ class Cluster:
 
     @contextmanager
     def read(self) -> Iterator[MemoryView | None]:
-        """Rows of some node, confirmed against the log's end; ``None`` when it could not be had."""
+        """Return the rows of a node, confirmed against the log's end; ``None`` if that failed."""
         store = self._fresh(self._world.chance.choice(self.nodes))
         if store is None:
             yield None

@@ -1,4 +1,4 @@
-"""One simulated history: a cluster under load, chance that breaks it, then calm, and what must be true."""
+"""One simulated history: a cluster under load, random faults, then calm, and the laws to check."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .world import Process, World
 CLIENTS = 3
 STORM_S = 20.0
 NIGHT_S = 1.5 * FORGET_S
-# The share of histories with a night.
+# The share of histories with an idle night.
 _NIGHTS = 0.15
 CALM_S = 120.0
 
 
 @dataclass
 class Told:
-    """What a history was made of, for a summary and to see that faults happened."""
+    """The content of a history, for a summary and to see that faults happened."""
 
     turns: int
     acknowledged: int
@@ -39,7 +39,7 @@ class Told:
 
 
 class Trouble:
-    """Does to the cluster what networks, machines and operators do."""
+    """Injects the faults of networks, machines and operators."""
 
     def __init__(self, world: World, cluster: Cluster) -> None:
         self._world = world
@@ -51,7 +51,7 @@ class Trouble:
         ]  # fmt: skip
 
     def run(self) -> None:
-        """Trouble until the storm is over, then heal everything."""
+        """Inject faults until the storm is over, then heal everything."""
         night_at = self._world.chance.random() * STORM_S if self._world.likely(_NIGHTS) else STORM_S
         ends_at = STORM_S
         while self._world.now < ends_at:
@@ -87,7 +87,7 @@ class Trouble:
         self._world.spawn(Process("later"), then)
 
     def _amid_an_append(self, node: Node) -> None:
-        """Return while the node appends, unless it does not soon."""
+        """Return while the node appends, or after a while if it does not."""
         self._world.until(lambda: node.running is not None and node.running.log.appending, 1.0)
 
     def _crash(self, node: Node) -> None:
@@ -160,7 +160,7 @@ class Trouble:
         self._cluster.authority.usurp()
 
     def _night(self) -> None:
-        """Nobody writes for so long that brokers forget producers, while the primary may be frozen."""
+        """Stay idle for so long that brokers forget producers, while the primary may be frozen."""
         primary = [node for node in self._cluster.nodes if node.name == self._cluster.authority.elected]
         for node in primary:
             self._amid_an_append(node)
@@ -179,7 +179,7 @@ class Trouble:
 
 
 def run(seed: int) -> Told:
-    """Make the history of a seed and check it; ``AssertionError`` says what was wrong."""
+    """Run the history of a seed and check it; ``AssertionError`` describes a violation."""
     with closing(World(seed)) as world:
         return _history(world)
 
@@ -227,7 +227,7 @@ def _level(cluster: Cluster) -> bool:
 
 
 def check(cluster: Cluster, clients: list[Client]) -> None:
-    """What must be true of log and stores in the end."""
+    """Check the laws of log and stores at the end."""
     _claims_do_not_mix(cluster)
     _nothing_twice(cluster)
     _ids_grow(cluster)
@@ -244,7 +244,7 @@ def check(cluster: Cluster, clients: list[Client]) -> None:
 
 
 def _claims_do_not_mix(cluster: Cluster) -> None:
-    """Once another claim has written, an earlier one never does again; barriers and no-ops decide nothing."""
+    """Once another claim has written, an earlier one must not; barriers and no-ops decide nothing."""
     writing, written = 0, set()
     for batch in cluster.partition.batches:
         records = cluster.partition.records[batch.base : batch.base + batch.count]
@@ -255,7 +255,7 @@ def _claims_do_not_mix(cluster: Cluster) -> None:
 
 
 def _nothing_twice(cluster: Cluster) -> None:
-    """Two batches alike, one after the other, stand for one append that landed twice."""
+    """Two equal batches, one after the other, are one append that was executed twice."""
     before: list[tuple[bytes | None, bytes | None]] = []
     for batch in cluster.partition.batches:
         records = cluster.partition.records[batch.base : batch.base + batch.count]
@@ -266,7 +266,7 @@ def _nothing_twice(cluster: Cluster) -> None:
 
 
 def _registered(cluster: Cluster) -> dict[str, int]:
-    """The texts in the log and their ids."""
+    """Return the texts in the log and their ids."""
     found: dict[str, int] = {}
     for record in cluster.partition.records:
         if record.key is not None and record.value is not None and b'"SCHEMA"' in record.key:

@@ -12,7 +12,7 @@ from registry.domain.rows.view import Change
 
 
 class MemoryView(DictView):
-    """The rows, for a ``with`` block; they stay as they are while it lasts."""
+    """The rows, for a ``with`` block; they stay unchanged while it lasts."""
 
     def __init__(self, rows: Iterable[tuple[bytes, bytes]], applied: int) -> None:
         super().__init__(rows)
@@ -31,10 +31,10 @@ class MemoryView(DictView):
 
 
 class MemoryStore:
-    """Outlives the process that uses it; a commit is whole or was not."""
+    """A store that outlives the process that uses it; commits are atomic."""
 
     def __init__(self, witness: dict[int, int]) -> None:
-        """``witness``: offsets and digests that any store has had; one that differs is found at once."""
+        """``witness``: offsets and digests of all stores so far; a different digest is detected at once."""
         self._rows = MemoryView((), 0)
         self._witness = witness
         self.digest = digest.EMPTY

@@ -1,7 +1,7 @@
 """A node's log over the simulated partition: the contract of :mod:`registry.log.contract` over a bad network.
 
-A request may be lost, its answer may be lost, and it may come late: after its sender has given it up. What
-the log then does about it are the rules that the Kafka log keeps.
+A request or its answer may be lost, or arrive late, after the sender has given it up. The log then follows
+the same rules as the Kafka log.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .world import Process, World
 REQUEST_TIMEOUT_S = 1.0
 LATE_S_MAX = 4.0
 APPEND_TIMEOUT_S = 3.0
-# After so long without a request the broker closes a connection: what is sent on it then does not arrive.
+# After this many idle seconds the broker closes a connection: what is sent on it then does not arrive.
 CONNECTION_IDLE_S = 20.0
-# A claim that was not used for so long is void: half of what brokers remember.
+# A claim unused for this many seconds is void: half of the time that brokers remember.
 CLAIM_IDLE_S = 30.0
 _Answer = TypeVar("_Answer")
 
 
 class NoAnswer(Exception):
-    """The request or its answer was lost, or it comes late."""
+    """The request or its answer was lost, or arrives late."""
 
 
 @dataclass
@@ -50,9 +50,9 @@ class Line:
     # The share of requests that go wrong.
     bad: float = 0.0
     hops_s: float = 0.001
-    # Whether nothing new is fetched, though requests are answered.
+    # True if nothing new is fetched, though requests are answered.
     lagging: bool = False
-    # Whether the election is out of reach, but the broker is not.
+    # True if the election is out of reach, but the broker is not.
     deaf: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Line:
 
 
 class NodeLog:
-    """The log as one process of a node sees it; another process has another."""
+    """The log as seen by one process of a node; another process has another."""
 
     identity = "simulated"
     record_bytes_max = 900_000
@@ -79,7 +79,7 @@ class NodeLog:
         self._used_at = 0.0
         self._heard = 0
         self._fetched = 0
-        # Whether an append is under way.
+        # True while an append is in progress.
         self.appending = False
 
     def end(self) -> int:
@@ -94,7 +94,7 @@ class NodeLog:
         return end
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        if self._line.fetches:  # what the background has fetched by now: anything up to the end
+        if self._line.fetches:  # Fetched in the background by now: anything up to the end.
             here = max(self._heard, offset)
             if here < self._partition.end:
                 self._heard = self._world.chance.randint(here, self._partition.end)
@@ -108,7 +108,7 @@ class NodeLog:
         return [(at, found[at]) for at in range(offset, after) if at in found]
 
     def divergence(self, lineage: Lineage) -> int | None:
-        return None  # the simulated partition loses nothing
+        return None  # The simulated partition loses nothing.
 
     def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
         since = max(0, offset - records_max)
@@ -135,8 +135,7 @@ class NodeLog:
         raise Unreachable("no answer to a claim")
 
     def fence(self, earlier: Claim) -> None:
-        # The last epoch there is: a higher one than any that was ever given out, also to those who never
-        # appended with theirs.
+        # The highest epoch: higher than any that was ever assigned, even to claims that never appended.
         over = Claim(earlier.producer, earlier.epoch + 1)
         entries = [Entry(NOOP_KEY, None)]
         for _ in range(3):
@@ -155,7 +154,7 @@ class NodeLog:
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        """In one piece or, as if they were long, in two."""
+        """Append in one piece or, as if the entries were long, in two."""
         places = [each for each in cuts if 0 < each < len(entries)]
         cut = self._world.chance.choice(places) if places and self._world.likely(0.3) else len(entries)
         self.appending = True
@@ -215,7 +214,7 @@ class NodeLog:
         return base
 
     def _found(self, claim: Claim, sequence: int) -> int | None:
-        """Where a batch stands of which an earlier try may have landed; ``None``: nowhere."""
+        """Return the offset of a batch that an earlier attempt may have appended; ``None``: it did not."""
         for _ in range(3):
             try:
                 batches = self._ask(lambda: list(self._partition.batches), REQUEST_TIMEOUT_S)
@@ -227,10 +226,10 @@ class NodeLog:
         raise OutcomeUnknown("no answer to an append, nor to a reading")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     def _ask(self, what: Callable[[], _Answer], timeout_s: float) -> _Answer:
-        """One request: on its way others run, and everything that a network does may happen."""
+        """Make one request: other tasks run while it travels, and the network may do anything to it."""
         world, line = self._world, self._line
         asked_at = world.now
         world.sleep(line.hops_s * world.chance.random())
@@ -256,7 +255,7 @@ class NodeLog:
 
         def arrive() -> None:
             self._world.sleep(delay_s)
-            with suppress(InvalidEpoch, OutOfSequence):  # nobody waits for this answer
+            with suppress(InvalidEpoch, OutOfSequence):  # No caller waits for this answer.
                 what()
 
         self._world.spawn(Process("network"), arrive)

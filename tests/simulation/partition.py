@@ -1,6 +1,6 @@
-"""One partition of Kafka and the coordinator of one transactional id, by the rules that brokers of 4.1 keep.
+"""One partition of Kafka and the coordinator of one transactional id, by the rules of Kafka 4.1's brokers.
 
-What is asked of it happens at once and wholly; the network in between is :mod:`.node_log`'s matter.
+Requests take effect at once and atomically; :mod:`.node_log` models the network in between.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import NO_HEADERS, Claim
 
-# The broker's epochs are signed 16 bits wide. The coordinator gives out all but the last.
+# The broker's epochs are signed 16-bit numbers. The coordinator assigns all but the last.
 EPOCH_LAST = 32767
-# Batches of a producer of which a repetition is known.
+# The number of a producer's batches for which duplicates are detected.
 _REMEMBERED = 5
 
 
@@ -24,7 +24,7 @@ class InvalidEpoch(Exception):
 
 
 class OutOfSequence(Exception):
-    """Error 45: not the sequence number that comes next."""
+    """Error 45: not the next sequence number."""
 
 
 class Batch(NamedTuple):
@@ -35,16 +35,16 @@ class Batch(NamedTuple):
     sequence: int
     base: int
     count: int
-    # Who sent it: known to the simulation alone.
+    # The sender, known to the simulation only.
     sender: str
-    # By which of all claims, counted as the coordinator gave them; likewise.
+    # The claim, numbered in the order in which the coordinator granted them; likewise.
     claim: int
 
 
 @dataclass
 class _Producer:
     epoch: int
-    # The sequence number that comes next.
+    # The next sequence number.
     next: int
     appended_at: float
     recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
@@ -67,10 +67,10 @@ class Partition:
         self._epochs_max = epochs_max
         self._producers: dict[int, _Producer] = {}
         self._given = Claim(1000, -1)
-        # How many the coordinator has given.
+        # The number of claims that the coordinator has granted.
         self.claims = 0
         self.records: list[Record] = []
-        # By their record's offset.
+        # By their records' offsets.
         self.headers: dict[int, bytes] = {}
         self.batches: list[Batch] = []
 
@@ -79,7 +79,7 @@ class Partition:
         return len(self.records)
 
     def init(self, *, another_producer: bool = False) -> tuple[Claim, int]:
-        """InitProducerId: the next epoch, or another producer id; and the number of this claim."""
+        """InitProducerId: return the next epoch, or another producer id; and the number of this claim."""
         producer, epoch = self._given
         if another_producer or epoch + 1 >= self._epochs_max:
             self._given = Claim(producer + 1, 0)
@@ -97,9 +97,9 @@ class Partition:
         number: int,
         headers: Mapping[int, bytes] = NO_HEADERS,
     ) -> int:
-        """Append a batch; the offset of its first record, again when it is there already."""
+        """Append a batch; return the offset of its first record, the same if it is a duplicate."""
         producer = self._known(claim.producer)
-        if producer is None:  # whatever comes is taken: this is what idle producers must fear
+        if producer is None:  # Any epoch is accepted: this is the danger for idle producers.
             producer = self._producers[claim.producer] = _Producer(claim.epoch, sequence, self._now())
         if claim.epoch < producer.epoch:
             raise InvalidEpoch

@@ -1,4 +1,4 @@
-"""A client's knowledge of its own subjects: every answer it must get, since nobody else writes to them."""
+"""A client's knowledge of its own subjects: every answer it must get, since only it writes to them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Version:
 
 @dataclass
 class OwnSubject:
-    """A subject that one client alone writes to, by the answers it got."""
+    """A subject that only one client writes to, as its answers describe it."""
 
     name: str
     versions: dict[int, Version] = field(default_factory=dict)
 
     def live(self) -> dict[int, int]:
-        """The version numbers that readers must see, and their ids."""
+        """Return the version numbers that readers must see, and their ids."""
         return {number: each.schema_id for number, each in sorted(self.versions.items()) if not each.deleted}
 
     def took(self, command: Command, answer: Done | Refused, ids: Ids) -> None:
-        """Take an answer into account; fails when it is not the one that must be given."""
+        """Take an answer into account; fail if it is not the right one."""
         match command:
             case Register():
                 self._registered(command.schema, answer, ids)
@@ -93,12 +93,12 @@ class OwnSubject:
 
 
 class Ids:
-    """The ids that were given in the one context, over all clients."""
+    """The ids assigned in the only context, over all clients."""
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}
 
     def given(self, schema_id: int, text: str) -> None:
-        """A new text got an id: one that no other text has."""
+        """Record that a new text got an id, which no other text may have."""
         known = self._texts.setdefault(schema_id, text)
         assert known == text, f"id {schema_id} was given to {known} and to {text}"

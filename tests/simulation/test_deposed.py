@@ -1,4 +1,4 @@
-"""A primary that does not know yet that it is replaced, met at the moments that chance seldom finds."""
+"""A primary that does not know yet that it is replaced, at moments that chance seldom hits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMAND = Register("s", '{"type":"record","name":"R","fields":[]}')
 
 
 class Deposed:
-    """A cluster whose first primary follows the log no more, hears of no election, and was replaced."""
+    """A cluster whose first primary no longer follows the log, gets no events, and was replaced."""
 
     def __init__(self) -> None:
         self.world = World(1)

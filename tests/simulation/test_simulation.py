@@ -1,6 +1,6 @@
 """Histories of a simulated cluster: frozen, killed, cut off and usurped primaries, lost and late appends.
 
-Each seed is one history, always the same. ``python -m tests.simulation --rounds 5000`` makes as many others.
+Each seed is one history, always the same. ``python -m tests.simulation --rounds 5000`` runs as many others.
 """
 
 from __future__ import annotations

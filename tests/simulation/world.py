@@ -1,7 +1,7 @@
-"""A world of tasks with a clock of its own: one runs at a time, and chance, by one seed, says which is next.
+"""Simulated tasks with their own clock: one runs at a time, and a seeded random choice says which is next.
 
-Code that blocks in production gives way here instead, wherever it calls the log or the election; between two
-such calls a task runs alone. So a seed names one interleaving exactly.
+Code that blocks in production yields here instead, whenever it calls the log or the election; between two
+such calls a task runs alone. So a seed identifies one interleaving exactly.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 START_MS = 1_700_000_000_000
-# What a turn of a task takes, on average.
+# The average duration of a task's turn, in seconds.
 MOMENT_S = 0.0002
 
 
 class Killed(BaseException):
-    """The process of this task was killed: raised where it gave way, so that nothing of it runs on."""
+    """The process of this task was killed: raised where it yields, so that nothing of it continues."""
 
 
 class Process:
@@ -53,11 +53,11 @@ class Task:
 
 
 class World:
-    """The clock, the chance and the tasks."""
+    """The clock, the random numbers and the tasks."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        # Seconds since the begin; what a monotonic clock shows.
+        # Seconds since the beginning; the value of a monotonic clock.
         self.now = 0.0
         self.turns = 0
         self.loop = getcurrent()
@@ -65,29 +65,29 @@ class World:
         self._current: Task | None = None
 
     def wall_ms(self) -> int:
-        """The wall clock, ms since the epoch."""
+        """Return the wall clock, ms since the epoch."""
         return START_MS + int(self.now * 1000)
 
     def spawn(self, process: Process, run: Callable[[], None]) -> Task:
-        """A new task of a process."""
+        """Start a new task of a process."""
         task = Task(self, process, run)
         self._tasks.append(task)
         return task
 
     def likely(self, probability: float) -> bool:
-        """True with this probability."""
+        """Return true with this probability."""
         return self.chance.random() < probability
 
     def pause(self) -> None:
-        """Give way: others may run before the calling task goes on."""
+        """Yield: others may run before the calling task continues."""
         self.sleep(0.0)
 
     def sleep(self, seconds: float) -> None:
-        """Give way for at least this long."""
+        """Yield for at least this long."""
         self.until(None, seconds)
 
     def until(self, condition: Callable[[], Any] | None, timeout_s: float) -> Any:
-        """Give way until the condition is true; what it gave last, false when the time was up."""
+        """Yield until the condition is true; return its last value, false if the time was up."""
         task = self._current
         assert task is not None, "only a task may wait"
         if not task.process.dead:
@@ -99,20 +99,20 @@ class World:
         return condition() if condition is not None else None
 
     def kill(self, process: Process) -> None:
-        """End the process: nothing of it runs on, but for what Python unwinds."""
+        """End the process: nothing of it continues, except for Python's unwinding."""
         process.dead, process.frozen = True, False
         if self._current is not None and self._current.process is process:
             raise Killed
 
     def close(self) -> None:
-        """End all tasks: what waits would be held in memory, with all that it has to do with, for good."""
+        """End all tasks: waiting ones would stay in memory for good, with everything that they refer to."""
         for task in self._tasks:
             task.process.dead = True
         while self._tasks:
             self._turn(self._tasks[0])
 
     def run(self, done: Callable[[], bool], seconds_max: float) -> bool:
-        """Let tasks run until ``done``; false when the time was up or nothing moves any more."""
+        """Let tasks run until ``done``; return false if the time was up or no task can run any more."""
         deadline = self.now + seconds_max
         while not done():
             if self.now > deadline:
@@ -124,7 +124,7 @@ class World:
         return True
 
     def _ready(self) -> list[Task]:
-        """Who may run now; where nobody may, the clock goes on to the next who wakes."""
+        """Return the tasks that may run now; if there are none, advance the clock to the next wake-up."""
         self.now += self.chance.random() * 2 * MOMENT_S
         now, wakes_at = self.now, math.inf
         ready = []

@@ -9,5 +9,5 @@ from tests.unit.small_registry import SmallRegistry
 
 @pytest.fixture
 def small() -> SmallRegistry:
-    """An empty registry in memory."""
+    """Return an empty registry in memory."""
     return SmallRegistry()

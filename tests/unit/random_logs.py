@@ -1,4 +1,4 @@
-"""Random logs of all that a log can hold: every key type, every kind of damage, every foreign habit."""
+"""Random logs with everything that a log can contain: every key type, damage, and foreign spelling."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ references = st.lists(
 
 
 def _foreign_key(raw: bytes) -> st.SearchStrategy[bytes]:
-    """The key as others write it: members in another order, further ones, older magic."""
+    """Return the key as others write it: members in another order, further ones, older magic."""
     fields = orjson.loads(raw)
     other_order = orjson.dumps(dict(reversed(fields.items())))
     further = orjson.dumps(fields | {"seq": 1})
@@ -158,7 +158,9 @@ logs = st.lists(st.one_of(schemas, schemas, schemas, deletes, others, foreign), 
 
 
 def covering(log: list[Record]) -> list[Record]:
-    """The log with every delete mark covering the subject's earlier ones, as this registry writes them."""
+    """Return the log with every delete mark covering the subject's earlier ones, as this registry writes
+    them.
+    """
     highest: dict[Key, int] = {}
     return [_covering(record, highest) for record in log]
 
@@ -175,7 +177,7 @@ def _covering(record: Record, highest: dict[Key, int]) -> Record:
 
 
 def meaning(raw: bytes | None) -> Key | bytes | None:
-    """What a key is about: equal for all bytes of one meaning."""
+    """Return the meaning of a key: equal for all bytes with that meaning."""
     try:
         return decode_key(raw)
     except UnreadableKey:
@@ -183,7 +185,7 @@ def meaning(raw: bytes | None) -> Key | bytes | None:
 
 
 def fold(log: list[Record], view: DictView | None = None) -> DictView:
-    """The rows of a log, or what a view becomes by it."""
+    """Return the rows of a log, or those of a view after it."""
     out = DictView() if view is None else view
     for record in log:
         out.commit(apply(out, record))
@@ -191,12 +193,12 @@ def fold(log: list[Record], view: DictView | None = None) -> DictView:
 
 
 def rows_of(log: list[Record]) -> dict[bytes, bytes]:
-    """The rows of a log."""
+    """Return the rows of a log."""
     return dict(fold(log).rows())
 
 
 def by_owner(log: list[Record]) -> list[list[Record]]:
-    """The records of each owner, in order."""
+    """Return the records of each owner, in order."""
     groups: dict[bytes, list[Record]] = {}
     for record in log:
         groups.setdefault(owner(record.key), []).append(record)

@@ -1,4 +1,4 @@
-"""A registry in memory: what is decided becomes records, and records fold into rows."""
+"""A registry in memory: decisions become records, and records are folded into rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STRING, INT, LONG = '"string"', '"int"', '"long"'
 
 
 def record(name: str = "R", *fields: str, **others: Any) -> str:
-    """A record schema; a field that ends in ``?`` has a default."""
+    """Return a record schema; a field that ends in ``?`` has a default."""
     listed = [
         {"name": each.rstrip("?"), "type": "int"} | ({"default": 0} if each.endswith("?") else {})
         for each in fields
@@ -48,7 +48,7 @@ def properties(**pairs: str) -> Metadata:
 
 
 class CountingAvro(AvroFormat):
-    """Counts what it parses and compares."""
+    """Counts parsed and compared schemas."""
 
     parses = comparisons = 0
 
@@ -85,7 +85,7 @@ class SmallRegistry:
         self.view.commit(apply(self.view, record))
 
     def refusal(self, command: Command) -> tuple[int, str]:
-        """Code and message of a command that must be refused and change nothing."""
+        """Return code and message of a command that must be refused and change nothing."""
         rows, spans = dict(self.view.rows()), self.ids.saved()
         with pytest.raises(RegistryError) as refused:
             self.parser.run(decide(self.view, command, self.ids, self.defaults, self.parser.memory))
@@ -95,7 +95,7 @@ class SmallRegistry:
 
     @property
     def last_keys(self) -> list[Any]:
-        """The keys of the last command's records: what they are about, without reservations of ids."""
+        """Return the meaning of the keys of the last command's records, without reservations of ids."""
         keys = [orjson.loads(entry.key) for entry in self.last]
         return [
             (
@@ -113,7 +113,7 @@ class SmallRegistry:
         return reply
 
     def place(self, subject: str, schema: str = STRING, **members: Any) -> tuple[int, int]:
-        """Id and version of a registration."""
+        """Return id and version of a registration."""
         reply = self.register(subject, schema, **members)
         return reply["id"], reply["version"]
 
@@ -130,7 +130,7 @@ class SmallRegistry:
             context = finished(find.next_context(self.view, Subject.parse(subject), context, deleted=deleted))
 
     def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
-        """The code with which a lookup is refused."""
+        """Return the code with which a lookup is refused."""
         with pytest.raises(RegistryError) as refused:
             self.lookup(subject, schema, deleted=deleted, **members)
         return refused.value.code
@@ -141,7 +141,7 @@ class SmallRegistry:
         return self.submit(DeleteVersion(subject, version, permanent))
 
     def purge(self, subject: str, version: int | None = None) -> Any:
-        """Delete softly, then for good."""
+        """Soft-delete, then delete permanently."""
         self.delete(subject, version)
         return self.delete(subject, version, permanent=True)
 

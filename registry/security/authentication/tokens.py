@@ -33,7 +33,7 @@ class UnknownKey(TokenError):
 
 
 class VerifiedToken(NamedTuple):
-    """What a valid token says."""
+    """Claims of a valid token."""
 
     principal: Principal
     expires: float  # in seconds since 1970, with the clock skew

@@ -16,13 +16,12 @@ from tests.contract.log.lost_answers import LosingProxy
 from tests.running import free_port
 
 LIMITED_USER, PASSWORD = "alice", "alice's"
-# The time after which the forgetful broker forgets producers and transactional ids, in milliseconds.
+# Seconds after which the forgetful broker forgets producers and transactional ids.
 FORGETS_S = 2.0
 
 
 class OddBroker(Broker):
-    """A broker behind ``proxy``, which loses messages on demand; ``secure`` is a listener with TLS and
-    passwords.
+    """A broker whose ``proxy`` can lose messages; ``secure`` is a listener with TLS and passwords.
 
     It obeys ACLs where there are any, and compacts at once what may be compacted.
     """

@@ -46,7 +46,7 @@ Commit = Callable[[list[Change]], None]
 
 @pytest.fixture(params=["dict", "overlay", "lmdb", "reader"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Callable[[], View], Commit]]:
-    """Access to rows: reading and changing them."""
+    """Yield a function that returns a view of the rows, and one that changes them."""
     if request.param == "dict":
         rows = DictView()
         yield lambda: rows, rows.commit

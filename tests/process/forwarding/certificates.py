@@ -1,4 +1,4 @@
-"""Authorities, and the certificates that they sign."""
+"""Certificate authorities, and certificates that they sign."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class Authority:
         self._certificate = _signed(name, name, self._key, self._key, authority=True)
 
     def security(self, name: str) -> Security:
-        """The three files of a node: its certificate, its key, and who signs."""
+        """Return the three files of a node: its certificate, its key, and the signing authority's
+        certificate.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         files = {
             f"{name}.pem": _pem(_signed(name, self._name, key, self._key, authority=False)),

@@ -1,4 +1,4 @@
-"""Nodes without processes: hosts of real peer endpoints and real clients, over one log that is a list."""
+"""Nodes without processes: real peer endpoints and real clients over one log that is a list."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from registry.processes.sockets import listen
 
 Log = list[Record]
 
-# Of commands that wait at a member for another one.
+# Capacity for commands that wait at a member for another one.
 ROOM_BYTES = 2**22
 
 
 class Member:
-    """A node: its rows are what it has applied of the log."""
+    """A node whose rows are the records of the log that it has applied."""
 
     def __init__(self, name: str, log: Log) -> None:
         self.name = name
@@ -49,18 +49,18 @@ class Member:
         self.role = "following"
         self.primary: Identity | None = None
         self.decided: list[Command] = []
-        # Of what was decided.
+        # The keys of the decided commands.
         self.idempotency_keys: list[IdempotencyKey | None] = []
-        # Whether it keeps to idempotency keys.
+        # True if it honours idempotency keys.
         self.repeats = True
         self.remembers_since = 0
         self.evicted: list[Identity] = []
-        # Whether the writer answers what it is given.
+        # True if the writer answers the commands that it gets.
         self.answers = True
         self.unanswered: list[OnReply] = []
-        # Subjects about which it takes as long as the test wants.
+        # Subjects whose commands take as long as the test wants.
         self.long: set[str] = set()
-        # Subjects about which nothing is answered.
+        # Subjects whose commands are not answered.
         self.held: set[str] = set()
         self.full = False
         self.peers: Peers
@@ -132,7 +132,7 @@ class Member:
 
 
 class Group:
-    """Some members; ``identities`` are what they advertise."""
+    """Some members; ``identities`` holds their advertised identities."""
 
     def __init__(self) -> None:
         self.log: Log = []
@@ -140,7 +140,7 @@ class Group:
         self.identities: list[Identity] = []
 
     def elect(self, number: int | None) -> None:
-        """Make one of them the primary, or none, and tell all."""
+        """Make one of them the primary, or none, and notify all."""
         chosen = None if number is None else self.identities[number]
         for place, member in enumerate(self.members):
             mine = place == number
@@ -149,7 +149,7 @@ class Group:
 
 @asynccontextmanager
 async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
-    """``count`` members with running endpoints; each with a security of its own where several are given."""
+    """Start ``count`` members with running endpoints; ``security`` may differ for each."""
     found = Group()
     for number in range(count):
         member = Member(f"n{number}", found.log)

@@ -1,4 +1,4 @@
-"""Writes that come to a secondary, over real endpoints and real connections."""
+"""Writes through a secondary, over real endpoints and real connections."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCHEMA = '{"type":"record","name":"R","fields":[]}'
 
 
 class OldWanted(msgspec.Struct):
-    """As the version before idempotency keys has it; so the next."""
+    """The identity as sent by the version before idempotency keys; likewise the next class."""
 
     command: Command
     remaining_s: float
@@ -55,7 +55,7 @@ class OldBatch(msgspec.Struct):
 
 
 def running(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that runs on an event loop of its own."""
+    """Run a test on an event loop of its own."""
 
     @wraps(test)
     def run(*given: Any, **named: Any) -> None:
@@ -81,13 +81,15 @@ def client_of(member: Member) -> Any:
 
 
 async def until_met(member: Member) -> None:
-    """From now on a write is sent at once, however short its time."""
+    """Wait until a write is sent at once, however short its time."""
     client = client_of(member)
     await until_async(lambda: client._peer, "the connection to the primary")
 
 
 async def until_in_vain(member: Member) -> None:
-    """It has not met the primary, and knows why; so what it says does not hang on a write's time."""
+    """Wait until it knows why it cannot reach the primary, so that its reply does not depend on a write's
+    time.
+    """
     client = client_of(member)
     await until_async(lambda: client.last_error, "the error")
 
@@ -172,7 +174,7 @@ async def test_a_node_that_is_no_primary_any_more_hands_nothing_on() -> None:
         nodes.members[2].role = "primary"
         await until_met(nodes.members[1])
         outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)
-        # A last try may be under way when the time is over.
+        # A last attempt may be in progress when the time is up.
         assert outcome == Refused(50004, "Leader not known.") or isinstance(outcome, Unknown)
         assert not nodes.members[0].decided
         assert not nodes.members[2].decided
@@ -182,7 +184,7 @@ async def test_a_node_that_is_no_primary_any_more_hands_nothing_on() -> None:
 async def test_what_the_former_primary_did_not_take_goes_to_the_next() -> None:
     async with group(3) as nodes:
         nodes.elect(0)
-        nodes.members[0].role = "secondary"  # it knows already; the others do not
+        nodes.members[0].role = "secondary"  # This one knows already; the others do not.
         waiting = asyncio.ensure_future(submit(nodes.members[1], DeleteSubject("s")))
         await until_async(lambda: under_way(nodes), "it to wait")
         nodes.elect(2)
@@ -221,7 +223,7 @@ async def test_a_connection_that_takes_no_more_requests_is_replaced() -> None:
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
         client = client_of(nodes.members[1])
         client._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
-        # Large ones are requests; small ones go over the stream.
+        # Large commands are requests; small ones use the stream.
         large = SCHEMA.replace("[]", "[]" + " " * LARGE_BYTES)
         assert isinstance(await submit(nodes.members[1], Register("t", large)), Done)
 
@@ -239,7 +241,7 @@ async def test_a_body_without_end_in_itself_is_no_batch() -> None:
 
 
 class Unsigning(Signing):
-    """Takes what is signed, and signs no answer."""
+    """A server that accepts signed requests, but signs no answer."""
 
     def answer(self, request: Any, status: int, body: bytes) -> Any:
         return []
@@ -260,7 +262,7 @@ async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() ->
 
 
 async def in_doubt(nodes: Group, command: Any) -> asyncio.Future[Any]:
-    """A command that the first node has, which is no primary any more and has not answered."""
+    """Start a command that the first node has, which is no longer primary and has not answered."""
     nodes.elect(0)
     nodes.members[0].answers = False
     waiting = asyncio.ensure_future(submit(nodes.members[1], command))
@@ -296,7 +298,7 @@ REFUSED = Refused(409, "another try may have been done")
 def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_comes(
     older: int, answer: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a node that keeps to idempotency keys has looked whether an earlier try was done."""
+    """Only a node that honours idempotency keys has checked if an earlier attempt was executed."""
     monkeypatch.setattr("registry.forwarding.command_forwarder.RETIRE_S", 30.0)
 
     async def refuse_late() -> None:
@@ -354,7 +356,7 @@ async def test_a_command_that_certainly_was_not_done_gets_a_newer_ticket_when_it
 
 @running
 async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_understood() -> None:
-    """A batch and its answer as the version before this one encodes them."""
+    """A batch and its answer as the previous version encodes them."""
     old_batch = {
         "wanted": [{"command": {"type": "Register", "subject": "s", "schema": SCHEMA}, "remaining_s": 5.0}],
         "node": "old",
@@ -388,7 +390,7 @@ async def test_nodes_that_know_of_no_tickets_understand_those_that_do_and_are_un
 def test_what_an_older_primary_does_not_know_is_refused_and_takes_no_others_along(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("registry.forwarding.server.FEATURES", ())  # as a node that tells of none
+    monkeypatch.setattr("registry.forwarding.server.FEATURES", ())  # Like a node that sends none.
 
     async def both() -> None:
         async with group(2) as nodes:
@@ -537,7 +539,7 @@ async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: 
 async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, trusted: bool) -> None:
     known, unknown = Authority(tmp_path, "known"), Authority(tmp_path, "unknown")
     theirs = unknown.security("other")
-    if trusted:  # it knows the others' authority, but has no certificate of it
+    if trusted:  # It trusts the others' authority, but has no certificate of it.
         theirs = dataclasses.replace(theirs, authority=known.security("one").authority)
     async with group(2, known.security("one"), theirs) as nodes:
         nodes.elect(0)

@@ -1,4 +1,4 @@
-"""Streams between nodes: their frames, who may open one, and what goes over them."""
+"""Streams between nodes: their frames, authentication, and their batches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_frame_that_is_too_long_is_refused_before_it_is_there() -> None:
 
 
 def requests(peer: Any) -> int:
-    """How many HTTP/2 requests a connection has sent."""
+    """Return how many HTTP/2 requests a connection has sent."""
     return peer._connection._h2.highest_outbound_stream_id or 0
 
 

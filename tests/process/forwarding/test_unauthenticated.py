@@ -1,4 +1,4 @@
-"""Whoever connects to the peer port and does not show that it is a peer keeps no peer out."""
+"""Clients that connect to the peer port without proving that they are peers do not keep peers out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_more_strangers_than_there_is_room_for_keep_no_peer_out() -> None:
         clients = [await asyncio.open_connection(host, int(port)) for _ in range(UNAUTHENTICATED_MAX + 20)]
         server: Any = nodes.members[0].peers._server
         await until_async(lambda: len(server._unauthenticated) == UNAUTHENTICATED_MAX, "the unauthenticated")
-        await asyncio.wait_for(clients[0][0].read(), 5.0)  # the first to come has gone
+        await asyncio.wait_for(clients[0][0].read(), 5.0)  # The first one to come has gone.
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
         for _, writer in clients:

@@ -26,7 +26,7 @@ WAIT_S = 30.0
 
 
 class Station:
-    """One node's writer over ``log``; ``outcomes`` are the answers in the order in which they came."""
+    """One node's writer over ``log``; ``outcomes`` holds the replies in the order in which they came."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Station:
         self.follower = Follower(log, self.store)
         self.now = 0.0
         self.outcomes: list[Outcome] = []
-        # What the writer has called later, and after how many seconds: the test calls it.
+        # Calls that the writer has scheduled, with their delays in seconds: the test makes them.
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.before_following: Callable[[int], None] = lambda offset: None
         self.writer = Writer(
@@ -67,7 +67,7 @@ class Station:
                 assert self.log.wait(self.store.applied, WAIT_S)
 
     def claim(self) -> int:
-        """Become primary; the epoch."""
+        """Become primary; return the epoch."""
         epoch = claim_log(
             self.log, self.store, node=self.name, url=f"http://{self.name}:8081",
             follow=self.follow, watching=self.follower.watching,
@@ -79,13 +79,13 @@ class Station:
         self.writer.submit(pending(command, self.outcomes.append))
 
     def ask(self, command: Command) -> Outcome:
-        """One command, decided at once."""
+        """Have one command decided at once."""
         self.submit(command)
         self.writer.step()
         return self.outcomes[-1]
 
     def records(self) -> list[Record]:
-        """Everything in the log."""
+        """Return everything in the log."""
         self.follow(end := self.log.query_end(WAIT_S))
         found: list[Record] = []
         offset = 0

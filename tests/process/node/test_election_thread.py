@@ -1,4 +1,4 @@
-"""A node that was elected and cannot write."""
+"""A node that was elected but cannot write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.running import until
 
 
 class Node:
-    """What an election asks of a node, and what it has told it."""
+    """The interface between an election and a node, with the events that it got."""
 
     def __init__(self) -> None:
         self.reading, self.error = False, ""

@@ -1,4 +1,4 @@
-"""Following the log with a store that cannot take what it says."""
+"""Following the log with a store that cannot apply it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRIES = 5
 
 
 class Counted(Follower):
-    """Counts the steps that were begun; between two of them its store is given the room that it may take."""
+    """Counts the steps that were begun; between two of them its store is given the room that it may use."""
 
     def __init__(self, log: EmbeddedLog, store: Store) -> None:
         super().__init__(log, store)
@@ -37,7 +37,7 @@ class Counted(Follower):
         self.begun += 1
         if self.begun > TRIES:
             self.often.set()
-        # LMDB lets nobody read or write meanwhile.
+        # LMDB lets no other thread read or write meanwhile.
         with suppress(Empty):
             self._env.set_mapsize(self.room.get_nowait())
         return super().step()
@@ -77,7 +77,7 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
 
 
 class Noticed(threading.Event):
-    """Tells when the thread lets records collect."""
+    """Records when the thread lets records accumulate."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ def store(tmp_path: Path, log: EmbeddedLog) -> Iterator[Store]:
 
 
 def history(records: int, subjects: int = 200) -> list[Entry]:
-    """Versions that come, are written again, are soft-deleted and go, and a record that nobody can read."""
+    """Return versions that are added, written again, soft-deleted and deleted, and an unreadable record."""
     entries = []
     for n in range(records):
         subject, version = b"subject-%d" % (n * 31 % subjects), n % 3 + 1
@@ -72,7 +72,7 @@ def stored_rows(store: Store) -> list[tuple[bytes, bytes]]:
 def test_the_store_becomes_the_fold_of_the_log(
     log: EmbeddedLog, store: Store, far_behind: int | None, records_max: int
 ) -> None:
-    """Both ways of folding, and batches that end anywhere, give the plain fold's rows."""
+    """Both ways of folding, and batches that end anywhere, give the rows of the plain fold."""
     follower = Follower(log, store, far_behind=far_behind)
     assert follower.step() == 0
     log.append(history(1500))
@@ -123,7 +123,9 @@ def test_a_second_process_that_dies_is_done_without(log: EmbeddedLog, store: Sto
 
 
 def test_what_was_folded_and_not_committed_is_folded_again(tmp_path: Path, log: EmbeddedLog) -> None:
-    """A store without room takes no batch; the later ones, which rest on it, must not be taken instead."""
+    """A store without room commits no batch; the later ones, which depend on it, must not be committed
+    instead.
+    """
     store, _ = open_store(tmp_path / "small", log.identity, 0, map_bytes=1 << 20, fold=FOLD_VERSION)
     log.append([Entry(key, value) for key, value in history(12_000, subjects=6_000)])
     follower = Follower(log, store, far_behind=100)

@@ -21,7 +21,7 @@ READY = NodeStatus(
 
 
 class Starting:
-    """A node that has its rows together while it is asked, and whose turn to say so comes later."""
+    """A node whose rows become readable while a request is answered, before it has reported that."""
 
     standalone, readable, started, repeats = False, False, False, False
     following = SimpleNamespace(last_error="")
@@ -43,7 +43,7 @@ class Starting:
 
 
 class Reader(Framed):
-    """Keeps the messages of the node."""
+    """Collects the node's messages."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ def large(subject: str) -> Register:
 
 
 def step_to_the_end(station: Station) -> int:
-    """The number of batches."""
+    """Return the number of batches."""
     count = 0
     while station.writer.wait(0):
         station.writer.step()

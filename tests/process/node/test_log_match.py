@@ -1,4 +1,4 @@
-"""A node decides by the lineage of its store if it can go on with a log."""
+"""A node decides by the lineage of its store if it can resume from a log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def remembered(log: EmbeddedLog, end: int) -> Lineage:
 
 
 def examine(log: EmbeddedLog, applied: int, lineage: Lineage) -> str:
-    """Why the log is not taken; empty when it is."""
+    """Return why the log is not accepted; empty if it is."""
     known = Known(log.identity, applied, 0, lineage)
     try:
         LogMatcher(lambda: known, margin_ms=0, now=lambda: 0)(log)

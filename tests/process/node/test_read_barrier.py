@@ -1,4 +1,4 @@
-"""Waiting for news: for an offset, and for all that the log held when somebody asked."""
+"""Waiting for records: up to an offset, and up to the log's end at the time of the request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_S, SHORT_S = 30.0, 0.05
 
 
 class CountedLog(EmbeddedLog):
-    """Counts the questions, and can be cut off or made to keep its answer back."""
+    """Counts queries, and can be disconnected or made to delay its answer."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, map_bytes=MAP)
@@ -39,7 +39,7 @@ class CountedLog(EmbeddedLog):
     def query_end(self, timeout_s: float) -> int:
         self.asked += 1
         end = super().query_end(timeout_s)
-        # Only now: what whoever waits for this appends is not in this answer.
+        # Only now: the answer does not include records that are appended after this event.
         self.was_asked.set()
         assert self.answering.wait(LONG_S)
         if self.away:
@@ -48,7 +48,7 @@ class CountedLog(EmbeddedLog):
 
 
 class Host:
-    """A log and a store that a test follows by hand."""
+    """A log and a store that a test moves by hand."""
 
     def __init__(self, path: Path) -> None:
         self.log = CountedLog(path / "log")
@@ -77,7 +77,7 @@ class Host:
         self.nudges += 1
 
     def append(self) -> int:
-        """One record more; where the log then ends."""
+        """Append one more record; return the log's end."""
         return self.log.append([Entry(NOOP_KEY, None)]) + 1
 
     def follow(self, fresh: ReadBarrier) -> None:
@@ -86,7 +86,7 @@ class Host:
 
 
 async def until_begun() -> None:
-    """All tasks that were made so far have come to where they wait."""
+    """Let all tasks that were created so far run until they wait."""
     await asyncio.sleep(0)
 
 
@@ -154,7 +154,7 @@ async def test_nobody_waits_for_a_store_that_cannot_be_written(host: Host) -> No
 
 @on_a_loop
 async def test_all_that_wait_share_a_question_but_not_one_that_was_sent_before_they_came(host: Host) -> None:
-    """An end that was asked for before a write was acknowledged says nothing about that write."""
+    """A query sent before a write was acknowledged proves nothing about that write."""
     with host.freshness() as fresh:
         host.log.answering.clear()
         first = asyncio.ensure_future(fresh.confirm(LONG_S))

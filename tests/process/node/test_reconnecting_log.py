@@ -1,4 +1,4 @@
-"""A log that turns out to be another while several use it."""
+"""A log that turns out to be another one while several threads use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from registry.node.replication.reconnecting_log import ReconnectingLog
 
 
 class Turning:
-    """A log that is claimed for long, and meanwhile found to be another one by who asks for its end."""
+    """A log whose claim takes long, and which is meanwhile found to be another one by a query for its end."""
 
     brokers = ""
 
@@ -56,5 +56,5 @@ def test_whoever_uses_a_log_that_is_let_go_is_told_why() -> None:
         log.query_end(1)
     claiming.join(30)
     log.close()
-    # A bare LogError would be taken for a permission that is missing, which ends the process.
+    # A bare LogError would be taken for a missing permission, which ends the process.
     assert [type(error) for error in told] == [ForeignLog]

@@ -21,7 +21,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Backend(StartupBackend):
-    """One that has applied ``offset`` records."""
+    """A backend that has applied ``offset`` records."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(StartProgress())

@@ -33,7 +33,7 @@ from tests.running import until_async
 
 
 class Reader(Framed):
-    """Keeps the messages of the node."""
+    """Collects the node's messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Reader(Framed):
 
 
 class Node:
-    """The service of a node that has started: keeps the messages of its only reader."""
+    """The service of a node that has started; it collects the messages of its only reader."""
 
     def __init__(self) -> None:
         self.requests: list[msgspec.Struct] = []

@@ -31,7 +31,7 @@ from tests.running import Registry, until
 
 
 def unions(leaf: str) -> str:
-    """Compared with another of its kind, it takes longer than anybody waits."""
+    """Return a schema that takes longer to compare with another of its kind than anyone waits."""
     return '{"anyOf":[{"type":"null"},' * 1500 + f'{{"type":"{leaf}"}}' + "]}" * 1500
 
 
@@ -54,7 +54,7 @@ class Outcome:
 
 
 def started() -> list[int]:
-    """The processes that this one has started for questions."""
+    """Return the worker processes that this process has started."""
     children = [
         pid.decode() for each in Path("/proc/self/task").glob("*/children") for pid in _read(each).split()
     ]
@@ -65,7 +65,7 @@ def _read(of_task: Path) -> bytes:
     try:
         return of_task.read_bytes()
     except (FileNotFoundError, ProcessLookupError):
-        return b""  # it has ended meanwhile
+        return b""  # It has ended meanwhile.
 
 
 Processes = Callable[[], list[int]]
@@ -73,7 +73,7 @@ Processes = Callable[[], list[int]]
 
 @pytest.fixture
 def processes() -> Processes:
-    """Those that the test has started: what ran before it may have left some that are idle."""
+    """Return those that the test has started: earlier tests may have left some that are idle."""
     others = set(started())
     return lambda: [pid for pid in started() if pid not in others]
 
@@ -221,7 +221,7 @@ def test_what_takes_long_keeps_nobody_waiting_and_what_is_late_is_no_fault_of_it
 def test_what_took_too_long_is_refused_at_once_when_it_comes_again() -> None:
     pool = Pool(0.1)
     first = Outcome(pool, endless()).outcome()
-    pool.close()  # so that nobody could answer
+    pool.close()  # So that none can answer.
     again = Outcome(pool, endless()).outcome()
     assert isinstance(first, RegistryError)
     assert isinstance(again, RegistryError)
@@ -259,7 +259,7 @@ def test_writes_go_on_while_comparisons_take_as_long_as_they_may(tmp_path: Path,
             assert reply.status == 200
             assert quick.send(get("/subjects")).reply().status == 200
             written += 1
-        # At most five are written where they wait.
+        # At most five are written while they wait.
         assert written > 8, "writes waited for comparisons"
         for each in slow:
             reply = each.reply()
@@ -328,7 +328,7 @@ def test_a_write_that_waited_too_long_for_a_comparison_is_known_not_to_be_writte
     with httpx.Client(base_url=running.url, timeout=60) as client:
         target = "/subjects/long/versions"
         first = {"schemaType": "JSON", "schema": unions("string")}
-        # A process beside that has yet to start may take longer than a request does here.
+        # A worker process that has yet to start may take longer than a request does here.
         until(lambda: client.post(target, json=first).status_code == 200, 60, "the first version")
         reply = client.post(target, json={"schemaType": "JSON", "schema": unions("integer")})
         assert (reply.status_code, reply.json()["error_code"]) == (503, 503)

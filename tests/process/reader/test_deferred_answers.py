@@ -1,4 +1,4 @@
-"""Answers in front of the application that have to be waited for: order, and what ends meanwhile."""
+"""Answers of the fast path that have to be waited for: their order, and clients that leave meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def _application(scope: Any, receive: Any, send: Any) -> None:
 
 
 class Waiting:
-    """Keeps the even targets waiting, and answers the odd ones at once."""
+    """Defers requests for even targets, and answers the odd ones at once."""
 
     def __init__(self) -> None:
         self.answers: list[Answered] = []
@@ -80,7 +80,7 @@ async def _gone() -> None:
     async with served() as (waiting, server, _, writer):
         writer.write(PING % 2)
         await waiting.until_waiting(1)
-        linger = struct.pack("ii", 1, 0)  # a reset: with an orderly end it would still wait for the answer
+        linger = struct.pack("ii", 1, 0)  # A reset: after an orderly end it would still wait for the answer.
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         writer.transport.abort()
         await until_async(lambda: not server.connections, "the connection to end")

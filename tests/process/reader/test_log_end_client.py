@@ -1,4 +1,4 @@
-"""A reader asks the broker itself where the log ends, if it is the log that the node follows."""
+"""A reader queries the broker itself for the log's end, if it is the log that the node follows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def log(kafka: Broker) -> Iterator[KafkaLog]:
 async def _asked(address: str, log: KafkaLog) -> None:
     end = LogEndClient(Security(), address, TOPIC)
     try:
-        assert await end.ask() is None  # the node has not told which log it is
+        assert await end.ask() is None  # The node has not reported which log it is.
         end.set_identity(log.identity)
         before = await _once(end)
         assert before == log.end()
@@ -49,7 +49,7 @@ async def _asked(address: str, log: KafkaLog) -> None:
 
 
 async def _once(end: LogEndClient) -> int:
-    """The answer, however busy the broker is."""
+    """Return the answer, however busy the broker is."""
     while (found := await end.ask()) is None:
         end.resume()
     return found

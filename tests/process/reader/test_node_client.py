@@ -1,4 +1,4 @@
-"""A reader's line to a node that ends and comes back."""
+"""A reader's connection to a node that ends and comes back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.running import until_async
 
 
 class Node(Framed):
-    """Ends at the first command, and answers the next one with ``outcome``."""
+    """A node that ends at the first command, and answers the next one with ``outcome``."""
 
     asked: list[Command]
     outcome: Outcome
@@ -31,8 +31,9 @@ class Node(Framed):
 
 
 class Restarted(Node):
-    """A node that honours idempotency keys and says so once it has started; after its first end, it is
-    starting."""
+    """A node that reports that it honours idempotency keys once it has started; after its first end, it is
+    starting.
+    """
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -49,7 +50,9 @@ class Restarted(Node):
 
 
 def submitted(path: Path, command: Command, outcome: Outcome, node: type[Node] = Node) -> Outcome:
-    """What comes of ``command`` when the first node ends before it answers, and the next has ``outcome``."""
+    """Return the result of ``command`` if the first node ends before it answers, and the next has
+    ``outcome``.
+    """
     Node.asked, Node.outcome = [], outcome
     states: list[State] = []
 
@@ -94,9 +97,9 @@ def test_a_node_that_is_lost_again_while_it_starts_is_asked_until_it_answers(tmp
 
 
 class Kept(Framed):
-    """Keeps what it hears; ends the first line with the first message that comes after the node's."""
+    """Collects messages; ends the first connection with the first message after the node's."""
 
-    # The subject of each command, and whether it may have been done before.
+    # The subject of each command, and whether it may have been executed before.
     heard_of: list[tuple[str, bool]]
 
     def on_message(self, message: bytes) -> None:
@@ -111,7 +114,7 @@ class Kept(Framed):
 
 
 def heard_of(path: Path, *commands: Register) -> list[tuple[str, bool]]:
-    """What a node hears of commands that are sent at once, each of which is answered with its schema."""
+    """Return a node's messages for commands that are sent at once, each answered with its schema."""
     Kept.heard_of = []
 
     async def submit() -> None:
@@ -148,7 +151,7 @@ def test_large_commands_too_many_are_refused_and_small_ones_are_not(tmp_path: Pa
     large = "x" * (10 * PIECE_BYTES)
 
     async def submit() -> None:
-        # Nobody listens: what is taken waits.
+        # The socket does not accept: what it takes, waits.
         client = NodeClient(
             tmp_path / "node", timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, bytes_max=20 * PIECE_BYTES,
             changed=lambda _: None,

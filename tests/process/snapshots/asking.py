@@ -1,4 +1,4 @@
-"""Asking running registries for snapshots, over HTTP."""
+"""Requests for snapshots to running registries, over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def http(method: str, node: Served, path: str, **given: Any) -> httpx.Response:
 
 
 def ask(node: Served) -> dict[str, Any]:
-    """Ask for a snapshot; its entry."""
+    """Request a snapshot; return its entry."""
     asked = http("POST", node, "/admin/snapshots")
     assert asked.status_code == 202, asked.text
     entry: dict[str, Any] = asked.json()
@@ -57,13 +57,13 @@ def until_it_is(state: str, node: Served, id: str, timeout_s: float = BUILT_S) -
 
 
 def until_begun(node: Served, id: str) -> None:
-    """Return when a request no longer does for others that ask."""
+    """Return when a request no longer satisfies further ones."""
     until(lambda: snapshot(node, id)["state"] != "requested", BUILT_S, f"the build of {id} to begin")
 
 
 @contextmanager
 def held_up(data: Path) -> Iterator[None]:
-    """Whoever builds in this data folder while the block lasts waits, once it has claimed the request."""
+    """Make builders in this data folder wait during the block, once they have claimed the request."""
     lock = file_lock.hold(data / "building.lock")
     try:
         yield
@@ -72,7 +72,7 @@ def held_up(data: Path) -> Iterator[None]:
 
 
 def kill_builder(node: Served, id: str) -> int:
-    """Kill the process that builds a snapshot, which must be held up; how many tries it was."""
+    """Kill the process that builds a snapshot, which must be held up; return the number of attempts."""
     entry = until_it_is("building", node, id)
     os.kill(int(entry["builder"].rpartition(":")[2]), signal.SIGKILL)
     attempts: int = entry["attempts"]
@@ -92,6 +92,6 @@ def register(node: Served, subject: str, field: str) -> httpx.Response:
 
 
 def told(node: Registry) -> dict[str, Any]:
-    """What ``/node`` says."""
+    """Return the status of the node."""
     found: dict[str, Any] = http("GET", node, "/node").json()
     return found

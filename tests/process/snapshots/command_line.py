@@ -1,4 +1,4 @@
-"""The command line, run in this process: a process of its own for each would take longer than all they do."""
+"""The command line, run in this process: a separate process for each would take longer than the commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from registry.__main__ import main
 
 
 def registrar(*words: str) -> CompletedProcess[str]:
-    """What ``registrar`` with these words prints, and its exit code."""
+    """Run ``registrar`` with these arguments; return its output and exit code."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(words)

@@ -1,4 +1,4 @@
-"""Loading snapshots in tests: into a store of its own, in this process."""
+"""Loading snapshots in tests: into a separate store, in this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANY_END = 1 << 62
 
 
 def parted(location: Location, runs: Sequence[Sequence[Row]], offset: int = 7) -> Manifest:
-    """A snapshot with one part for each run of rows."""
+    """Write a snapshot with one part for each run of rows."""
     known = about(offset)
     return publish(location, known, merge_runs(write_run(location, known.id, [run]) for run in runs))
 
@@ -32,7 +32,7 @@ def quiet(step: str, rows: int, size: int) -> None:
 
 
 def loading(location: Location, manifest: Manifest, on_step: OnStep = quiet) -> Load:
-    """What :func:`open_store` is given to load it, whatever the store holds."""
+    """Return the loader for :func:`open_store`, whatever the store holds."""
 
     def make(folder: Path, applied: int) -> bool:
         load(manifest, location, folder, map_bytes=MAP, on_step=on_step)
@@ -60,11 +60,11 @@ def follow(store: Store, tail: Iterable[Record]) -> None:
 
 
 def verified(store: Store) -> bool:
-    """Whether its rows give its digest."""
+    """Return true if its rows give its digest."""
     while not store.verify_step(1000):
         pass
     return True
 
 
-# What becomes of a file; ``None``: it goes.
+# Changes to a file; ``None``: it is deleted.
 Damage = Callable[[bytes], bytes | None]

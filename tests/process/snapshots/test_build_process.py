@@ -1,4 +1,4 @@
-"""The process in which a node has a snapshot built, seen from the node."""
+"""The process in which a node has a snapshot built, as seen by the node."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_one_that_is_ended_leaves_its_request_to_others(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_said_by_who_builds(tmp_path: Path) -> None:
-    """There is no log."""
+    """A builder without a log."""
     build, catalogue = begun(tmp_path)
     until(lambda: build.look(catalogue, NOW + 5), 30, "its end to be seen")
     (failed,) = catalogue.entries().values()

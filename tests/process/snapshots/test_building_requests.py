@@ -29,7 +29,7 @@ from tests.sample_snapshots import version
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Of a log with three records and a marker."""
+    """Return the settings of a data folder whose log has three records and a marker."""
     settings = Settings(data=tmp_path, store_map_bytes=64 << 20, snapshots_keep=1)
     with closing(EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)) as log:
         log.append([version(f"s{number}", 1, number + 1) for number in range(3)])
@@ -106,7 +106,7 @@ def test_a_build_that_fails_is_tried_again_but_not_for_ever(settings: Settings, 
 def test_a_watcher_that_is_told_to_stop_leaves_its_request_as_it_was(
     settings: Settings, catalogue: Catalogue
 ) -> None:
-    """However often: those who look after it are replaced now and then."""
+    """The number of attempts does not matter: watchers are restarted now and then."""
     catalogue.put(entry := requested(settings))
 
     def stopped(step: str, done: int, total: int) -> None:
@@ -128,7 +128,7 @@ def test_two_watchers_build_each_request_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Each is a process of its own by its name, as they are elsewhere: one process does not exclude itself.
+    # Each has a process name of its own, as elsewhere: one process does not exclude itself.
     monkeypatch.setattr(requests, "builder_name", lambda pid: f"{builder_name(pid)}-{threading.get_ident()}")
     stop = threading.Event()
     watchers = [

@@ -1,4 +1,4 @@
-"""``registrar snapshot diff``: what was added, removed and changed, between snapshots and what runs."""
+"""``registrar snapshot diff``: additions, removals and changes between snapshots and running registries."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_damaged_snapshot_is_not_compared(tmp_path: Path) -> None:
 
 @contextmanager
 def without_lists(url: str) -> Iterator[str]:
-    """The registry at ``url`` as one that has only Confluent's resources."""
+    """Proxy the registry at ``url`` as one that has only Confluent's resources."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

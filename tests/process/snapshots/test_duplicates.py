@@ -1,4 +1,4 @@
-"""``registrar schemas duplicates``: equal schemas of a snapshot, and of a registry that runs."""
+"""``registrar schemas duplicates``: equal schemas of a snapshot, and of a running registry."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_failed_search_has_exit_status_2(tmp_path: Path) -> None:
 
 @contextmanager
 def without_guids(url: str) -> Iterator[str]:
-    """The registry at ``url`` as an older one of Confluent's, which names no guids."""
+    """Proxy the registry at ``url`` as an older one of Confluent's, which returns no guids."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

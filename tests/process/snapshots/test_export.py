@@ -1,4 +1,4 @@
-"""``registrar snapshot export``: files that people read, from which nothing is missing."""
+"""``registrar snapshot export``: complete files for people to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading a snapshot: what it and the tail give, and that no damage and no kill leaves a store half made."""
+"""Loading a snapshot: it and the tail give the right rows, and no damage or kill leaves a partial store."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def location(tmp_path: Path) -> Location:
     return Location.parse(tmp_path / "snapshots")
 
 
-# What it gives
+# The loaded rows
 
 
 @settings(max_examples=20)
@@ -173,7 +173,7 @@ def test_any_damage_to_any_file_is_seen_and_nothing_is_loaded(
 
 
 def _with_part(location: Location, content: bytes, rows: int, first: bytes, last: bytes) -> Manifest:
-    """A snapshot whose hashes hold, whatever its one part is."""
+    """Write a snapshot with valid hashes and a single part of any content."""
     known = about()
     sha256 = hashlib.sha256(content).hexdigest()
     location.write(f"{known.id}/{part_name(sha256)}", content)
@@ -314,7 +314,7 @@ def test_rows_that_change_after_they_were_loaded_are_not_its_fault(
     store.close()
 
 
-# Which one is taken
+# The choice of the snapshot
 
 
 class Hearing:
@@ -407,7 +407,7 @@ def test_a_location_that_cannot_be_read_is_said_once(tmp_path: Path) -> None:
 def test_a_place_that_does_not_answer_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S3's client would try for minutes, for each snapshot anew."""
+    """S3's client would retry for minutes, for each snapshot again."""
     monkeypatch.setattr(newest, "ANSWER_S", 3.0)
     local = Location.parse(tmp_path / "snapshots")
     catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
@@ -444,7 +444,7 @@ def test_lines_of_refused_snapshots_that_cannot_be_read_are_left_out(tmp_path: P
 
 
 def test_what_libraries_print_is_not_taken_for_a_report() -> None:
-    """Those of some places print whatever they like, and the node reads lines of JSON."""
+    """Libraries of some locations print anything, and the node reads lines of JSON."""
     code = """
 import os
 from registry.node.startup.load_process import _Reporter

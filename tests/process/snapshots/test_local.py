@@ -1,4 +1,4 @@
-"""The local engine: what it seals at an offset, and the tail, are the fold of the whole log."""
+"""The local engine: its snapshot at an offset, together with the tail, is the fold of the whole log."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_time_before_an_offset_is_that_of_the_record_before_it() -> None:
     assert time_before(log, 0) == 0
 
 
-# Building as a command does it, from an embedded log.
+# Builds as by a command, from an embedded log.
 
 
 def embedded(data: Path, entries: int, first: int = 0) -> Settings:
@@ -202,7 +202,7 @@ def test_a_request_that_cannot_be_built_says_why(tmp_path: Path) -> None:
 
 
 def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) -> None:
-    """Its builder was frozen, taken for dead, and goes on when the first files are gone."""
+    """Its builder was frozen, taken for dead, and continues when the first files are gone."""
     known = embedded(tmp_path, 20)
     location = Location.parse(known.snapshots_location)
     with closing(open_catalogue(known)) as catalogue:
@@ -223,7 +223,7 @@ def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) ->
 def test_a_build_waits_for_another_one_beside_the_same_data(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A request that failed for that would soon have failed for good."""
+    """A request that failed for that reason would soon have failed permanently."""
     known = embedded(tmp_path, 20)
     lock = file_lock.hold(tmp_path / "building.lock")
     with caplog.at_level(logging.INFO), ThreadPoolExecutor(1) as thread:
@@ -321,7 +321,7 @@ def test_a_build_that_is_killed_leaves_no_half_snapshot_and_the_next_one_succeed
     with closing(open_catalogue(known)) as catalogue:
         left = catalogue.entries()[entry.id]
         assert left.state == "building"
-        # Its builder is dead: the one who takes it up says so.
+        # Its builder is dead: the builder that takes over logs that.
         ready = builder.build_request(known, catalogue, left, "local", silent)
     assert (ready.state, ready.offset, ready.base) == ("ready", 30, base.id)
     assert not list(verify(location, entry.id, lambda done, total: None))

@@ -1,4 +1,4 @@
-"""Snapshots asked of running registries, built by them, and deleted; whatever is killed in between."""
+"""Snapshots requested from running registries, built by them, and deleted, with kills in between."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Start = Callable[..., Registry]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts registries, which the test's end stops."""
+    """Return a function that starts registries; they are stopped at the end of the test."""
     started: list[Registry] = []
 
     def one(name: str, *flags: str) -> Registry:
@@ -70,7 +70,7 @@ def test_asked_built_listed_deleted(start: Start, readers: str) -> None:
     )
     assert (last["offset"], last["digest"]) == (node_says["applied"], node_says["digest"])
     assert (last["schemas"], last["engine"], last["attempts"]) == (2, "local", 1)
-    # It is built upon the one before, which is not kept.
+    # It extends the one before, which is not kept.
     assert last["base"] == made[0]["id"]
     until(lambda: [each["id"] for each in snapshots(node)] == [last["id"]], 10, "one to be left")
     location = Location.parse(last["uri"])
@@ -82,7 +82,7 @@ def test_asked_built_listed_deleted(start: Start, readers: str) -> None:
     assert http("DELETE", node, f"/admin/snapshots/{last['id']}").status_code == 204
     assert (snapshots(node), location.folders()) == ([], [])
     assert http("DELETE", node, f"/admin/snapshots/{last['id']}").json()["error_code"] == 40480
-    # A marker without an entry, which was not lost but deleted, is not taken for a request.
+    # A marker whose entry was deleted, rather than lost, is not taken for a request.
     assert http("GET", node, f"/admin/snapshots/{last['id']}").status_code == 404
 
 
@@ -93,16 +93,16 @@ def test_one_that_waits_does_for_all_that_ask(start: Start) -> None:
     assert len(set(asked)) == 1
     (entry,) = snapshots(node)
     assert (entry["state"], entry["offset"]) == ("requested", 1)
-    # Nobody builds it, so it may be withdrawn; then a new one is asked for.
+    # Nothing builds it, so it may be deleted; then a new one is requested.
     assert http("DELETE", node, f"/admin/snapshots/{entry['id']}").status_code == 204
     assert ask(node)["offset"] == 2
 
 
 @pytest.mark.long
 def test_a_request_outlives_all_processes(start: Start, tmp_path: Path) -> None:
-    """The primary is killed when the marker stands in the log and nobody was told of it."""
+    """The primary is killed when the marker is in the log and no client was answered."""
     lock = tmp_path / "data" / "catalogue" / "lock"
-    lock.mkdir(parents=True)  # so that the catalogue can be read, but not written
+    lock.mkdir(parents=True)  # So that the catalogue can be read, but not written.
     node = start("data", "--readers", "1", "--snapshots-builder", "none", "--request-timeout-s", "3").wait()
     refused = http("POST", node, "/admin/snapshots")
     assert (refused.status_code, refused.json()["error_code"]) == (500, 50002)
@@ -130,7 +130,7 @@ def test_a_builder_that_is_killed_is_followed_by_another(start: Start, tmp_path:
 
 @pytest.mark.long
 def test_a_node_that_is_killed_goes_on_with_its_build(start: Start, tmp_path: Path) -> None:
-    """Its builder ends with it; nobody waits until that one has been silent for long."""
+    """Its builder ends with it; nothing waits until that builder has been silent for long."""
     node = start("data", "--readers", "1").wait()
     with held_up(tmp_path / "data"):
         entry = ask(node)
@@ -163,7 +163,7 @@ def test_the_schedule_counts_records(start: Start) -> None:
 
 
 class Cluster:
-    """Three nodes over one topic."""
+    """Start three nodes over one topic."""
 
     def __init__(self, start: Start, kafka: Broker, *flags: str) -> None:
         self.topic = f"snapshots-{secrets.token_hex(4)}"
@@ -193,7 +193,7 @@ class Cluster:
 
 
 def test_a_cluster_whose_primary_is_killed(start: Start, kafka: Broker, tmp_path: Path) -> None:
-    """Asked of any node, known to all; a marker that was never announced is announced by the next primary."""
+    """Any node may be asked, and all know it; the next primary publishes a marker that has no entry yet."""
     cluster = Cluster(start, kafka, "--snapshots", str(tmp_path / "shared"), "--request-timeout-s", "10")
     primary = cluster.primary()
     secondary = next(node for node in cluster.nodes if node is not primary)
@@ -204,7 +204,7 @@ def test_a_cluster_whose_primary_is_killed(start: Start, kafka: Broker, tmp_path
     ready = until_it_is("ready", secondary, entry["id"])
     assert (ready["schemas"], ready["log"]) == (1, told(secondary)["log"])
 
-    # The catalogue takes no more, so that the primary cannot say what it has asked for.
+    # The catalogue accepts nothing more, so the primary cannot publish the snapshot that it requested.
     catalogue = f"{cluster.topic}_snapshots"
     _alter(kafka, catalogue, "60")
     refused = http("POST", secondary, "/admin/snapshots", params={})
@@ -228,7 +228,7 @@ def _alter(kafka: Broker, topic: str, bytes_max: str) -> None:
     client.incremental_alter_configs([resource])[resource].result(30)
 
     def taken() -> bool:
-        # The broker answers before it goes by what it was told.
+        # The broker answers before it applies the setting.
         config = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
         (found,) = config.values()
         return bool(found.result(30)["max.message.bytes"].value == bytes_max)

@@ -1,4 +1,4 @@
-"""``registrar snapshot restore``: the registry is the same one again, and nothing else is touched."""
+"""``registrar snapshot restore``: the registry is the same again, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def asked(registry: Registry, path: str) -> Any:
     body = answer.json()
     for each in body if isinstance(body, list) else [body]:
         if isinstance(each, dict):
-            each.pop("ts", None)  # the time of a version is that of its record, which is a new one
+            each.pop("ts", None)  # A version's time is that of its record, which is a new one.
     return answer.status_code, body
 
 
@@ -111,7 +111,7 @@ def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Pat
     first = Registry(tmp_path / "first", "--readers", "0").wait()
     filled(first)
     said = said_by(first)
-    # The node goes on: what is built is the state at one offset of its log.
+    # The node continues: the snapshot is the state at one offset of its log.
     flags = ("--data", str(first.data), "--snapshots", str(tmp_path / "kept"))
     built = registrar("snapshot", "build", *flags)
     assert built.returncode == 0, built.stderr
@@ -172,7 +172,7 @@ def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_
             there = log.query_end(30)
         if there < count:
             break
-        delete(kafka, topic)  # it was done before the kill came
+        delete(kafka, topic)  # It was finished before the kill.
     assert 0 < there < count
     done = run(new, tmp_path / "snapshots", *flags)
     assert done.returncode == 0, done.stderr + done.stdout
@@ -214,6 +214,6 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
                     break
             _, said = process.communicate(timeout=60)
         if process.returncode:
-            break  # else it was done before the signal came
+            break  # Otherwise it was finished before the signal.
     assert process.returncode == 1
     assert "interrupted; run the same command again" in said

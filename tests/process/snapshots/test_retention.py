@@ -20,7 +20,7 @@ def ready(offset: int, **given: object) -> Entry:
 
 
 def ids(entries: list[Entry], keep: int = 2, now: int = NOW) -> list[int]:
-    """The offsets of those that go."""
+    """Return the offsets of the snapshots to delete."""
     return [step.entry.offset for step in plan(entries, keep, now) if step.action is Action.FORGET]
 
 
@@ -78,7 +78,7 @@ def test_whatever_ends_in_between_is_gone_on_with(tmp_path: Path, made: int) -> 
     retire(made)
     going = {each.id for each in catalogue.entries().values() if each.state == "deleting"}
     for each in catalogue.entries().values():
-        # What is not marked is whole.
+        # Snapshots that are not marked are complete.
         assert each.id in going or location.read(f"{each.id}/manifest.json") == b"{}"
     retire(None)
     assert sorted(location.folders()) == sorted(catalogue.entries()) == [ready(3).id, ready(4).id]

@@ -1,4 +1,4 @@
-"""Sensitive metadata through a snapshot: encrypted in every file, in clear for those with the secret."""
+"""Sensitive metadata in a snapshot: encrypted in every file, in clear text for processes with the secret."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.sample_snapshots import build, rows_in
 SECRET = "a secret of the test"
 SUBJECT = Subject.parse("s")
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(lambda name: name != "__enc__")
-# They begin with words that stand in no file by chance.
+# They begin with words that no file contains by chance.
 values = st.text(st.characters(codec="utf-8"), max_size=30).map(lambda text: f"told in clear: {text}")
 
 

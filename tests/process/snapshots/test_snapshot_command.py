@@ -119,7 +119,7 @@ def test_a_terminal_sees_a_bar(data: Path) -> None:
         while True:
             try:
                 more = os.read(screen, 65536)
-            except OSError:  # the other end is closed
+            except OSError:  # The other end is closed.
                 break
             if not more:
                 break

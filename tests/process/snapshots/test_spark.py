@@ -1,4 +1,4 @@
-"""Real Spark over real logs: the files are those of the plain fold, whatever stands in the log."""
+"""Real Spark over real logs: the files are those of the plain fold, whatever the log contains."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from tests.running import ROOT, until
 from tests.sample_snapshots import files_of, rows_in, task
 from tests.unit.random_logs import covering, fold, logs, rows_of
 
-# PySpark leaves the sockets through which results come to the collector of garbage.
+# PySpark leaves closing the sockets of its results to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 MASTER = "local[2]"
-# For a session that is there sooner.
+# For a session that starts sooner.
 QUICK = (
     "spark.ui.enabled=false"
     " spark.driver.extraJavaOptions='-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
@@ -65,7 +65,7 @@ _SUBJECT = re.compile(rb'"subject":"((?::\.c:)?)([^"])')
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests here; builds find it running."""
+    """Start one session for all tests here; builds find it running."""
     given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=QUICK)
     with open_session(given) as session:
         yield session
@@ -79,7 +79,7 @@ def compacting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Task]]:
-    """Makes tasks over a topic, or over the embedded log in ``tmp_path``."""
+    """Return a function that makes tasks over a topic, or over the embedded log in ``tmp_path``."""
     sources: dict[str, Source] = {}
 
     def make(broker: Broker | None, topic: str, end: int, base: Manifest | None = None) -> Task:
@@ -97,7 +97,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Task]]:
 
 
 def of_other_subjects(log: list[Record], number: int) -> list[Record]:
-    """The same log with subjects of its own; what belongs to contexts and the cluster stays common."""
+    """Return the same log with different subjects; records of contexts and the cluster stay the same."""
 
     def renamed(raw: bytes | None) -> bytes | None:
         return raw and _SUBJECT.sub(rb'"subject":"\g<1>%d\2' % number, raw)
@@ -106,7 +106,7 @@ def of_other_subjects(log: list[Record], number: int) -> list[Record]:
 
 
 def many_logs(count: int) -> list[Record]:
-    """Random logs, one behind the other."""
+    """Return random logs, one after another."""
     found: list[list[Record]] = []
 
     @settings(max_examples=count, database=None, phases=[Phase.generate])
@@ -119,7 +119,7 @@ def many_logs(count: int) -> list[Record]:
 
 
 def beginning_parts(kind: bytes, count: int) -> list[Subject]:
-    """Subjects whose rows in a table begin a part; a version's row, that of version 1."""
+    """Return subjects whose rows in a table begin a part; for versions, the row of version 1."""
     end = layout.number(1) if kind == layout.VERSION else b""
     names = (f"n{number}" for number in range(10_000_000))
     return list(
@@ -135,7 +135,7 @@ def beginning_parts(kind: bytes, count: int) -> list[Subject]:
 
 
 def cut_log() -> list[Entry]:
-    """Entries that begin parts, join them again, and begin others."""
+    """Return entries that begin parts, join them again, and begin others."""
     configs, versions = beginning_parts(layout.CONFIG, 4), beginning_parts(layout.VERSION, 3)
     level = [
         Entry(records.config_key(subject), values.config_value(subject, {"compatibilityLevel": "FULL"}))
@@ -177,7 +177,7 @@ def produced(servers: str, topic: str, log: list[Record]) -> None:
 
 
 def check(made: Manifest, plain: Manifest, at: Task, log: list[Record]) -> None:
-    """The snapshot is the other one, byte for byte, and with the tail it is the fold of the log."""
+    """Check that the snapshot equals the other one byte for byte, and with the tail the fold of the log."""
     assert files_of(at.location, made) == files_of(at.location, plain)
     assert (made.digest, made.counts, made.parts) == (plain.digest, plain.counts, plain.parts)
     check_law(made, at, log)
@@ -196,7 +196,7 @@ def test_what_spark_builds_is_what_the_plain_fold_builds(
     random, cuts = many_logs(LOGS), cut_log()
     middle = len(random) // 2
     log = numbered([*random[:middle], *cuts[:5], *random[middle:-20], *cuts[5:], *random[-20:]])
-    # Where all keys count, brokers take none that are null.
+    # Brokers do not accept null keys in compacted topics.
     topic = make_topic(kafka.address, {"cleanup.policy": "delete", "retention.ms": "-1"})
     produced(kafka.address, topic, log)
     base_end, end = middle + 5, len(log) - 20
@@ -250,7 +250,7 @@ def test_the_embedded_log_is_read_in_pieces(
 
 
 def embedded(data: Path, entries: list[Entry]) -> list[Record]:
-    """Make the embedded log; its records."""
+    """Create the embedded log; return its records."""
     with closing(EmbeddedLog(data / "log")) as log:
         log.append(entries)
         return log.read(0, len(entries), 1 << 30).records
@@ -265,7 +265,7 @@ def test_compaction_before_while_and_after_it_reads_does_no_harm(
     spark: SparkSession, compacting: Broker, opened: Callable[..., Task]
 ) -> None:
     topic = make_topic(compacting.address, COMPACTS)
-    # Segments are cut, and so compacted, by the times of their records.
+    # Segments are rolled, and so compacted, by the times of their records.
     said = [record for record in many_logs(40) if record.key is not None]
     log = numbered(covering(numbered([*said, *said])), round(time.time() * 1000) - 3_600_000, 20)
     first, second = len(log) // 3, 2 * len(log) // 3
@@ -299,7 +299,7 @@ def test_compaction_before_while_and_after_it_reads_does_no_harm(
 
 
 def compacted(broker: Broker, topic: str, log: list[Record]) -> bool:
-    """Whether most of what may go is gone; what was written last stays."""
+    """Return true if most superseded records are gone; the last ones written stay."""
     source = open_source(Settings(kafka=broker.address, topic=topic))
     with closing(source.log):
         offset, count = 0, 0
@@ -343,7 +343,7 @@ def test_killed_python_workers_are_replaced(
 
 
 def python_workers() -> list[int]:
-    """The processes that run Python for Spark: children of the one that they are forked from."""
+    """Return the processes that run Python for Spark: children of the one that forks them."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""Sessions of a real Spark, in a process of its own."""
+"""Sessions of a real Spark, in a separate process."""
 
 from __future__ import annotations
 

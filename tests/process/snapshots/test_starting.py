@@ -1,4 +1,4 @@
-"""Nodes that start from snapshots: what they say, what they refuse, and that the rows are the log's."""
+"""Nodes that start from snapshots: their reports, the snapshots they reject, and their rows."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def start(data: Path, *flags: str, readers: int = 1, port: int | None = None) ->
 
 
 def built(settings: Settings) -> Manifest:
-    """A snapshot of the log as it is now."""
+    """Build a snapshot of the log as it is now."""
     with closing(open_catalogue(settings)) as catalogue:
         return build_now(settings, catalogue, "local", silent)
 
 
 def told(registry: Registry) -> dict[str, Any]:
-    """What ``/health/started`` says of snapshots."""
+    """Return the part of ``/health/started`` about snapshots."""
     found: dict[str, Any] = get(registry, "/health/started").json()
     return found.get("snapshot") or {}
 
 
 def rows(registry: Registry) -> tuple[int, str]:
-    """The offset and the digest of all rows."""
+    """Return the offset and the digest of all rows."""
     found = status(registry)
     return found["applied"], found["digest"]
 
@@ -66,7 +66,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Filled]:
-    """A folder with a log, two snapshots of it, a tail behind them, and no store; how its rows must be."""
+    """Return a folder with a log, two snapshots of it, a tail and no store; and the right rows."""
     data = tmp_path_factory.mktemp("pattern") / "data"
     registry = start(data).wait()
     manifests = []
@@ -83,7 +83,7 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Filled]:
 
 @pytest.fixture
 def filled(pattern: tuple[Path, Filled], data: Path) -> Filled:
-    """A copy of it for one test."""
+    """Return a copy of it for one test."""
     original, filled = pattern
     shutil.copytree(original, data)
     return filled
@@ -183,7 +183,7 @@ def _loaded(registry: Registry) -> str:
 
 
 class Slow:
-    """A file that can be read only as often, and as soon, as it is given."""
+    """A file whose reads the test permits one by one."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -196,7 +196,7 @@ class Slow:
         self._file.write_bytes(self._content)
 
     def end(self) -> None:
-        """Nobody will read it."""
+        """Refuse all further reads."""
         self._file.unlink()
 
 
@@ -325,7 +325,7 @@ def test_a_node_starts_from_an_object_store_and_without_one_that_refuses_it(
 
 
 def credentials_are_looked_at(s3: str, after: str) -> None:
-    """After so many requests the server refuses whoever it does not know."""
+    """After so many requests the server refuses clients that it does not know."""
     address = unquote(parse_qs(s3.partition("?")[2])["endpoint_override"][0])
     httpx.post(f"http://{address}/moto-api/reset-auth", content=after, timeout=30).raise_for_status()
 
@@ -392,7 +392,7 @@ def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(own: Br
         with closing(on_kafka(own.address, topic)) as log:
 
             def until_forgotten() -> bool:
-                # Only what is no longer written to is compacted.
+                # Only closed segments are compacted.
                 register(here, f"filler{next(numbers)}")
                 return not any(b"SCHEMA" in key and b'"gone"' in key for key in keys(log))
 
@@ -425,7 +425,7 @@ def test_what_was_made_of_records_that_the_log_has_lost_is_not_used(
         lost = built(Settings(data=data))
         assert lost.base == newest.id
         assert registry.stop() == 0, registry.output
-        # The log alone is restored from a backup, and grows again beyond where it ended.
+        # Only the log is restored from a backup, and grows again beyond its former end.
         shutil.rmtree(data / "log")
         (tmp_path / "backup").rename(data / "log")
         with closing(EmbeddedLog(data / "log")) as log:

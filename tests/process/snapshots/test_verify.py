@@ -1,4 +1,4 @@
-"""Verifying: whatever is wrong with a snapshot is found, and said of the file in which it is."""
+"""Verification: any damage of a snapshot is found, and the message names the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.snapshots.test_parts import many_rows
 
 
 def quiet(done: int, total: int) -> None:
-    """No progress is shown."""
+    """Ignore progress."""
 
 
 def findings(location: Location, manifest: Manifest) -> list[str]:

@@ -1,4 +1,4 @@
-"""Snapshots taken while 32 clients write: each is the state at its offset, nothing lost, nothing doubled."""
+"""Snapshots taken while 32 clients write: each is the state at its offset, with nothing lost or doubled."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from tests.running import Registry, until
 from tests.sample_snapshots import rows_in
 
 CLIENTS = 32
-# Writes of each client after the last snapshot was asked for.
+# Writes of each client after the last snapshot was requested.
 AFTER = 3
 
 
 class Acknowledged(NamedTuple):
-    """A registration that was answered."""
+    """A registration that was acknowledged."""
 
     text: str
     id: int
-    # The write stands before this offset.
+    # The write has an offset below this one.
     offset: int
 
 
 class Clients:
-    """They register, delete and change configs, each through one node."""
+    """Clients that register, delete and change configs, each through one node."""
 
     def __init__(self, nodes: list[Registry]) -> None:
         self.acknowledged: list[Acknowledged] = []
@@ -76,7 +76,7 @@ class Clients:
                 left -= self._enough.is_set()
                 if left < 0:
                     return
-                # Some subjects are one client's, others are everybody's.
+                # Some subjects belong to one client, others to all of them.
                 subject = f"s{chance.choice((number, chance.randrange(4)))}"
                 text = _schema(f"f{number}_{turn}")
                 body = orjson.dumps({"schema": text})
@@ -95,7 +95,7 @@ class Clients:
                 self.done += 1
 
     def get_on(self) -> None:
-        """Return when each has written something more, on average."""
+        """Return when each client has written something more, on average."""
         until(lambda done=self.done: self.done >= done + CLIENTS, 60, "the clients to get on")
 
 
@@ -110,7 +110,7 @@ class Running(NamedTuple):
     kafka: str
 
     def log(self) -> Log:
-        """The log, once the nodes have ended."""
+        """Return the log, once the nodes have ended."""
         if not self.kafka:
             return EmbeddedLog(self.nodes[0].data / "log")
         return KafkaLog(
@@ -153,7 +153,7 @@ def fold(view: DictView, records: Iterable[Record]) -> DictView:
 
 
 def contents(rows: dict[bytes, bytes]) -> set[tuple[int, str]]:
-    """Ids and texts of all versions, deleted ones too."""
+    """Return ids and texts of all versions, soft-deleted ones too."""
     found = set()
     for key, value in rows.items():
         if key.startswith(b"V"):
@@ -173,7 +173,7 @@ def test_snapshots_while_32_clients_write(running: Running) -> None:
     entries = [until_it_is("ready", running.nodes[0], each) for each in asked]
     states = [told(node) for node in running.nodes]
     for node in running.nodes:
-        # One of several that stops in order lets another one write a barrier.
+        # When one of several stops in order, another one may write a barrier.
         node.kill() if running.kafka else node.stop()
 
     with closing(running.log()) as log:

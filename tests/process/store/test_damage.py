@@ -1,4 +1,4 @@
-"""Files that are not what was written: a damaged log refuses to start, a damaged store is made again."""
+"""Damaged files: a node refuses to start with a damaged log, and rebuilds a damaged store."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ BREAKINGS = [nothing_left, cut, cut_within_a_page, broken_meta_pages, random_byt
 def test_a_log_that_was_cut_or_overwritten_refuses_to_start(
     tmp_path: Path, breaking: Breaking, large: bool
 ) -> None:
-    """Also where the file is too large for the library's verifier, so that LMDB meets the damage itself."""
+    """Also if the file is too large for the library's verifier, so that LMDB meets the damage itself."""
     write_log(tmp_path / "log", 20_000 if large else 3000, b"x" * 400 if large else b"")
     assert large == ((tmp_path / "log" / "data.mdb").stat().st_size > 8 << 20)
     breaking(tmp_path / "log" / "data.mdb")
@@ -199,7 +199,7 @@ def test_a_store_that_was_cut_or_overwritten_is_made_again(
 
 
 def test_a_large_store_that_was_cut_is_made_again(tmp_path: Path) -> None:
-    """Too large for its digest to be taken at the start, so the missing pages have to be met."""
+    """Too large for its digest to be computed at the start, so the missing pages have to be read."""
     write_store(tmp_path / "store", rows=store_check.FULL_ROWS_MAX + 20_000)
     cut(tmp_path / "store" / "store-1" / "data.mdb")
     assert_made_again(tmp_path / "store")

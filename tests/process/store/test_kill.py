@@ -1,4 +1,4 @@
-"""Log and store after ``kill -9`` at any moment: what was acknowledged is there, and both go on."""
+"""Log and store after ``kill -9`` at any moment: acknowledged data is there, and both continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ while follower.step(50):
 
 
 def run_and_kill(program: str, arguments: list[str], lines: int) -> list[int]:
-    """Start the program, kill it after so many lines, and give all the numbers that it said."""
+    """Start the program, kill it after this many lines, and return all numbers that it printed."""
     _, environment = module_command("registry")
     child = subprocess.Popen(
         [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, env=environment, text=True

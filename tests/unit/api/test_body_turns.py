@@ -1,4 +1,4 @@
-"""Handlers of large bodies take turns, and leave the event loop to others between them."""
+"""Handlers of large bodies take turns, and yield the event loop to other requests in between."""
 
 from __future__ import annotations
 

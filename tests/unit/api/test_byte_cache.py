@@ -1,4 +1,4 @@
-"""Memory of results, bounded by bytes: measured, not trusted."""
+"""A cache of results, bounded by their measured bytes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ RULES = "{validateFields: 'false', compatibility: '%s'}"
 def check(
     small: SmallRegistry, subject: str, schema: str, number: int | None = None, **members: Any
 ) -> list[str]:
-    """The messages of the compatibility resources."""
+    """Return the messages of the compatibility resources."""
     request = Register(subject, schema, **members)
     body = small.parser.run(
         subject_check.answer(small.view, small.parser.memory, request, number, small.defaults, verbose=True)

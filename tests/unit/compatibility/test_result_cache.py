@@ -99,7 +99,7 @@ def left(registry: SmallRegistry, text: str, **config: Any) -> list[int]:
 
 
 def test_a_type_of_schema_is_part_of_what_passes(registry: SmallRegistry) -> None:
-    text = '{"type":"string","title":"t"}'  # stored alike by both
+    text = '{"type":"string","title":"t"}'  # Both store it alike.
     registry.level("t", "NONE")
     registry.register("t", text)
     registry.register("t", text, schema_type="JSON")

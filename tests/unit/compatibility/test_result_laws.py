@@ -1,4 +1,4 @@
-"""Laws of verdicts over random schemas and random edits of them, the same for every format."""
+"""Laws of compatibility results over random schemas and random edits, the same for every format."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def is_sound(schema_type: str, text: str) -> bool:
 
 
 def verdicts(schema_type: str, old: str, new: str) -> dict[str, bool]:
-    """By level: whether ``new`` may follow ``old``."""
+    """Return, by level, whether ``new`` may follow ``old``."""
     small = SmallRegistry()
     small.register("s", old, schema_type=schema_type)
     found = {}

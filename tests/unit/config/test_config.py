@@ -1,4 +1,4 @@
-"""Settings: where they come from, what is refused and in which words."""
+"""Settings: their sources, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KAFKA = {"kafka": "127.0.0.1:9092"}
 
 
 def problem(**given: object) -> str:
-    """The one sentence with which ``load`` refuses."""
+    """Return the only sentence with which ``load`` refuses."""
     with pytest.raises(SettingsError) as caught:
         load(**given)  # type: ignore[arg-type]
     assert len(caught.value.problems) == 1, caught.value.problems

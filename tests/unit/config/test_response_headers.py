@@ -1,4 +1,4 @@
-"""The setting of headers for every answer: what is read, and what is refused in which words."""
+"""The setting for headers of every answer: valid values, and the messages for invalid ones."""
 
 from __future__ import annotations
 

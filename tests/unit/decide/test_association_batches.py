@@ -131,7 +131,7 @@ def test_each_earlier_version_is_asked_about_once_and_few_bytes_are_kept_of_the_
 def test_what_is_different_is_asked_of_the_first_version_that_does_not_pass() -> None:
     compared, _ = comparisons('{"type":"record","name":"R","fields":[{"name":"g","type":"int"}]}')
 
-    assert compared.count("differences") == 2  # one for each way
+    assert compared.count("differences") == 2  # One for each way.
     assert compared.count("passes") < 8
 
 

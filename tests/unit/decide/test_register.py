@@ -72,7 +72,7 @@ def test_a_text_with_other_attribute_order_is_the_same_schema(small: SmallRegist
     assert small.place("t", other) == (
         2,
         1,
-    )  # props keep their order in the text, and so it is another content
+    )  # Properties keep their order in the text, so it is different content.
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ class Commands(RuleBasedStateMachine):
             bound = self.content.setdefault((subject.context, row.schema_id), row.md5)
             if (
                 bound != row.md5
-            ):  # only an import may assign an id again, after all versions that had it are gone
+            ):  # Only an import may assign an id again, after all versions that had it are gone.
                 assert (subject.context, row.schema_id) in self.imported
                 self.content[subject.context, row.schema_id] = row.md5
             self.highest[subject.context] = max(self.highest.get(subject.context, 0), row.schema_id)

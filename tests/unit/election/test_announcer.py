@@ -13,7 +13,7 @@ NOBODY = NoPrimary("nobody is there")
 
 
 def heard(announcer: Announcer) -> list[Event]:
-    """All that a consumer hears until the end."""
+    """Return all events that a consumer gets until the end."""
 
     async def listen() -> list[Event]:
         announcer.close()
@@ -28,7 +28,7 @@ async def until_all_had_a_turn() -> None:
 
 
 async def _heard_while(steps: list[Event | None]) -> list[Event]:
-    """What a consumer hears that listens where a step is None."""
+    """Return the events of a consumer that listens at each step that is None."""
     announcer = Announcer()
     events = announcer.events()
     said: list[Event] = []

@@ -16,7 +16,7 @@ from registry.encoder.keyset import BadKeyset, Keyset, WrongSecret, key_ids
 SECRET, KEY, KEY_ID = "geheim-ß", bytes(range(16)), 3203291818
 TYPE = b"type.googleapis.com/google.crypto.tink.AesGcmKey"
 
-# Tink's Keyset, written out by hand after the rules of the reference page: field tags, lengths, varints.
+# Tink's Keyset, written by hand from the rules of the reference page: field tags, lengths, varints.
 PACKED = (
     b"\x08\xaa\xb5\xb9\xf7\x0b"  # 1: primary_key_id
     b"\x12\x54"  # 2: key
@@ -24,7 +24,7 @@ PACKED = (
     b"\x0a\x30" + TYPE + b"\x12\x12\x1a\x10" + KEY + b"\x18\x01"  # type_url, value (3: key_value), SYMMETRIC
     b"\x10\x01\x18\xaa\xb5\xb9\xf7\x0b\x20\x01"  # ENABLED, key_id, TINK
 )
-# Made once by the rules of the page: HKDF by two HMACs, AES-128-GCM with the nonces 00…0b and 0c…17.
+# Computed once by the rules of the page: HKDF by two HMACs, AES-128-GCM with the nonces 00…0b and 0c…17.
 SEALED_NONCE, VALUE_NONCE = bytes(range(12)), bytes(range(12, 24))
 GOLDEN_KEYSET = (
     "AAECAwQFBgcICQoLs3HwK4HvLnro6OmhrkI5LL3t0Gu4VY6dQpYq8Ye3lF3eEYpPBEnDksN3li6ADR6irgKsKxB+DY"
@@ -40,12 +40,12 @@ def hmac_of(key: bytes, data: bytes) -> bytes:
 
 
 def derived(secret: str) -> bytes:
-    """RFC 5869 without salt and info; 16 bytes are the begin of its first block."""
+    """RFC 5869 without salt and info; 16 bytes are the beginning of its first block."""
     return hmac_of(hmac_of(bytes(32), secret.encode()), b"\x01")[:16]
 
 
 def document(secret: str = SECRET) -> bytes:
-    """The record's value as another program makes it."""
+    """Return the record's value as another program makes it."""
     sealed = SEALED_NONCE + AESGCM(derived(secret)).encrypt(SEALED_NONCE, PACKED, None)
     return json.dumps({"encryptedKeyset": b64encode(sealed).decode(), "keysetInfo": {}}).encode()
 
@@ -56,7 +56,7 @@ def value(plain: str) -> str:
 
 
 def opened(data: bytes, secret: str = SECRET) -> bytes:
-    """The packed keyset in a record's value, as another program reads it."""
+    """Return the packed keyset in a record's value, as another program reads it."""
     sealed = b64decode(json.loads(data)["encryptedKeyset"])
     return AESGCM(derived(secret)).decrypt(sealed[:12], sealed[12:], None)
 

@@ -1,4 +1,4 @@
-"""The fold, case by case: what breaks a naive fold of this log, and the rows of each record."""
+"""The fold, case by case: logs that break a naive fold, and the rows of each record."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_tombstone_takes_rows_and_quarantine() -> None:
 def test_an_empty_value_says_as_much_as_a_tombstone(value: bytes) -> None:
     for said in (schema(), bad(), (records.config_key(A), b"{}")):
         assert tables(fold(said, (said[0], value))) == ""
-    # The log still has these bytes, so that a tombstone of ours has to repeat them.
+    # The log still has these bytes, so our tombstone has to repeat them.
     assert tables(fold((OTHER_ORDER, schema()[1]), (OTHER_ORDER, value))) == "K"
     assert deleted(fold(schema(), mark(1), (records.delete_subject_key(A), value)), 1) == [False]
     assert tables(fold((b"{}", value))) == ""

@@ -221,6 +221,6 @@ def _rewritten(record: Record) -> Record:
 @given(st.none() | st.binary(), st.none() | st.binary(), st.integers(0, 2**62), st.integers(-1, 2**62))
 def test_no_bytes_make_it_fail(key: bytes | None, value: bytes | None, offset: int, ts: int) -> None:
     view = fold([Record(offset, ts, key, value)])
-    deletes = value is None or value in (b"", b"null")  # the last two as other writers delete
+    deletes = value is None or value in (b"", b"null")  # The last two are deleted as by other writers.
     assert bool(list(view.rows())) != deletes or meaning(key) is not key
     assert not list(fold([Record(offset + 1, ts, key, None)], view).rows())

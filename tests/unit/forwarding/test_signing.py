@@ -47,7 +47,7 @@ def test_a_request_is_taken_once() -> None:
     ],
 )
 def test_what_was_changed_or_not_signed_is_refused(headers: Callable[[], list[tuple[bytes, bytes]]]) -> None:
-    # Signed only now: what was signed before all tests began would be refused as too old.
+    # Signed only now: a signature from before all tests began would be refused as too old.
     assert not Signing("a secret").accepts("POST", PATH, headers())
 
 

@@ -1,7 +1,7 @@
-"""The bytes of what nodes send to one another, which nodes of neighbouring versions must go on reading.
+"""The bytes of messages between nodes, which nodes of adjacent versions must be able to read.
 
-``tests/corpus/wire.json`` holds them as hexadecimal msgpack. A message may gain members with defaults, and
-then gets a further line; a line that stands is never changed.
+``tests/corpus/wire.json`` holds them as hexadecimal msgpack. If a message gains members with defaults, add a
+line; existing lines never change.
 """
 
 from __future__ import annotations

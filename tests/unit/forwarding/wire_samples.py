@@ -1,4 +1,4 @@
-"""One message of each kind that nodes send to one another, with every member set."""
+"""One message of each kind that nodes exchange, with every member set."""
 
 from __future__ import annotations
 

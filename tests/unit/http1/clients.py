@@ -1,4 +1,4 @@
-"""The HTTP server in this process with small kernel buffers, and clients that read when they are told to."""
+"""The HTTP server in this process with small kernel buffers, and clients that read on demand."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ async def head(reader: asyncio.StreamReader) -> bytes:
 
 
 def behind(server: Server) -> list[Connection]:
-    """The connections whose clients do not read."""
+    """Return the connections whose clients do not read."""
     return [each for each in server._connections if each.output.behind]

@@ -1,4 +1,4 @@
-"""Bounds of what one client, and all of them together, can make the HTTP server hold."""
+"""Bounds on what one client, and all together, can make the HTTP server hold."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class Echo:
 
 
 async def large(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with more than the kernel takes for a client that does not read."""
+    """Answers with more than the kernel buffers for a client that does not read."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": ANSWER})
 
 
 async def answered(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Status and body of the next answer."""
+    """Return status and body of the next answer."""
     lines = (await head(reader)).split(b"\r\n")
     length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
     return int(lines[0].split()[1]), await reader.readexactly(length)
 
 
 async def refused(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, piece: bytes) -> int:
-    """The status after sending ``piece`` again and again."""
+    """Return the status after sending ``piece`` repeatedly."""
     reply = asyncio.create_task(answered(reader))
     while not reply.done():
         writer.write(piece)
@@ -70,7 +70,7 @@ def received(server: Server, size: int) -> bool:
 
 @pytest.fixture
 def uncollected() -> Iterator[None]:
-    """Without the collector of cycles: what is freed is freed because nothing refers to it."""
+    """Disable the collector of cycles: what is freed is freed because nothing refers to it."""
     gc.disable()
     yield
     gc.enable()
@@ -139,7 +139,7 @@ def test_a_closed_connection_is_freed_at_once(run: Run, uncollected: None) -> No
 
 @loops
 def test_only_an_open_head_counts_as_one(run: Run) -> None:
-    """Neither the body before it nor the requests sent ahead."""
+    """Neither the body before it nor the requests sent ahead are kept."""
 
     async def main() -> None:
         body = b"b" * 1_500_000
@@ -176,7 +176,7 @@ def test_those_who_have_not_read_for_longest_are_dropped(run: Run) -> None:
                 await until_async(lambda: len(behind(server)) == 2, "both to be behind")
                 own = writer.get_extra_info("sockname")
                 (other,) = (each for each in behind(server) if each.client[:2] == own)
-                # The first reads on, so that the second has waited for longer.
+                # The first one continues to read, so that the second has waited for longer.
                 await first.readexactly(1_000_000)
                 async with asking(server, GET) as (third, _):
                     await head(third)
@@ -246,7 +246,7 @@ def test_a_body_that_arrives_slowly_gets_more_time_and_one_that_stops_not(run: R
     run(main())
 
 
-# Ways to say where a body ends that another server may read differently (RFC 9112, 6.1 and 6.3).
+# Ways to mark the end of a body that another server may read differently (RFC 9112, 6.1 and 6.3).
 FRAMINGS = {
     "Transfer-Encoding: gzip, chunked": 501,
     "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked": 501,

@@ -16,7 +16,7 @@ from tests.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 
 BODY = b"b" * 1_000_000
-# Three quarters are for large bodies: two of them have room.
+# Three quarters are for large bodies: two of them fit.
 LIMITS = Limits(bodies_bytes_max=3_000_000, body_bytes_max=2_000_000)
 
 
@@ -25,7 +25,7 @@ def post(body: bytes, *, sent: int | None = None) -> bytes:
 
 
 class Held:
-    """Answers only when it may; ``began`` are the lengths of the bodies it was given."""
+    """Answers only when permitted; ``began`` holds the lengths of the bodies it got."""
 
     def __init__(self) -> None:
         self.began: list[int] = []
@@ -66,7 +66,7 @@ def test_large_bodies_wait_for_room_and_small_ones_do_not(run: Run) -> None:
 
 @loops
 def test_those_who_go_give_their_room_to_others(run: Run) -> None:
-    """While they send, while they wait for room, and while they are served, when the application ends."""
+    """Clients leave while they send, while they wait for room, and while they are served."""
 
     async def main() -> None:
         app = Held()

@@ -1,4 +1,4 @@
-"""A server that stops still serves clients that the kernel has accepted and it has not seen yet."""
+"""A server that stops still serves clients that the kernel has accepted but it has not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def stop_while_somebody_connects() -> bytes:
     address = server.addresses[0]
     with socket.create_connection(address) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        # The loop has not run since, so that nobody has accepted this connection.
+        # The loop has not run since, so this connection was not accepted yet.
         await server.stop(5.0)
         client.settimeout(5.0)
         return client.recv(1000)

@@ -1,4 +1,4 @@
-"""Streamed answers of the HTTP server: framing, backpressure, and clients that go."""
+"""Streamed answers of the HTTP server: framing, backpressure, and clients that disconnect."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.running import until_async
 from tests.unit.http1.clients import BUFFER, Run, asking, behind, head, loops, serving
 
 SLICE = b"x" * 50_000
-# More than the buffers of the kernel and the server take together; less than what is sent here.
+# More than the buffers of the kernel and the server together; less than the answers here.
 UNREAD_MAX = 1 << 20
 
 
 class Producer:
-    """Streams ``count`` slices; ``sent`` is how many were taken, ``error`` what ended it early."""
+    """Streams ``count`` slices; ``sent`` is how many were accepted, ``error`` what ended it early."""
 
     def __init__(self, count: int, piece: bytes = SLICE) -> None:
         self.count = count
@@ -87,7 +87,7 @@ def test_a_client_that_was_waited_for_in_one_request_is_not_gone_in_the_next(run
         went: list[bool] = []
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            await receive()  # the body
+            await receive()  # The body.
             gone = asyncio.ensure_future(receive())
             turn = asyncio.get_running_loop().create_future()
             asyncio.get_running_loop().call_soon(turn.set_result, None)
@@ -192,5 +192,5 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 
 
 def held(server: Server) -> int:
-    """Bytes that wait in the server for a client that is behind; 0 when none is."""
+    """Return the bytes buffered in the server for a client that is behind; 0 if none is."""
     return sum(each._transport.get_write_buffer_size() for each in behind(server))

@@ -70,7 +70,7 @@ async def served(keys: Keys, limits: Limits | None = None, **given: Any) -> Asyn
 
 
 async def described(scope: Any, receive: Receive, send: Send) -> None:
-    """Answer with what the scope says about the connection."""
+    """Answer with the scope's information about the connection."""
     body = f"{scope['scheme']} {scope['server'][1]} {scope['extensions']} {len(scope['client'])}".encode()
     start: Message = {"type": "http.response.start", "status": 200, "headers": []}
     await send(start)

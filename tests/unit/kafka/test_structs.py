@@ -1,4 +1,4 @@
-"""Requests and answers that are written and read in one step are those of their schemas, field by field."""
+"""Requests and answers that are encoded or decoded in one step match their schemas, field by field."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_answer_that_says_why_is_read_too(errors: list[Any], message: str | N
 def answered(
     code: int, offset: int, time_ms: int, errors: list[Any], message: str | None, throttle_ms: int
 ) -> Any:
-    """Return the answer as both ways read it, behind a header of five bytes."""
+    """Return the answer as both ways decode it, after a header of five bytes."""
     batch = (0, code, offset, time_ms, 7, errors, message, {})
     sent = ProduceResponseV13([(TOPIC, [batch], {})], throttle_ms, {}).encode()
     found, by_fields = (behind_header(sent, decode) for decode in DECODERS)

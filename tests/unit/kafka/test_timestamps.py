@@ -1,4 +1,4 @@
-"""The time of records while clocks jump."""
+"""Timestamps of records while clocks jump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineages: what they remember of a log, and how they detect a different log."""
+"""Lineages: the records they remember, and how they detect a different log."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_lineage_survives_being_stored() -> None:
 READ = NOTHING.extended(records(*range(90, 100)), 5, 100)
 ONLY_RECORDS = Lineage(READ.traces)
 ONLY_EPOCH = Lineage((), 5, 100)
-# Appended without a batch that was fetched since: the epoch is that of earlier ones.
+# Appended without fetching a batch since: the epoch is that of earlier ones.
 EARLIER_EPOCH = READ._replace(epoch_end=95)
 SAME, ANOTHER, EARLIER = record(99), record(99, value=b"w"), record(94)
 

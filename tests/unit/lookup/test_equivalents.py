@@ -1,4 +1,4 @@
-"""An index names every version that the tolerant comparison accepts, whatever became of the subject."""
+"""An index names every version that the tolerant comparison accepts, however the subject has changed."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def rows() -> Iterator[Rows]:
 def one_by_one(
     view: View, parser: Parser, content: registration.Content, *, deleted: bool
 ) -> Registered | None:
-    """What is found by comparing with each version."""
+    """Return the result of comparing with each version."""
     every = versions.versions(view, SUBJECT, deleted=deleted, newest_first=True)
     return next((each for each in every if parser.run(find.equivalent(view, content, each))), None)
 
@@ -163,7 +163,7 @@ def read(view: View, register: Register) -> Querying[registration.Content]:
 
 
 def sought_for(view: View, parser: Parser, register: Register) -> Querying[find.Found | None]:
-    """Return the version that is found for what a client sent."""
+    """Return the version that is found for a client's text."""
     content = yield from read(view, register)
     return (yield from find.find(view, parser.memory, SUBJECT, content))
 
@@ -197,7 +197,7 @@ def test_what_is_found_is_what_comparing_with_each_version_finds(
 
 def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
     parser, elsewhere = Parser(), Parser()
-    # Numbers have many spellings, so that only the parser can tell these from one another.
+    # Numbers have many spellings, so only the parser can compare these.
     texts = [f'{{"type":"int","x":{number}.5,"doc":"{"d" * 500}"}}' for number in range(600)]
     known: dict[Key, SchemaAnswer] = {}
     with rows() as made:
@@ -285,7 +285,7 @@ def test_a_new_version_is_taken_in_without_a_look_at_the_others() -> None:
 
 
 class Counting:
-    """A view that counts what it is asked."""
+    """A view that counts its reads."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -330,4 +330,4 @@ def test_a_long_subject_that_is_known_already_is_taken_in_bit_by_bit(limited: bo
 
     assert found is not None
     assert found.registered.version == count
-    assert pauses == (3 if limited else 0)  # the last one for versions with one outline
+    assert pauses == (3 if limited else 0)  # The last one for versions with one outline.

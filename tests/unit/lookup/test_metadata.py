@@ -1,4 +1,4 @@
-"""Metadata and rule sets: merging, and which rule sets are refused."""
+"""Metadata and rule sets: merging, and the refusal of invalid rule sets."""
 
 from __future__ import annotations
 

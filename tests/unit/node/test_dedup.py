@@ -1,4 +1,4 @@
-"""A node's memory of commands that were done is bounded, and knows from where on it is complete."""
+"""A node's cache of executed commands is bounded, and knows from which offset on it is complete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def idempotency_key(number: int, since: int = 0) -> IdempotencyKey:
 
 
 def fetched(offsets: Iterable[int], *, after: int | None = None, brief: bytes = b"{}") -> Fetched:
-    """Records at these offsets, each with a record header whose idempotency key is its offset."""
+    """Return records at these offsets, each with a record header whose idempotency key is its offset."""
     found = list(offsets)
     records = [Record(offset, 0, b"key", b"value") for offset in found]
     headers = [(offset, pack_header(name(offset), brief, ALL)) for offset in found]
@@ -75,7 +75,7 @@ def test_what_is_read_again_counts_once() -> None:
 
 
 class Past:
-    """A log that has only a past."""
+    """A log that only has earlier records."""
 
     def __init__(self, noted: RecordHeaders | None) -> None:
         self._noted = noted

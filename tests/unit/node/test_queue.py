@@ -1,4 +1,4 @@
-"""Commands that wait for the writer: which come next, and how many may wait."""
+"""Commands that wait for the writer: their order, and their number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Trial:
         self.queue.open()
 
     def submit(self, subject: str, size: int = 0) -> bool:
-        """Return if the command waits, and was not refused."""
+        """Return true if the command waits, and was not refused."""
         replies = len(self.replies)
         self.queue.submit(pending(Register(subject, "x" * size)))
         if len(self.replies) == replies:

@@ -1,4 +1,4 @@
-"""The role machine: what a node may do after which events."""
+"""The state machine of the role: what a node may do after each event."""
 
 from __future__ import annotations
 

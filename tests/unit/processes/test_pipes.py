@@ -26,7 +26,7 @@ def test_a_message_stays_whole_when_its_sender_is_frozen(unbuffered: str) -> Non
     with subprocess.Popen([sys.executable, "-c", SENDS], stdout=subprocess.PIPE, env=environment) as sender:
         assert sender.stdout is not None
         for number in range(20):
-            # It is in the middle of a message: the pipe takes but a part of one.
+            # It is in the middle of a message: the pipe takes only a part of one.
             os.kill(sender.pid, signal.SIGSTOP)
             os.kill(sender.pid, signal.SIGCONT)
             message = receive(sender.stdout)

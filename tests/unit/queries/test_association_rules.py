@@ -1,4 +1,4 @@
-"""The table of association rules is what the setting chooses from; and what deciding by them costs."""
+"""The setting chooses from the table of association rules; and the cost of decisions by them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_rule_is_asked_for_and_no_release_is() -> None:
 
 
 class CountingView(DictView):
-    """Rows that count how many of them are read."""
+    """Rows that count their reads."""
 
     reads = 0
 

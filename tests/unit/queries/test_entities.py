@@ -1,4 +1,4 @@
-"""The bodies of answers, byte for byte: members, their order, and which are left out."""
+"""The bodies of answers, byte for byte: their members, order, and omissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question for all that wait, none of them answered by a question that was asked before they came."""
+"""One query for all waiting requests, and none of them answered by a query sent before it came."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.running import until_async
 
 
 class Node:
-    """Answers when it is told to."""
+    """A node that answers on demand."""
 
     def __init__(self) -> None:
         self.questions: list[asyncio.Future[bool]] = []
@@ -49,7 +49,7 @@ async def _slow() -> None:
     first = asyncio.ensure_future(barrier.confirmed())
     await node.until_asked(1)
     second = asyncio.ensure_future(barrier.confirmed())
-    await node.until_asked(2)  # though the first was not answered
+    await node.until_asked(2)  # Although the first was not answered.
     node.questions[1].set_result(True)
     assert await second
     node.questions[0].set_result(False)

@@ -1,4 +1,4 @@
-"""Nesting costs no stack: what Java reads is read, what is deeper is refused in plain words."""
+"""Nesting does not use the stack: what Java reads is read, and deeper nesting gets a plain error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def records(depth: int, last: str = '"int"') -> str:
 
 
 def chain(length: int, last: str) -> str:
-    """Records that refer forward to the next one, so that the text is flat and the types are deep."""
+    """Return records that refer forward to the next one, so that the text is flat and the types are deep."""
     inner = [f'"C{i + 1}"' for i in range(length)] + [last]
     fields = [
         f'{{"name":"c{i}","type":{{"type":"record","name":"C{i}","fields":[{{"name":"f","type":{type_text}}}]}}}}'
@@ -60,7 +60,7 @@ def test_deep_schemas_are_printed_compared_and_normalised_wherever_the_stack_sta
         assert AVRO.differences(other, one, "new") == []
         assert AVRO.differences(one, other, "new") != []
 
-    # What is left of the stack there is far less than one frame for each level of the schema.
+    # The remaining stack is far less than one frame for each level of the schema.
     at_depth(sys.getrecursionlimit() - 150)
 
 
@@ -76,7 +76,7 @@ def test_deep_defaults_and_properties_are_read():
 
 
 def test_differences_of_types_that_share_types_are_limited():
-    """Each level names the next one twice, so the leaf is reached in 2**40 ways."""
+    """Each level names the next one twice, so there are 2**40 paths to the leaf."""
 
     def doubled(leaf: str) -> str:
         text = f'{{"type":"record","name":"D0","fields":[{{"name":"x","type":{leaf}}}]}}'
@@ -104,7 +104,7 @@ def test_unions_of_a_thousand_records_are_compared_by_their_names():
 
 
 def test_a_comparison_without_end_is_given_up():
-    """Records of one name in a thousand namespaces: any may read any."""
+    """Return records of one name in a thousand namespaces: any may read any."""
 
     def union(leaf: str) -> str:
         fields = f'[{{"name":"x","type":{leaf}}}]'

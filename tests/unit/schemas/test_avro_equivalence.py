@@ -37,7 +37,7 @@ def fixed(rest: str) -> str:
     ],
 )
 def test_the_same(one, other):
-    """These pairs are one version to a registration."""
+    """A registration treats these pairs as one version."""
     assert AVRO.parse(one).equivalent(AVRO.parse(other))
     assert AVRO.parse(other).equivalent(AVRO.parse(one))
 
@@ -76,6 +76,6 @@ def test_the_same(one, other):
     ],
 )
 def test_not_the_same(one, other):
-    """These pairs are two versions to a registration, although they look alike."""
+    """A registration treats these pairs as two versions, although they look alike."""
     assert not AVRO.parse(one).equivalent(AVRO.parse(other))
     assert not AVRO.parse(other).equivalent(AVRO.parse(one))

@@ -1,4 +1,4 @@
-"""The normalised form: one text for what differs only in order and spelling."""
+"""The normalised form: one text for schemas that differ only in order and spelling."""
 
 from __future__ import annotations
 

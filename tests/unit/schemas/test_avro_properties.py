@@ -1,4 +1,4 @@
-"""Laws of the Avro parser over random schemas, and its verdicts beside those of the ``avro`` package.
+"""Laws of the Avro parser over random schemas, and its results compared with those of the ``avro`` package.
 
 A schema is made from a number, so that hypothesis has little to draw; a failure's number makes it again.
 """
@@ -253,21 +253,22 @@ def says_nothing(item: Any) -> bool:
     kind = item.get("type")
     return any(
         (
-            # The package looks into few defaults, and not at the names of fields. An enum's default that is
-            # no text is refused there and dropped by Java.
+            # The package checks few defaults, and no names of fields. It rejects an enum's default that is
+            # not a string, which Java drops.
             "default" in item and (kind != "enum" or not isinstance(item["default"], str)),
             kind not in ("record", "enum", "fixed") and not str(item.get("name", "x")).isidentifier(),
-            # The package reads {"type": {…}} and {"type": […]} as the inner schema, where Java wants a text.
+            # The package reads {"type": {…}} and {"type": […]} as the inner schema, where Java expects a
+            # string.
             "name" not in item and not isinstance(kind, str),
-            # The package is lax about attributes of the wrong type, which Java drops or refuses.
+            # The package is lax about attributes of the wrong type, which Java drops or rejects.
             any(not isinstance(item.get(key, "x"), str) for key in ("doc", "namespace", "order", "name")),
             not is_list_of_texts(item.get("aliases", [])),
             not is_list_of_texts(item.get("symbols", [])),
             type(item.get("size", 1)) is not int,
-            # The package and Java have each their own rules for orders and namespaces.
+            # The package and Java each have their own rules for orders and namespaces.
             str(item.get("order", "ignore")) not in {"ascending", "descending", "ignore"},
             re.fullmatch(r"[A-Za-z_.]*", str(item.get("namespace") or "")) is None,
-            # An empty name is none for the package.
+            # The package takes an empty name for no name.
             item.get("name") == "",
         )
     )

@@ -1,4 +1,4 @@
-"""Schemas that name types of other schemas: what is stored, and what ``format=resolved`` shows."""
+"""Schemas that name types of other schemas: their stored text, and their ``format=resolved``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_any_other_format_is_the_stored_text(name):
 
 
 def test_types_inside_a_dependency_are_known_but_printed_in_full():
-    """Confluent 8.x leaves out the dependencies' own names only, not those of the types inside them."""
+    """Confluent 8.x only leaves out the dependencies' own names, not those of the types inside them."""
     inner = '{"type":"enum","name":"E","symbols":["A"]}'
     outer = f'{{"type":"record","name":"O","fields":[{{"name":"e","type":{inner}}}]}}'
 

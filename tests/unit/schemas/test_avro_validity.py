@@ -174,7 +174,7 @@ def test_defaults_of_a_forward_name_are_checked_against_its_definition():
 
 
 def test_unions_that_offer_many_ways_are_checked_in_reasonable_time():
-    """Ten records on each of twelve levels: without memory that is 10**12 ways to fail."""
+    """Ten records on each of twelve levels: without caching there are 10**12 ways to fail."""
     levels, width = 12, 10
     types: list[str] = ['"string"']
     for level in range(levels):

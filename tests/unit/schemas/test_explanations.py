@@ -1,4 +1,4 @@
-"""Every change is told with its parts, its lines and, where it does harm, with what would pass."""
+"""Every change is explained with its parts, its lines and, if incompatible, a compatible alternative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints are equal wherever two schemas are equivalent."""
+"""Fingerprints are equal for equivalent schemas."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_over_the_corpus(schema_type: str) -> None:
 
 
 def assert_outlines_agree(schema_type: str, one: str, other: str) -> None:
-    """Outlines of equivalent schemas are equal, unless a glance at either text is not enough."""
+    """Outlines of equivalent schemas are equal, unless a quick look at either text is not enough."""
     outlines = [FORMATS[schema_type].outline(each) for each in (one, other)]
     assert None in outlines or outlines[0] == outlines[1]
 
@@ -232,7 +232,7 @@ def test_a_change_counts_in_avro_where_it_counts_for_the_comparison(seed: int) -
 
 
 def _change(rng: random.Random, value: Any) -> None:
-    """Change, add or drop something somewhere."""
+    """Change, add or remove something at a random place."""
     objects = [value]
     for each in objects:
         inner = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()

@@ -1,4 +1,4 @@
-"""Laws over random JSON schemas, sound and hostile ones.
+"""Laws over random JSON schemas, valid and hostile ones.
 
 A schema is made from a number, so that hypothesis has little to draw; a failure's number makes it again.
 """
@@ -116,7 +116,7 @@ def parsed(value: Any) -> Any:
 
 
 def sound(seed: int) -> Any:
-    """Return a random schema, or none where references go in circles or a draft minds something."""
+    """Return a random schema, or none if references go in circles or the draft rejects it."""
     try:
         return parsed(built(seed))
     except InvalidSchema:

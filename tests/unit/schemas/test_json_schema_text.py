@@ -1,4 +1,4 @@
-"""Texts of JSON schemas: what is read, and how it is printed again."""
+"""Texts of JSON schemas: what is accepted, and how it is printed."""
 
 from __future__ import annotations
 

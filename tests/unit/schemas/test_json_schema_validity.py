@@ -82,7 +82,7 @@ def test_the_draft_is_the_one_named(named, draft):
 )  # fmt: skip
 def test_keywords_with_values_of_wrong_types_are_refused(draft, schema, where):
     assert where in refusal({"$schema": draft, **schema})
-    assert JSON.parse(json.dumps(schema))  # what is stored is read all the same
+    assert JSON.parse(json.dumps(schema))  # Stored schemas are read all the same.
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,8 @@ def test_what_confluents_parsers_do_not_mind_is_taken(draft, schema):
         ),
         (
             {"$ref": "http://example.com/x.json"},
-            "Remote schema reference fetching over HTTP(S) is disabled; cannot resolve 'http://example.com/x.json'",
+            "Remote schema reference fetching over HTTP(S) is disabled; cannot resolve "
+            "'http://example.com/x.json'",
         ),
         (
             {"$id": "https://example.com/a.json", "items": {"$ref": "b.json"}},

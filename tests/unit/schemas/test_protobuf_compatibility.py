@@ -108,7 +108,7 @@ def test_what_is_added_one_way_is_removed_the_other(seed, edits):
 
 
 def chain(length, last):
-    """Files that each name a message of the one before, and the text of the last."""
+    """Return files that each name a message of the one before, and the text of the last."""
     files = {"p0.proto": f'syntax = "proto3"; package p0; message M {{ {last} a = 1; }}'}
     for at in range(1, length):
         files[f"p{at}.proto"] = (

@@ -1,4 +1,4 @@
-"""Descriptors: those that clients send, and those made here, held to what protobuf's compiler makes."""
+"""Descriptors from clients, and those made here, compared with the ones that protobuf's compiler makes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ extend M { optional M.E outside = 151 [default = ONE]; }
 
 
 def compiled(folder, texts):
-    """Descriptors by path, made by the compiler."""
+    """Return descriptors by path, made by the compiler."""
     for path, text in (CONFLUENT | texts).items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
@@ -109,7 +109,7 @@ def references(path, descriptors, found):
 
 
 def ordered(message: DescriptorProto) -> None:
-    """The order of fields and nested messages, and names for JSON that say nothing new, do not count."""
+    """The order of fields and nested messages, and redundant JSON names, do not count."""
     for field in (*message.field, *message.extension):
         first, *rest = field.name.split("_")
         if field.json_name == first + "".join(part[:1].upper() + part[1:] for part in rest):

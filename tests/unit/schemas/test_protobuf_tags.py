@@ -1,4 +1,4 @@
-"""Tags in Protobuf: each at its place, however messages lie within each other."""
+"""Tags in Protobuf: each at its place, however messages are nested."""
 
 from __future__ import annotations
 

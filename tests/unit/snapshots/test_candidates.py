@@ -1,4 +1,4 @@
-"""The snapshots that a node may start from, and the reasons against the others."""
+"""The snapshots that a node may start from, and the reasons to reject others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest: what is written is read again, and nothing else is taken for one."""
+"""The manifest: it is read as it was written, and nothing else is taken for one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANIFEST = Manifest(
 
 
 def said(manifest: Manifest, **other: object) -> bytes:
-    """A manifest that says something else, with the hash that belongs to it."""
+    """Return a manifest with other content, and the hash that belongs to it."""
     return manifest._replace(**other).dumps()  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Parts: the same rows give the same files, however they come, and are cut alike in every snapshot."""
+"""Parts: the same rows give the same files, in whatever batches they come, cut alike in every snapshot."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_part_that_was_cut_or_changed_is_refused_or_differs() -> None:
         try:
             list(read_rows(bytes(damaged)))
         except BadPart:
-            continue  # what is read without an error, the hash shows
+            continue  # The hash detects damage that causes no error.
     with pytest.raises(BadPart):
         list(read_rows(content[: len(content) // 2]))
 

@@ -35,7 +35,7 @@ BINARY = pa.binary()
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts, chunks and batches of a few rows."""
+    """Make parts, chunks and batches of a few rows."""
     monkeypatch.setattr(parts, "_MASK", MASK)
     for module in (parts, columns):
         monkeypatch.setattr(module, "RAW_BYTES_MAX", BOUND)
@@ -114,7 +114,7 @@ def _plain(location: Location, log: list[Record]) -> WrittenRows:
 def _by_tasks(
     location: Location, id: str, log: list[Record], base: WrittenRows, wanted: int, partitions: int
 ) -> WrittenRows:
-    """The steps of :mod:`snapshots.spark.engine`, with lists in the place of Spark."""
+    """Run the steps of :mod:`snapshots.spark.engine`, with lists in place of Spark."""
     said = [(owner(each.key), each.offset, each.ts, each.key, each.value) for each in _counting(log)]
     owners = tuple(sorted({each[0] for each in said}))
     if base.parts:
@@ -150,7 +150,7 @@ def _by_tasks(
 
 
 def _counting(log: list[Record]) -> list[Record]:
-    """The records that count, as the JVM finds them."""
+    """Return the records that count, as the JVM finds them."""
     last: dict[Any, Record] = {}
     for record in log:
         group = folding.group_of(record.key) or folding.LAST
@@ -184,7 +184,7 @@ def test_what_the_fold_asks_for_is_what_is_picked_from_the_base(log: list[Record
 
 
 class Asked:
-    """A view that refuses to be asked for rows that are not picked."""
+    """A view that refuses access to rows that are not selected."""
 
     def __init__(self, view: DictView) -> None:
         self.view = view

@@ -1,4 +1,4 @@
-"""Attempts at computations that query schemas: what bounds them, what they lack, and what is remembered."""
+"""Attempts at computations that query schemas: their limits, their missing answers, and the cache."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_remembered_costs_nothing() -> None:
 
 
 def in_a_row(characters: int, *directions: int) -> Unanswered:
-    """Return what is asked of the first of eight schemas, and of the next ones with it."""
+    """Return the queries about the first of eight schemas, and about the next ones with it."""
 
     def asked(number: int) -> Querying[None]:
         sources = [Source("AVRO", f"{number}{side}".ljust(characters)) for side in (0, 1)]

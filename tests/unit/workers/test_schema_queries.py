@@ -31,7 +31,7 @@ def cases(schema_type: str) -> list[tuple[str, str]]:
 
 
 class Elsewhere:
-    """Begins a job of work again and again, and answers elsewhere what it lacks."""
+    """Attempts a computation repeatedly, and answers missing queries elsewhere."""
 
     def __init__(self) -> None:
         self.parser, self.other = Parser(), Parser()
@@ -94,7 +94,7 @@ def test_what_passes_has_no_differences(schema_type: str) -> None:
 
 
 def _differences(parser: Parser, question: SchemaQuery, reader_is: str) -> object:
-    """Return what is different, or why one of the two is no schema."""
+    """Return the differences, or why one of the two is not a schema."""
     sources = [question.source, question.other or question.source]
     reader, writer = sources if reader_is == "new" else reversed(sources)
     how = (("policy", "STRICT"), ("reader_is", reader_is))

@@ -29,12 +29,12 @@ HOW = (("reader_is", "new"),)
 QUICK, SLOW = SchemaQuery("differences", LONG, INT, HOW), SchemaQuery("differences", STRING, INT, HOW)
 BUDGET_S = 5.0
 KNOWN = WorkResult(SchemaAnswer("said"), 0.1)
-# What a process says where the first of two comparisons is quick and the second one endless.
+# The message of a process if the first of two comparisons is quick and the second one endless.
 STUCK = WorkResult(SchemaAnswer([SchemaAnswer([])]), BUDGET_S, partial=True, stuck=Stuck(1, BUDGET_S - 0.01))
 
 
 class Beside:
-    """Stands for a process: it tells what the test puts there."""
+    """Stands in for a process: it returns what the test puts there."""
 
     def __init__(self) -> None:
         self.asked: Queue[WorkRequest] = Queue()
@@ -79,7 +79,7 @@ def ask(pool: Pool, question: SchemaQuery = QUICK, **options: Any) -> Queue[Answ
 
 
 def outcome(pool: Pool, question: SchemaQuery = QUICK, **options: Any) -> Answered | int:
-    """The answer, or the code of the refusal."""
+    """Return the answer, or the code of the refusal."""
     said = ask(pool, question, **options).get(timeout=60)
     return said.code if isinstance(said, RegistryError) else said
 
@@ -90,7 +90,7 @@ def test_what_nobody_wants_any_more_takes_no_room(pool: Pool, beside: Beside) ->
     gone = [ask(pool, wanted=here.is_set) for _ in range(WAITING_MAX + 1)]
     here.clear()
     last = ask(pool, SLOW)
-    beside.told.put(KNOWN)  # to the one that was under way
+    beside.told.put(KNOWN)  # To the one that was in progress.
     beside.told.put(KNOWN)
     assert last.get(timeout=60) == Answered(SchemaAnswer("said"), 0.1)
     assert all(each.empty() for each in gone[1:-1])
@@ -142,7 +142,7 @@ def test_a_process_tells_which_comparison_took_too_long(monkeypatch: pytest.Monk
 
 
 class Failing(AvroFormat):
-    """A format that nobody has tried on some text."""
+    """A format that was never tried on some text."""
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
         if "unheard" in text:
@@ -189,7 +189,7 @@ def test_what_took_too_long_after_something_quick_is_not_tried_again(
     first = outcome(pool, several([QUICK, SLOW]))
     assert isinstance(first, Answered)
     assert outcome(pool, SLOW, spent_s=first.took_s) == 422
-    pool.close()  # so that nobody could answer
+    pool.close()  # So that none could answer.
     assert outcome(pool, again) == (422 if again == SLOW else first)
     assert outcome(pool, again, spent_s=BUDGET_S) == 422
 
