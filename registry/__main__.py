@@ -35,6 +35,7 @@ _GROUPS = {
     "where": "general",
     "cluster": "cluster: several nodes on a Kafka topic",
     "security": "security between nodes and with Kafka",
+    "tls": "TLS on the public port",
     "rules": "rules for schemas",
     "encoder": "sensitive metadata",
     "limits": "limits",

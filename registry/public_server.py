@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable
 
 from registry.api.answers import common_headers
@@ -9,6 +10,8 @@ from registry.api.app import route_of
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors
 from registry.api.response_headers import ResponseHeaders
+from registry.config.addresses import ListenAddress
+from registry.http1.handshakes import Tls
 from registry.http1.request import Header, Limits
 from registry.http1.server import Server
 from registry.http1.service import App, FastPath
@@ -41,3 +44,11 @@ def public_server(
         route_of=route_of,
         common_headers=headers,
     )
+
+
+async def start_listening(
+    server: Server, listeners: Iterable[tuple[ListenAddress, socket.socket]], tls: Tls | None
+) -> None:
+    """Let ``server`` serve all ``listeners``, those with https by ``tls``."""
+    for address, listener in listeners:
+        await server.start(listener, tls if address.scheme == "https" else None)

@@ -28,7 +28,8 @@ from . import VERSION
 from .config.loading import Settings
 from .observe.logs import start_logging
 from .processes.parent_channel import REFUSED
-from .processes.sockets import listen
+from .processes.sockets import ListenError, listen_on_all
+from .security.tls.errors import TlsError
 
 # Together less than the five seconds in which everything has to stop.
 STOP_READERS_S = 3.0
@@ -40,6 +41,9 @@ _STEADY_S = 30.0
 _FIRST_STARTS_MAX = 5
 _SOCKET_PATH_BYTES_MAX = 104
 
+# Addresses by which this machine reaches listeners on all addresses.
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (recognised, not listened on)
+
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +52,8 @@ def serve(settings: Settings) -> int:
     start_logging(settings.log_level, settings.log_format, "parent")
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if settings.https:
+            _check_tls(settings)
         reserved = _reserve(settings)
     except _StartRefused as error:
         return _refuse(str(error))
@@ -69,17 +75,31 @@ def _refuse(reason: str) -> int:
     return 1
 
 
-def _reserve(settings: Settings) -> socket.socket:
-    """Reserve the port for this parent's children; raise if another process has it.
+def _reserve(settings: Settings) -> contextlib.ExitStack:
+    """Reserve the ports for this parent's children; raise if another process has one of them.
 
-    Any process of the same user could join a shared port. So the port is first bound exclusively, which fails
-    if another process listens, and then held by a socket that never listens.
+    Any process of the same user could join a shared port. So each is first bound exclusively, which fails if
+    another process listens, and then held by a socket that never listens.
     """
+    reserved = contextlib.ExitStack()
     try:
-        listen(settings.host, settings.port, shared=False).close()
-        return listen(settings.host, settings.port, shared=True)
-    except OSError as error:
-        raise _StartRefused(f"cannot listen on {settings.listen}: {error.strerror or error}") from error
+        for _, exclusive in listen_on_all(settings.addresses, shared=False):
+            exclusive.close()
+        for _, held in listen_on_all(settings.addresses, shared=True):
+            reserved.enter_context(held)
+    except ListenError as error:
+        raise _StartRefused(str(error)) from error
+    return reserved
+
+
+def _check_tls(settings: Settings) -> None:
+    """Refuse to start with certificates that cannot be used; a child would fail again and again."""
+    from .security.tls.server_tls import ServerTls  # noqa: PLC0415 (its library costs time and memory)
+
+    try:
+        ServerTls(settings)
+    except TlsError as error:
+        raise _StartRefused(str(error)) from None
 
 
 def _endpoint(folder: Path) -> Path:
@@ -257,14 +277,14 @@ def _how(code: int) -> str:
 
 
 def _banner(settings: Settings) -> str:
-    host = settings.host
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    url = f"http://{reachable}:{settings.port}"
+    urls = [str(each._replace(host=_LOOPBACK.get(each.host, each.host))) for each in settings.addresses]
+    main = settings.main_address
+    url = str(main._replace(host=_LOOPBACK.get(main.host, main.host)))
     readers = "1 reader" if settings.readers == 1 else f"{settings.readers} readers"
     processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     return f"""\
-Registrar {VERSION} serves a schema registry (Confluent's REST API) on {url}
+Registrar {VERSION} serves a schema registry (Confluent's REST API) on {" and ".join(urls)}
   data      {settings.data.resolve()}{log}
   processes {processes}; one signal (Ctrl-C) stops all
 

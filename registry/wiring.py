@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from registry.api.backend import ApiSettings
 from registry.http1.request import Limits
 
@@ -10,6 +12,9 @@ from .config.loading import Settings
 from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES
 from .domain.queries.scope import Defaults
+
+if TYPE_CHECKING:
+    from .security.tls.server_tls import ServerTls
 
 
 def defaults(settings: Settings) -> Defaults:
@@ -39,8 +44,23 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         incompatible_error_code=settings.incompatible_error_code,
         keep_rule_sets=settings.keep_rule_sets,
         response_headers=tuple(parse(settings.response_http_headers_config)),
-        allowed_hosts=hosts_of(_words(settings.allowed_hosts), settings.host, settings.advertise),
+        allowed_hosts=hosts_of(
+            _words(settings.allowed_hosts), [each.host for each in settings.addresses], settings.advertise
+        ),
     )
+
+
+def server_tls(settings: Settings) -> ServerTls | None:
+    """Return the TLS of the https listeners, ``None`` without any. Raises :class:`TlsError`.
+
+    A certificate that has expired since the start is only logged: plain listeners and clients that do not
+    check it are still served.
+    """
+    if not settings.https:
+        return None
+    from .security.tls.server_tls import ServerTls  # noqa: PLC0415 (its library costs time and memory)
+
+    return ServerTls(settings, allow_expired=True)
 
 
 def _words(listed: str) -> tuple[str, ...]:

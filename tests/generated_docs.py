@@ -11,6 +11,7 @@ _GROUPS = {
     "where": "General",
     "cluster": "Cluster: several nodes on a Kafka topic",
     "security": "Security between nodes and with Kafka",
+    "tls": "TLS on the public port",
     "rules": "Rules for schemas",
     "encoder": "Sensitive metadata",
     "limits": "Limits",

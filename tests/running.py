@@ -60,11 +60,12 @@ class Registry(Served):
         self.data = data
         self.printed = data.with_name(f"{data.name}-{self.port}.txt")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}
+        listen = () if "--listeners" in flags else ("--listen", f"127.0.0.1:{self.port}")
         with self.printed.open("ab") as output:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "registry", "serve"),
-                    *("--listen", f"127.0.0.1:{self.port}", "--data", str(data), *flags),
+                    *(*listen, "--data", str(data), *flags),
                 ],
                 cwd=ROOT,
                 env=inherited | dict(environment or {}),

@@ -84,7 +84,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "registry.ipc": ("registry.api", "registry.domain", "registry.observe", "snapshots.catalogue"),
     "registry.forwarding": ("election", "registry.domain"),
-    "registry.public_server": ("registry.api", "registry.http1", "registry.observe"),
+    "registry.public_server": ("registry.api", "registry.config", "registry.http1", "registry.observe"),
     "registry.wiring": (
         "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.security",
     ),
@@ -112,7 +112,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.__main__": ("registry.__main__",),
     "snapshots.spark.submit": ("registry.__main__",),
     "registry.commands": (*_HOST, *_STATE, "registry.encoder", "registry.security", "snapshots"),
-    "registry.supervisor": ("registry.__init__", *_HOST),
+    "registry.supervisor": ("registry.__init__", *_HOST, "registry.security"),
     "registry.__main__": ("registry.__init__", *_HOST, "registry.commands", "registry.supervisor"),
 }  # fmt: skip
 

@@ -86,15 +86,15 @@ def _name_of(host: bytes) -> str:
     return text.partition(":")[0].removesuffix(".")
 
 
-def hosts_of(allowed: Collection[str], listen_host: str, advertised: str) -> tuple[str, ...]:
+def hosts_of(allowed: Collection[str], listen_hosts: Collection[str], advertised: str) -> tuple[str, ...]:
     """Return the hosts that requests may name: the setting's, or loopback's if only this machine can connect.
 
-    ``listen_host``: an IPv6 address without brackets. ``advertised``: a URL with a port, or empty.
+    ``listen_hosts``: IPv6 addresses without brackets. ``advertised``: a URL with a port, or empty.
     """
-    if allowed or not _is_loopback(listen_host):
+    if allowed or not all(map(_is_loopback, listen_hosts)):
         return tuple(allowed)
     other = urlsplit(advertised).netloc.rpartition(":")[0]
-    return tuple(filter(None, (*LOOPBACK_NAMES, listen_host, other)))
+    return tuple(filter(None, (*LOOPBACK_NAMES, *listen_hosts, other)))
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from .setting_types import Kind, quoted
+from .setting_types import Kind, NotAllowed, quoted
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 _CHROOT = re.compile(r"(/[^/\s\0]+)+")
@@ -74,6 +74,34 @@ def read_url(value: object) -> str:
     return f"{url.scheme}://{_read_address(f'{host}:{port}')}"
 
 
+class ListenAddress(NamedTuple):
+    """An address on which the HTTP API is served."""
+
+    scheme: str  # http or https
+    host: str  # an IPv6 address without brackets
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def listen_address(url: str) -> ListenAddress:
+    """Return the address in ``http://HOST:PORT`` or ``https://HOST:PORT``; raise :class:`ValueError`."""
+    scheme, _, address = url.strip().partition("://")
+    if scheme not in _PORTS:
+        raise ValueError(url)
+    return ListenAddress(scheme, *split_address(_read_address(address)))
+
+
+def _read_listeners(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    found = [listen_address(each) for each in value.split(",")]
+    if len({each[1:] for each in found}) < len(found):
+        raise NotAllowed("two listeners have the same address")
+    return ",".join(map(str, found))
+
+
 def _read_origins(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
@@ -101,6 +129,11 @@ def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
 ADDRESS = Kind(
     _read_address,
     "HOST:PORT with a port from 1 to 65535; an IPv6 host is in brackets, as in [::1]:8081",
+    quoted,
+)
+LISTENERS = Kind(
+    _or_empty(_read_listeners),
+    "http://HOST:PORT or https://HOST:PORT, or several separated by commas, or empty",
     quoted,
 )
 PEER_ADDRESS = Kind(

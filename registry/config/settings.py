@@ -17,13 +17,16 @@ from .addresses import (
     ADDRESS,
     ANY_HOST,
     HOSTS,
+    LISTENERS,
     ORIGINS,
     PEER_ADDRESS,
     REACHED_ADDRESS,
     SERVERS,
     URL,
     ZOOKEEPER,
+    ListenAddress,
     has_secret,
+    listen_address,
     read_url,
     split_address,
 )
@@ -113,6 +116,12 @@ class Settings:
     """All settings. Names end in their unit; sizes are bytes."""
 
     listen: str = _setting("127.0.0.1:8081", ADDRESS, "where", "Address and port of the HTTP API")
+    listeners: str = _setting(
+        "",
+        LISTENERS,
+        "where",
+        "Addresses of the HTTP API instead of listen, each with http or https",
+    )
     data: Path = _setting(
         Path("./data"), FOLDER, "where", "Data folder: the store, and without Kafka the log"
     )
@@ -262,6 +271,27 @@ class Settings:
         text(_NAME, _NAME_ALLOWED),
         "security",
         "Client id shown in the brokers' logs and used for quotas",
+    )
+
+    tls_certificate: str = _file("Certificate of the https listeners, then those up to its CA, PEM", "tls")
+    tls_key: str = _file("Private key of that certificate, PEM", "tls")
+    tls_key_password: str = _setting("", _PASSWORD, "tls", "Password of that private key")
+    tls_key_password_file: str = _secret_file("tls_key_password", "tls")
+    tls_keystore: str = _file("Certificate and key in one PKCS12 file, instead of the PEM files", "tls")
+    tls_keystore_password: str = _setting("", _PASSWORD, "tls", "Password of that PKCS12 file")
+    tls_keystore_password_file: str = _secret_file("tls_keystore_password", "tls")
+    tls_client_ca: str = _file("CA certificates that sign the clients' certificates, PEM", "tls")
+    tls_client_auth: str = _setting(
+        "none",
+        choice("none", "wanted", "required"),
+        "tls",
+        "Certificates of clients: not asked for, verified if a client has one, or required of every client",
+    )
+    tls_principal_rules: str = _setting(
+        "DEFAULT",
+        text(r"[^\0\r\n]{1,4000}", "RULE:pattern/replacement/[LU] and DEFAULT, separated by commas"),
+        "tls",
+        "Name of a client by the subject of its certificate, as Kafka's ssl.principal.mapping.rules",
     )
 
     compatibility: str = _setting(
@@ -479,22 +509,29 @@ class Settings:
     access_log: bool = _setting(False, SWITCH, "answers", "Write a log line for every request")
 
     @property
-    def host(self) -> str:
-        """Host of ``listen``, an IPv6 address without its brackets."""
-        return split_address(self.listen)[0]
+    def addresses(self) -> list[ListenAddress]:
+        """The addresses of the HTTP API: ``listeners``, or else ``listen``."""
+        if not self.listeners:
+            return [ListenAddress("http", *split_address(self.listen))]
+        return [listen_address(each) for each in self.listeners.split(",")]
 
     @property
-    def port(self) -> int:
-        """Port of ``listen``."""
-        return split_address(self.listen)[1]
+    def main_address(self) -> ListenAddress:
+        """The address that others are told of: the first with http, or else the first."""
+        return next((each for each in self.addresses if each.scheme == "http"), self.addresses[0])
+
+    @property
+    def https(self) -> bool:
+        """True if there is an https listener."""
+        return any(each.scheme == "https" for each in self.addresses)
 
     @property
     def advertised(self) -> str:
         """URL at which other nodes reach this one, with its port and without a path."""
         if self.advertise:
             return self.advertise
-        host = socket.getfqdn() if self.host in ANY_HOST else self.host
-        return read_url(f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}")
+        main = self.main_address
+        return read_url(str(main._replace(host=socket.getfqdn()) if main.host in ANY_HOST else main))
 
     @property
     def request_bytes_max(self) -> int:
@@ -511,7 +548,7 @@ class Settings:
     @property
     def peer_address(self) -> tuple[str, int]:
         """Host and port of the peer endpoint; port 0 for a free one."""
-        return split_address(self.peer_listen) if self.peer_listen else (self.host, 0)
+        return split_address(self.peer_listen) if self.peer_listen else (self.main_address.host, 0)
 
     @property
     def zookeeper_hosts(self) -> str:

@@ -17,13 +17,15 @@ _FOR_SSL = (
     "kafka_ssl_key_password",
 )
 _FOR_SASL = ("kafka_sasl_mechanism", "kafka_sasl_username", "kafka_sasl_password")
-_FILES = (*_PEER_TLS, "kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location")
+_TLS_FILES = ("tls_certificate", "tls_key", "tls_keystore", "tls_client_ca")
+_KAFKA_FILES = ("kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location")
+_FILES = (*_PEER_TLS, *_TLS_FILES, *_KAFKA_FILES)
 
 
 def disagreements(loaded: Loaded) -> list[str]:
     """Return a sentence for each setting that conflicts with another or names an unreadable file."""
     given = _GivenSettings(loaded)
-    checks = _CHECKS if given.settings.kafka else (_cluster_needs_kafka, _encoder)
+    checks = _WITH_KAFKA if given.settings.kafka else _WITHOUT_KAFKA
     return [problem for check in checks for problem in check(given)]
 
 
@@ -84,12 +86,41 @@ def _election(given: _GivenSettings) -> Iterator[str]:
 
 def _peer_endpoint(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
-    if settings.peer_address == (settings.host, settings.port):
+    if settings.peer_address in [each[1:] for each in settings.addresses]:
         yield f"{given.shown('peer_listen')} is the address of the HTTP API: choose another port"
     missing = [name for name in _PEER_TLS if not getattr(settings, name)]
     if 0 < len(missing) < len(_PEER_TLS):
         there = next(name for name in _PEER_TLS if name not in missing)
         yield f"{given.shown(there)} also needs {' and '.join(missing)}: nodes authenticate each other"
+
+
+def _listeners(given: _GivenSettings) -> Iterator[str]:
+    if given.chosen("listen") and given.settings.listeners:
+        yield f"{given.shown('listen')} and {given.shown('listeners')}: give only one of them"
+
+
+def _tls(given: _GivenSettings) -> Iterator[str]:
+    settings = given.settings
+    chosen = [setting.name for setting in table() if setting.group == "tls" and given.chosen(setting.name)]
+    if not settings.https:
+        for name in chosen:
+            yield f"{given.shown(name)} needs an https listener, as in listeners = https://0.0.0.0:8443"
+        return
+    https = given.shown("listeners")
+    if settings.tls_keystore:
+        for name in ("tls_certificate", "tls_key", "tls_key_password"):
+            if getattr(settings, name):
+                yield f"{given.shown(name)} and {given.shown('tls_keystore')}: give only one of them"
+    elif not (settings.tls_certificate and settings.tls_key):
+        yield f"{https} also needs tls_certificate and tls_key, or tls_keystore"
+    if settings.tls_keystore_password and not settings.tls_keystore:
+        yield f"{given.shown('tls_keystore_password')} is only for tls_keystore"
+    if settings.tls_client_auth != "none" and not settings.tls_client_ca:
+        yield f"{given.shown('tls_client_auth')} also needs tls_client_ca, the CA of the clients"
+    if settings.tls_client_auth == "none":
+        for name in ("tls_client_ca", "tls_principal_rules"):
+            if given.chosen(name):
+                yield f"{given.shown(name)} is used only with tls_client_auth = wanted or required"
 
 
 def _kafka_security(given: _GivenSettings) -> Iterator[str]:
@@ -120,10 +151,7 @@ def _files_are_there(given: _GivenSettings) -> Iterator[str]:
             yield f"{given.shown(name)} cannot be read by this user"
 
 
-_CHECKS: tuple[Callable[[_GivenSettings], Iterator[str]], ...] = (
-    _election,
-    _peer_endpoint,
-    _kafka_security,
-    _encoder,
-    _files_are_there,
-)
+_Check = Callable[[_GivenSettings], Iterator[str]]
+_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _encoder, _files_are_there)
+_WITHOUT_KAFKA = (_cluster_needs_kafka, *_FOR_ALL)
+_WITH_KAFKA = (_election, _peer_endpoint, _kafka_security, *_FOR_ALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -12,7 +13,9 @@ from registry.config.loading import Settings
 from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
+from registry.processes.sockets import ListenError
 from registry.security.policies import watched_policies
+from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
 
@@ -42,6 +45,7 @@ STOP_OPENING_S = 1.0
 # Time for requests of peers in progress when the process stops. The node has resigned by then, so no new
 # requests arrive.
 STOP_PEERS_S = 0.5
+_log = logging.getLogger(__name__)
 
 
 async def run(parent: Parent, opening: Opening) -> int:
@@ -130,9 +134,13 @@ async def run(parent: Parent, opening: Opening) -> int:
             await _serve(serving, parent.settings, node, router.submit, startup)
         parent.report(listening=True)
         await stopping.wait()
-    except OSError as error:
-        parent.report(refused=f"cannot listen on {parent.settings.listen}: {error.strerror or error}")
+    except ListenError as error:
+        parent.report(refused=str(error))
         return REFUSED
+    except TlsError as error:
+        # Not a refusal, which would end the whole registry: the files may be about to be replaced.
+        _log.error("%s", error)
+        return 1
     finally:
         if policies is not None:
             policies.cancel()
@@ -178,7 +186,7 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     startup = None
     if not (opened.done() or stopped.done()):
         startup = StartupEndpoint(parent.settings, opening.starting)
-        with suppress(OSError):  # A port in use is reported when the node itself binds it.
+        with suppress(ListenError, TlsError):  # A port in use is reported when the node itself binds it.
             await startup.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():

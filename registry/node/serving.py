@@ -5,6 +5,7 @@ Imported only on such hosts, to save time and memory in nodes whose readers serv
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,9 +16,9 @@ from registry.api.backend import Backend
 from registry.config.loading import Settings
 from registry.http1.server import Server
 from registry.observe.metrics import Observed, Tally
-from registry.processes.sockets import listen
-from registry.public_server import public_server
-from registry.wiring import api_settings, limits
+from registry.processes.sockets import listen_on_all
+from registry.public_server import public_server, start_listening
+from registry.wiring import api_settings, limits, server_tls
 from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]
@@ -31,18 +32,23 @@ class Serving:
         self._of_api = api_settings(settings, VERSION)
         self._observed = Observed(access_log=settings.access_log)
         self._server: Server | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._app: ASGIApp
         self._backend: Backend
 
     async def over(
         self, backend: Backend, *, metrics: Metrics | None = None, pool: Pool | None = None
     ) -> None:
-        """Serve ``backend`` from now on. Raises :class:`OSError` if the port is not free."""
+        """Serve ``backend`` from now on.
+
+        Raises :class:`ListenError` if a port is not free, :class:`TlsError` if certificates cannot be used.
+        """
         self._backend = backend
         self._app = create_app(backend, self._of_api, metrics=metrics, pool=pool)
         if self._server is None:
             # Keep the server only if it listens, so that the next call tries again after a failure.
-            listener = listen(self._settings.host, self._settings.port, shared=True)
+            tls = server_tls(self._settings)
+            listeners = listen_on_all(self._settings.addresses, shared=True)
             server = public_server(
                 self._serve,
                 self._of_api,
@@ -50,8 +56,10 @@ class Serving:
                 applied=self._applied,
                 observed=self._observed,
             )
-            await server.start(listener)
+            await start_listening(server, listeners, tls)
             self._server = server
+            if tls is not None:
+                self._watching = asyncio.get_running_loop().create_task(tls.watch())
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
@@ -65,5 +73,7 @@ class Serving:
 
     async def stop(self, grace_s: float) -> None:
         """Stop the server; requests in progress get at most ``grace_s`` seconds to finish."""
+        if self._watching is not None:
+            self._watching.cancel()
         if self._server is not None:
             await self._server.stop(grace_s)

@@ -10,14 +10,36 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from registry.config.addresses import ListenAddress
 
 from .file_lock import LockHeld, hold
 
 _PREFIX = "registrar-"
 _LOCK = "parent.lock"
+
+
+class ListenError(OSError):
+    """An address on which this process cannot listen; the text is for the user."""
+
+
+def listen_on_all(
+    addresses: Iterable[ListenAddress], *, shared: bool
+) -> list[tuple[ListenAddress, socket.socket]]:
+    """Return a bound socket for each address, as :func:`listen`. Raises :class:`ListenError`."""
+    bound: list[tuple[ListenAddress, socket.socket]] = []
+    for address in addresses:
+        try:
+            bound.append((address, listen(address.host, address.port, shared=shared)))
+        except OSError as error:
+            for _, each in bound:
+                each.close()
+            place = str(address).partition("://")[2]
+            raise ListenError(f"cannot listen on {place}: {error.strerror or error}") from error
+    return bound
 
 
 def listen(host: str, port: int, *, shared: bool) -> socket.socket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 
 import uvloop
@@ -16,10 +17,11 @@ from registry.http1.server import Server
 from registry.observe.metrics import Observed
 from registry.observe.pulse import Pulse
 from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
-from registry.processes.sockets import listen
-from registry.public_server import public_server
+from registry.processes.sockets import ListenError, listen_on_all
+from registry.public_server import public_server, start_listening
+from registry.security.tls.errors import TlsError
 from registry.store.reader import StoreReader
-from registry.wiring import api_settings, limits
+from registry.wiring import api_settings, limits, server_tls
 
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
@@ -29,6 +31,7 @@ STOP_SERVING_S = 2.5
 NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
 NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it serves without it.
 REPORT_EVERY_S = 1.0
+_log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -42,10 +45,15 @@ async def _run(parent: Parent) -> int:
     stopping = asyncio.Event()
     parent.listen(stopping.set)
     try:
-        listener = listen(settings.host, settings.port, shared=True)
-    except OSError as error:
-        parent.report(refused=f"cannot listen on {settings.listen}: {error.strerror or error}")
+        tls = server_tls(settings)
+        listeners = listen_on_all(settings.addresses, shared=True)
+    except ListenError as error:
+        parent.report(refused=str(error))
         return REFUSED
+    except TlsError as error:
+        # Not a refusal, which would end the whole registry: the files may be about to be replaced.
+        _log.error("%s", error)
+        return 1
     cluster = bool(settings.kafka)
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
     backend = ReaderBackend(store, cluster=cluster, cipher=reader_cipher(settings))
@@ -92,13 +100,17 @@ async def _run(parent: Parent) -> int:
         await asyncio.wait_for(backend.node_known.wait(), NODE_FIRST_WAIT_S)
     except TimeoutError:
         backend.without_node()
-    await server.start(listener)
+    await start_listening(server, listeners, tls)
     parent.report(listening=True)
     pulse.start()
-    reporting = asyncio.get_running_loop().create_task(_report(backend.node, observed, server, pulse))
+    loop = asyncio.get_running_loop()
+    background = [loop.create_task(_report(backend.node, observed, server, pulse))]
+    if tls is not None:
+        background.append(loop.create_task(tls.watch()))
     await stopping.wait()
     await server.stop(STOP_SERVING_S)
-    reporting.cancel()
+    for task in background:
+        task.cancel()
     backend.node.report(observed.tally(0))
     backend.node.stop()
     if backend.log_end is not None:

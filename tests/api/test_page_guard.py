@@ -71,13 +71,13 @@ def test_other_hosts_are_refused_where_some_are_allowed() -> None:
 
 
 def test_a_loopback_listener_allows_loopback_names_unless_told_otherwise() -> None:
-    guard = PageGuard(hosts_of((), "127.0.0.7", "http://registrar-1:8081"))
+    guard = PageGuard(hosts_of((), ["127.0.0.7"], "http://registrar-1:8081"))
     for host in (b"localhost:8081", b"127.0.0.1", b"127.0.0.7:1", b"[::1]:8081", b"registrar-1:8081"):
         assert guard.allows_host(host)
     assert not guard.allows_host(b"evil.example:8081")
-    assert PageGuard(hosts_of(("*",), "localhost", "")).allows_host(b"evil.example")
-    assert PageGuard(hosts_of((), "0.0.0.0", "")).allows_host(b"evil.example")
-    assert not PageGuard(hosts_of(("a",), "0.0.0.0", "")).allows_host(b"evil.example")
+    assert PageGuard(hosts_of(("*",), ["localhost"], "")).allows_host(b"evil.example")
+    assert PageGuard(hosts_of((), ["127.0.0.1", "0.0.0.0"], "")).allows_host(b"evil.example")
+    assert not PageGuard(hosts_of(("a",), ["0.0.0.0"], "")).allows_host(b"evil.example")
 
 
 @pytest.mark.parametrize(

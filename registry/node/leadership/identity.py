@@ -64,7 +64,7 @@ def own_identity(settings: Settings, peer: str = "") -> Identity:
     node = node_id(settings.data)
     if not settings.kafka:
         # No other node needs the address, so skip looking up the host's name, which may take long.
-        return Identity("http", settings.host, settings.port, eligible=True, node=node)
+        return Identity(*settings.main_address, eligible=True, node=node)
     url = settings.advertised
     since_ms = advertised_since(settings.data, url)
     return identity_of(url, eligible=settings.eligible, peer=peer, node=node, since_ms=since_ms)

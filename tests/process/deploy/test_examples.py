@@ -73,7 +73,7 @@ def settings_of_the_image() -> dict[str, str]:
 
 def test_the_image_runs_a_node_alone() -> None:
     settings = load(environment=settings_of_the_image()).settings
-    assert (settings.host, settings.port, settings.kafka) == ("0.0.0.0", 8081, "")
+    assert (settings.listen, settings.kafka) == ("0.0.0.0:8081", "")
     assert f"VOLUME {settings.data}\n" in DOCKERFILE.read_text(encoding="utf-8")
 
 
@@ -84,7 +84,7 @@ def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any]) 
         environment = node["environment"] | {"REGISTRAR_PEER_SECRET": SECRET}
         settings = load(environment=settings_of_the_image() | environment).settings
         assert settings.advertised == f"http://{name}:8081"
-        assert (settings.kafka, settings.port) == ("kafka:9092", 8081)
+        assert (settings.kafka, settings.main_address.port) == ("kafka:9092", 8081)
         assert str(settings.data) in [volume.split(":")[1] for volume in node["volumes"]]
 
 

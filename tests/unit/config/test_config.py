@@ -95,6 +95,7 @@ def test_foreign_variables_are_no_settings() -> None:
         ("advertise", "https://[::1]:8081", "https://[::1]:8081"),
         ("advertise", "", ""),
         ("peer_listen", "127.0.0.1:0", "127.0.0.1:0"),
+        ("listeners", " http://a:1 , http://[::1]:2", "http://a:1,http://[::1]:2"),
         (
             "cors_origins",
             "https://a.example/, http://b.example:3000",
@@ -117,6 +118,10 @@ def test_values_that_are_allowed(name: str, word: object, value: object) -> None
         *[
             ("listen", word)
             for word in ("::1:8081", "[::zz]:8081", "a b:8081", "localhost:١٢٣", "-a:1", 8081)
+        ],
+        *[
+            ("listeners", word)
+            for word in ("a:1", "ftp://a:1", "http://a", "http://a:1/", "http://a:1,,", "http://")
         ],
         *[("data", word) for word in ("", " ", "a\0b", 7)],
         *[("readers", word) for word in ("-1", "257", "two", "", "1.5", "1_0", " 1", 1.0, True)],
@@ -195,7 +200,7 @@ def test_settings_are_frozen_and_travel_to_other_processes() -> None:
 )
 def test_host_and_port(listen: str, host: str, port: int) -> None:
     settings = load({"listen": listen}).settings
-    assert (settings.host, settings.port) == (host, port)
+    assert settings.main_address[1:] == (host, port)
 
 
 def test_settings_in_force_are_a_file_of_their_own(file: Path) -> None:
@@ -492,3 +497,35 @@ def test_the_files_of_secrets_are_no_settings_of_the_kafka_client(tmp_path: Path
     security = load(flags).settings.security
     assert security["sasl_password"] == "password"
     assert not any(name.endswith("_file") for name in security)
+
+
+HTTPS = {"listeners": "https://a:1", "tls_certificate": __file__, "tls_key": __file__}
+
+
+def test_listeners_replace_listen() -> None:
+    one = load(HTTPS).settings
+    assert one.advertised == "https://a:1"
+    two = load(HTTPS | {"listeners": "https://a:1,http://[::1]:2"}).settings
+    assert [str(each) for each in two.addresses] == ["https://a:1", "http://[::1]:2"]
+    assert two.advertised == "http://[::1]:2"
+    assert not load({"listeners": "http://a:1"}).settings.https
+    assert load(KAFKA | {"listeners": "http://[::1]:2"}).settings.peer_address == ("::1", 0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"listen": "a:1", "listeners": "http://b:1"}, "give only one of them"),
+        ({"listeners": "https://a:1"}, "also needs tls_certificate and tls_key, or tls_keystore"),
+        ({"tls_key": __file__}, "needs an https listener"),
+        ({"listeners": "http://a:1,https://a:1"}, "two listeners have the same address"),
+        (HTTPS | {"tls_client_auth": "wanted"}, "also needs tls_client_ca"),
+        (HTTPS | {"tls_client_ca": __file__}, "is used only with tls_client_auth = wanted or required"),
+        (HTTPS | {"tls_keystore_password": "x"}, "is only for tls_keystore"),
+        (HTTPS | {"tls_key": "", "tls_keystore": __file__}, "give only one of them"),
+        (HTTPS | {"tls_key": "/nowhere"}, "is not a file"),
+        (KAFKA | {"listeners": "http://a:1,http://b:2", "peer_listen": "b:2"}, "address of the HTTP API"),
+    ],
+)
+def test_listeners_and_tls_that_do_not_go_together(flags: dict[str, str], said: str) -> None:
+    assert said in problem(flags=flags)

@@ -1,0 +1,85 @@
+"""TLS contexts of OpenSSL, from certificates and keys in memory."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from .key_material import KeyMaterial
+
+# Certificates of clients, by the values of the setting tls_client_auth.
+CLIENT_AUTH = {
+    "none": ssl.CERT_NONE,
+    "wanted": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+
+
+def server_context(
+    material: KeyMaterial,
+    authorities: Sequence[x509.Certificate] = (),
+    *,
+    client_auth: ssl.VerifyMode = ssl.CERT_NONE,
+    protocol: str = "http/1.1",
+) -> ssl.SSLContext:
+    """Return the context of a server. Raises :class:`ssl.SSLError` if OpenSSL rejects a certificate or key.
+
+    ``authorities`` verify the clients' certificates; ``protocol`` is offered by ALPN.
+    """
+    context = _context(ssl.PROTOCOL_TLS_SERVER, material, authorities, protocol)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.verify_mode = client_auth
+    return context
+
+
+def client_context(
+    material: KeyMaterial, authorities: Sequence[x509.Certificate], *, protocol: str
+) -> ssl.SSLContext:
+    """Return the context of a client that accepts any server whose certificate ``authorities`` verify."""
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, material, authorities, protocol)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _context(
+    role: int, material: KeyMaterial, authorities: Sequence[x509.Certificate], protocol: str
+) -> ssl.SSLContext:
+    context = ssl.SSLContext(role)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols([protocol])
+    if authorities:
+        context.load_verify_locations(cadata=b"".join(map(_der, authorities)))
+        # As in Java, every certificate of the file is trusted, also one that another authority has signed.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    with _as_file(material.pem()) as path:
+        context.load_cert_chain(path)
+    return context
+
+
+def _der(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.DER)
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """Yield a path from which this process can read ``content``: OpenSSL takes keys from files only.
+
+    The key is never written to a disk where Linux has files in memory; elsewhere nobody else can read it.
+    """
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("key", os.MFD_CLOEXEC), "wb") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile() as file:  # only its owner may read it
+            file.write(content)
+            file.flush()
+            yield file.name

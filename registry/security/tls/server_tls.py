@@ -1,0 +1,61 @@
+"""TLS of the public port: the current context, and the principals of client certificates."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+
+from registry.config.loading import Settings
+from registry.observe.logs import Throttled
+
+from .contexts import CLIENT_AUTH, server_context
+from .errors import TlsError
+from .key_material import KeyMaterial
+from .principal_rules import PrincipalRules
+from .subject_name import subject_name
+from .tls_files import Authorities, FileSetting, TlsFiles, TlsSettings
+
+_unnamed = Throttled(logging.getLogger(__name__))
+
+
+class ServerTls:
+    """What the https listeners of a process share. ``context`` is replaced when files change."""
+
+    context: ssl.SSLContext
+
+    def __init__(self, settings: Settings, *, allow_expired: bool = False) -> None:
+        """Raises :class:`.TlsError`. ``allow_expired``: only log a certificate that has expired."""
+        self._client_auth = CLIENT_AUTH[settings.tls_client_auth]
+        try:
+            self._rules = PrincipalRules(settings.tls_principal_rules)
+        except ValueError as error:
+            raise TlsError(f"tls_principal_rules: {error}") from None
+        files = TlsFiles(tls_settings(settings), self._use, allow_expired=allow_expired)
+        self.watch = files.watch
+
+    def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
+        self.context = server_context(material, authorities, client_auth=self._client_auth)
+
+    def principal(self, certificate: bytes) -> str:
+        """Return the principal's name for a verified certificate in DER; empty if no rule applies."""
+        try:
+            subject = subject_name(certificate)
+        except ValueError as error:
+            _unnamed.error("the subject of a client's certificate cannot be read: %s", error)
+            return ""
+        name = self._rules.principal(subject)
+        if not name:
+            _unnamed.error("no rule of tls_principal_rules applies to the client certificate %s", subject)
+        return name
+
+
+def tls_settings(settings: Settings) -> TlsSettings:
+    """Return the files of the public port."""
+    return TlsSettings(
+        FileSetting("tls_certificate", settings.tls_certificate),
+        FileSetting("tls_key", settings.tls_key),
+        settings.tls_key_password,
+        FileSetting("tls_keystore", settings.tls_keystore),
+        settings.tls_keystore_password,
+        FileSetting("tls_client_ca", settings.tls_client_ca),
+    )

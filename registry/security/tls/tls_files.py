@@ -1,0 +1,147 @@
+"""The files of one endpoint's TLS, and what follows when they change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from cryptography import x509
+
+from registry.config.setting_types import quoted
+from registry.security.watched_file import CHECK_EVERY_S, FileError, WatchedFile
+
+from .errors import TlsError
+from .key_material import KeyMaterial, certificates, invalid_now, keystore, matching, private_key
+
+Authorities = tuple[x509.Certificate, ...]
+Use = Callable[[KeyMaterial, Authorities], None]
+T = TypeVar("T")
+# Checks without a change before files are used: what changed right after the others is read by then.
+_QUIET_CHECKS = 2
+_log = logging.getLogger(__name__)
+
+
+class FileSetting(NamedTuple):
+    """A setting that names a file; an empty path if there is none."""
+
+    name: str = ""
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} = {quoted(self.path)}"
+
+
+class TlsSettings(NamedTuple):
+    """The files of one endpoint: certificate and key, or a keystore; and certificates of authorities."""
+
+    certificate: FileSetting = FileSetting()
+    key: FileSetting = FileSetting()
+    key_password: str = ""
+    keystore: FileSetting = FileSetting()
+    keystore_password: str = ""
+    authorities: FileSetting = FileSetting()
+
+    def files(self) -> Iterator[FileSetting]:
+        """Yield the files that hold certificates."""
+        yield from (each for each in (self.certificate, self.keystore, self.authorities) if each.path)
+
+    def certificates_in(self, file: FileSetting, content: bytes) -> tuple[x509.Certificate, ...]:
+        """Return the certificates of one of :meth:`files`. Raises :class:`FileError`."""
+        if file == self.keystore:
+            return keystore(content, self.keystore_password).certificates
+        return certificates(content)
+
+
+class TlsFiles:
+    """Calls ``use`` with certificates and keys: once at first, and again whenever the files have changed.
+
+    Changes of several files are taken together, because a certificate and its key do not change at the same
+    moment. Whatever cannot be used leaves the previous state as it is, and is logged once.
+    """
+
+    def __init__(self, settings: TlsSettings, use: Use, *, allow_expired: bool = False) -> None:
+        """Raises :class:`TlsError`. ``allow_expired``: only log a first certificate that has expired."""
+        self._settings = settings
+        self._use = use
+        self._watched: list[WatchedFile[KeyMaterial] | WatchedFile[bytes] | WatchedFile[Authorities]] = []
+        self._material = self._watched_material()
+        self._authorities = None
+        if settings.authorities.path:
+            self._authorities = self._watch(settings.authorities, certificates)
+        self._build(allow_expired=allow_expired)
+        self._used = self._revisions()
+        self._quiet = 0
+        self._error = ""
+
+    def _watched_material(self) -> Callable[[], KeyMaterial]:
+        settings = self._settings
+        if settings.keystore.path:
+            store = self._watch(
+                settings.keystore, lambda content: keystore(content, settings.keystore_password)
+            )
+            return lambda: store.value
+        key = self._watch(settings.key, lambda content: private_key(content, settings.key_password))
+        certificate = self._watch(settings.certificate, certificates)
+        return lambda: matching(certificate.value, key.value)
+
+    def _watch(self, setting: FileSetting, parse: Callable[[bytes], T]) -> WatchedFile[T]:
+        try:
+            watched = WatchedFile(setting.path, parse)
+        except FileError as error:
+            reason = str(error.__cause__ or error)
+            raise TlsError(f"{setting}: {reason}") from None
+        self._watched.append(watched)  # type: ignore[arg-type]
+        return watched
+
+    async def watch(self, every_s: float = CHECK_EVERY_S) -> None:
+        """Check the files again and again until cancelled."""
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await self.check()
+            except Exception:
+                _log.exception("unexpected error; the previous certificates stay in use")
+
+    async def check(self) -> None:
+        """Use files that have changed, unless one of them has changed during the last checks."""
+        before = self._revisions()
+        for watched in self._watched:
+            await watched.check()
+        revisions = self._revisions()
+        self._quiet = self._quiet + 1 if revisions == before else 0
+        if revisions == self._used or self._quiet < _QUIET_CHECKS:
+            return
+        try:
+            await asyncio.to_thread(self._build)
+        except TlsError as error:
+            # Tried again at each check, because a certificate may only become valid with time.
+            if str(error) != self._error:
+                self._error = str(error)
+                _log.error("%s; the previous certificate stays in use", error)
+        else:
+            self._used, self._error = revisions, ""
+
+    def _revisions(self) -> list[int]:
+        return [watched.revision for watched in self._watched]
+
+    def _build(self, *, allow_expired: bool = False) -> None:
+        named = self._settings.keystore if self._settings.keystore.path else self._settings.certificate
+        try:
+            material = self._material()
+            _check_validity(material, named, allow_expired=allow_expired)
+            self._use(material, () if self._authorities is None else self._authorities.value)
+        except FileError as error:
+            raise TlsError(f"{named}: {error.reason}") from None
+        except ssl.SSLError as error:
+            raise TlsError(f"{named}: OpenSSL rejects it ({error.reason or error})") from None
+
+
+def _check_validity(material: KeyMaterial, named: FileSetting, *, allow_expired: bool) -> None:
+    why = invalid_now(material.certificates[0])
+    if why and not allow_expired:
+        raise FileError(f"the certificate {why}")
+    if why:
+        _log.error("%s: the certificate %s", named, why)
