@@ -49,7 +49,7 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
         named = "the files in peer_tls_…" if isinstance(error, ssl.SSLError) else "peer_listen"
         raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see {named}") from error
     await peers.start(listener)
-    node.reachable = peers.reachable
+    node.candidate.reachable = peers.reachable
     if host in ANY_HOST:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host

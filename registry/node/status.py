@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from registry.api.status import NodeStatus
 from registry.domain.rows import digest
+from registry.log.embedded.log import EmbeddedLog
 from registry.observe.metrics import Gauge
 
 from .leadership.role import Stage
@@ -17,14 +18,14 @@ def status(node: Node) -> NodeStatus:
     """Return the current status of the node."""
     progress = node.follower.progress()
     state = node.store.state
-    role = node.role_holder.role
+    role = node.candidate.role_holder.role
     primary = node.primary
     newest = node.snapshots.entries.newest()
     reasons = []
     if not node.started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         reasons.append(f"reading the log: {progress.applied} of {progress.end} records, remaining: {left}")
-    reasons += node.errors()
+    reasons += _errors(node)
     if role.refused:
         reasons.append(role.reason)
     return NodeStatus(
@@ -47,6 +48,18 @@ def status(node: Node) -> NodeStatus:
         metadata_encoder=node.encoder_error(),
         start=None if node.starting is None else node.starting.snapshot,
     )
+
+
+def _errors(node: Node) -> list[str]:
+    """Return why the store makes no progress or the embedded log rejects writes; empty if all is well."""
+    own = node.log.last_error if isinstance(node.log, EmbeddedLog) else ""
+    return [each for each in (node.following.last_error, own) if each]
+
+
+def _lags_s(node: Node) -> dict[str, float]:
+    """Return the recent lag of each event loop in seconds; all readers count as one."""
+    lags = {"node": node.pulse.lag_s(), "readers": node.processes.total().lag_s}
+    return lags if node.standalone else {**lags, "election": node.candidate.election_thread.pulse.lag_s()}
 
 
 def metrics(node: Node) -> bytes:
@@ -90,12 +103,12 @@ def metrics(node: Node) -> bytes:
             lag_s,
             labels={"loop": loop},
         )
-        for loop, lag_s in node.lags_s().items()
+        for loop, lag_s in _lags_s(node).items()
     ]
-    if node.heartbeats.age_s():
+    if node.candidate.heartbeats.age_s():
         gauges += [
-            Gauge("registrar_heartbeat_age_seconds", _AGE, node.heartbeats.age_s()),
-            Gauge("registrar_heartbeat_gap_seconds", _GAP, node.heartbeats.longest_s()),
+            Gauge("registrar_heartbeat_age_seconds", _AGE, node.candidate.heartbeats.age_s()),
+            Gauge("registrar_heartbeat_gap_seconds", _GAP, node.candidate.heartbeats.longest_s()),
         ]
     gauges += node.snapshots.entries.gauges()
     gauges += [
